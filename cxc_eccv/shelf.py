@@ -29,8 +29,8 @@ from cxc_eccv.shown import markdown_text
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types import Result
+from cxc_eccv.types.models import check_training_data, describe_training_data
 from cxc_eccv.types.strict_json import decode_json
-from cxc_eccv.types.training_data import check_training_data, describe_training_data
 from cxc_eccv.writing import replaced_file
 
 SCHEMA = 1

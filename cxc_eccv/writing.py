@@ -21,8 +21,6 @@ from typing import Any
 
 from cxc_eccv.errors import CxcEccvError, InvalidOption, WriteFailed
 
-ROW_FORMATS = (".csv", ".jsonl")
-
 FORMULA = tuple("=+-@\t\r\uff1d\uff0b\uff0d\uff20")
 """A spreadsheet runs a text that begins with one of these as a formula."""
 

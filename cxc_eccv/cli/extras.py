@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def check_model(model: str, images: Path | None = None, **encoding: Any) -> None:  # noqa: ANN401 - of check_encoding
     """Refuse, before torch is imported, the name of a model, a folder of images, and options of encoding."""
     from cxc_eccv.sources.download import image_folder
-    from cxc_eccv.types.encoding_options import check_encoding, check_source
+    from cxc_eccv.types.models import check_encoding, check_source
 
     if images is not None:
         image_folder(images)

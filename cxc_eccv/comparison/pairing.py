@@ -13,8 +13,8 @@ from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.registry import metric_variants, task
 from cxc_eccv.types import FloatArray, IntArray, Report, Result
+from cxc_eccv.types.models import DATA_SETS, UNKNOWN, describe_training_data
 from cxc_eccv.types.reported import group_by_reason
-from cxc_eccv.types.training_data import DATA_SETS, UNKNOWN, describe_training_data
 
 TOLERANCE = 1e-9
 """A report's value and the mean over its queries may differ by the rounding of a sum."""

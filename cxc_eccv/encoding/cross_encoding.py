@@ -42,7 +42,7 @@ from cxc_eccv.runs import ScoresRun
 from cxc_eccv.runs.checks import MODEL
 from cxc_eccv.runs.npz import write_npz
 from cxc_eccv.types import Embeddings, IntArray, check_whole, positions_of
-from cxc_eccv.types.encoding_options import SCORES
+from cxc_eccv.types.models import SCORES
 from cxc_eccv.writing import check_output, replaced_file
 
 MOST_PAIRS = 10_000_000

@@ -24,7 +24,7 @@ from cxc_eccv.registry import task
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings, Judgments, Report
-from cxc_eccv.types.training_data import check_training_data
+from cxc_eccv.types.models import check_training_data
 
 
 def evaluate(

@@ -22,7 +22,7 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import COCO, NotApplicable
 from cxc_eccv.types import Judgments, check_whole
 from cxc_eccv.types.ids import distinct_of
-from cxc_eccv.types.training_data import check_training_data
+from cxc_eccv.types.models import check_training_data
 
 DEPTH = 200
 

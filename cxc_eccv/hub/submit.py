@@ -33,7 +33,7 @@ from cxc_eccv.hub.leaderboard import PATH as EVAL_YAML
 from cxc_eccv.hub.report_checks import checked_report
 from cxc_eccv.sources.catalog import load_catalog
 from cxc_eccv.types import Report
-from cxc_eccv.types.training_data import describe_training_data
+from cxc_eccv.types.models import describe_training_data
 
 RESULTS = ".eval_results/cxc_eccv.yaml"
 

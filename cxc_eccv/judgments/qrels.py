@@ -224,9 +224,9 @@ def _links(content: KarpathySplit, direction: str, collection: str) -> Judgments
     raise UnknownName(f"direction of {collection}", direction, ("i2t", "t2i"))
 
 
-def cxc_rated(library: Library, split: str, direction: str, *, thresholds: Thresholds | None = None) -> Judgments:
+def cxc_rated(library: Library, split: str, direction: str) -> Judgments:
     """Pairs that CxC rated as positive, as in the eccv_caption package; COCO links rated below 3 are not positive."""
-    return merged_qrels(library, split, direction, sources=("cxc",), thresholds=thresholds)
+    return merged_qrels(library, split, direction, sources=("cxc",))
 
 
 def eccv_caption(library: Library, direction: str) -> Judgments:

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import MalformedRun
-from cxc_eccv.types.expansion import refuse_expansion
-from cxc_eccv.types.npy import array_of_npy
+from cxc_eccv.types.npy import array_of_npy, refuse_expansion
 
 END = struct.Struct("<4s16xH")
 """The last record of an archive: its mark, and the length of the comment after it."""

@@ -1,4 +1,4 @@
-"""Which data numbers were computed on: the sentence that every output begins with."""
+"""Names of splits and editions, and the sentence that every output begins with: the data behind its numbers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from cxc_eccv.sources.catalog import OFFICIAL
+
+SPLITS = ("train", "restval", "validation", "test")
+
+RAW_SPLIT = {"train": "train", "restval": "restval", "validation": "val", "test": "test"}
+
+SPLIT_OF_RAW = {raw: split for split, raw in RAW_SPLIT.items()}
+
+SPLIT_NAMES = {"train": "train", "restval": "restval", "val": "validation", "validation": "validation", "test": "test"}
 
 SAMPLE = "sample"
 """The embedded sample: its edition, and what a user writes for its folder (``./sample`` is another folder)."""

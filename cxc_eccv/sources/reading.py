@@ -24,10 +24,8 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import HashMismatch, MalformedSource
 from cxc_eccv.parquet import read_parquet
 from cxc_eccv.types import IntArray, positions_of
-from cxc_eccv.types.expansion import RATIO, refuse_expansion
-from cxc_eccv.types.npy import array_of_npy
+from cxc_eccv.types.npy import RATIO, array_of_npy, refuse_expansion
 from cxc_eccv.types.strict_json import JsonFault, Shape, check_shape, decode_json, scan_json
-from cxc_eccv.writing import unshield
 
 BLOCK = 1 << 20
 
@@ -355,16 +353,6 @@ def read_csv(path: Path, columns: Sequence[str] = (), separator: str = ",") -> p
             expected = f"rows of {len(header)} cells"
             raise MalformedSource(path, f"line {number}", f"{len(row)} cells", expected)
     return pa.table([pa.array(column, pa.string()) for column in zip(*rows, strict=True)], names=header)
-
-
-def read_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Line number and content of every row that :func:`cxc_eccv.writing.write_rows` wrote; cells of CSV are texts."""
-    if path.suffix == ".csv":
-        for number, row in enumerate(read_csv(path, columns).to_pylist(), start=2):
-            yield number, {name: unshield(cell) for name, cell in row.items()}
-        return
-    for number, row in read_json_lines(path):
-        yield number, require_keys(path, f"line {number}", row, columns)
 
 
 def _cells(path: Path, number: int, line: str, separator: str) -> list[str]:

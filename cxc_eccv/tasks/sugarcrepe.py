@@ -1,6 +1,8 @@
 """SugarCrepe: whether an image scores its caption above a hard negative, in seven parts."""
 
+from collections.abc import Callable, Iterable
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -14,21 +16,22 @@ FILES = {part: f"sugarcrepe_{part}" for part in SUGARCREPE_PARTS}
 """Part to the name of its file in the catalog, which is also the prefix of a run's arrays."""
 
 
-def images_of(library: Library) -> IntArray:
+def images_of(library: Library, files: Iterable[str], read: Callable[[Path], pa.Table]) -> IntArray:
     """(I,) ids of the images of all parts."""
-    tables = [library.read(name, read_sugarcrepe) for name in FILES.values()]
+    tables = [library.read(name, read) for name in files]
     return np.unique(np.concatenate([np.asarray(table["image_id"]) for table in tables]))
 
 
 def comparisons(library: Library, split: str, part: str) -> Comparisons:
     """The items of one part; intervals draw images of all parts, as an image may occur in several."""
     table = library.read(FILES[part], read_sugarcrepe)
-    return Comparisons(np.asarray(table["item_id"]), np.asarray(table["image_id"]), images_of(library))
+    among = images_of(library, FILES.values(), read_sugarcrepe)
+    return Comparisons(np.asarray(table["item_id"]), np.asarray(table["image_id"]), among)
 
 
 def content(library: Library, split: str) -> KarpathySplit:
     """The images, without captions, as these have no COCO ids."""
-    return split_of_images(images_of(library))
+    return split_of_images(images_of(library, FILES.values(), read_sugarcrepe))
 
 
 def split_of_images(ids: IntArray) -> KarpathySplit:

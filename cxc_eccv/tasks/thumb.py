@@ -10,9 +10,6 @@ from cxc_eccv.tasks.coco_fg import with_captions
 from cxc_eccv.tasks.task import Collection, Task
 from cxc_eccv.types import RatedPairs
 
-HUMAN = "Human"
-"""The system whose captions are COCO's own."""
-
 
 def content(library: Library, split: str) -> KarpathySplit:
     """The 500 images, and the rated captions under the number of their row."""

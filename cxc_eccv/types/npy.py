@@ -1,4 +1,4 @@
-"""A strict reader of the npy format: the header must match the data, and pickled objects are refused."""
+"""A limit on the expansion of compressed files, and a strict reader of npy: sizes must match, nothing is unpickled."""
 
 from __future__ import annotations
 
@@ -8,6 +8,20 @@ from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+ALWAYS = 1 << 30
+"""Bytes to which every file may expand: a score matrix of 5,000 images and 25,000 captions in float64."""
+
+RATIO = 64
+"""How many times its size a larger file may expand; real tables, texts and vectors stay below 30."""
+
+
+def refuse_expansion(packed: int, unpacked: int, ratio: int = RATIO) -> None:
+    """Raise ValueError if ``packed`` bytes expand to more than :data:`ALWAYS` and to more than ``ratio`` times."""
+    most = max(ALWAYS, ratio * packed)
+    if unpacked > most:
+        raise ValueError(f"{packed:,} bytes that expand to {unpacked:,}, expected at most {most:,}")
+
 
 LENGTH_BYTES = {(1, 0): 2, (2, 0): 4}
 LONGEST_HEADER = 10_000

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cxc_eccv.presenting import presenter
 from cxc_eccv.shown import visible
-from cxc_eccv.types.training_data import UNKNOWN
+from cxc_eccv.types.models import UNKNOWN
 
 if TYPE_CHECKING:
     import pandas as pd

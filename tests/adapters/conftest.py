@@ -1,7 +1,6 @@
 """Python environments with other releases of ``datasets``, and clean processes to run them in."""
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,6 @@ import pytest
 from cxc_eccv import registry
 from cxc_eccv.adapters import module_folder
 from cxc_eccv.adapters.space import write_space
-from cxc_eccv.sources.download import mirror_folder
 
 ROOT = Path(__file__).parents[2]
 
@@ -55,12 +53,6 @@ def load_metric(module_caches):
     from evaluate import load
 
     return lambda name, **options: load(str(module_folder(name)), **options)
-
-
-@pytest.fixture
-def sample_copy(tmp_path):
-    """A copy of the embedded sample that a test may edit."""
-    return Path(shutil.copytree(mirror_folder("sample"), tmp_path / "mirror"))
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,6 @@ from cxc_eccv.builders.writing.shards import conform
 from cxc_eccv.errors import UnknownName
 from cxc_eccv.shown import markdown_text
 from cxc_eccv.sources.catalog import load_catalog
-from cxc_eccv.sources.download import mirror_folder
 
 pytestmark = pytest.mark.thorough
 
@@ -208,12 +207,11 @@ parekh2021crisscrossed = "@misc{x,\\n```\\n# Out of the fence\\n}"
 TERMS = r'"free | **bold** <b>\n\n# Heading `code`"'
 
 
-def test_what_a_mirrors_catalog_and_files_say_is_shown_as_text(tmp_path):
-    folder = Path(shutil.copytree(mirror_folder("sample"), tmp_path / "mirror"))
-    own = (folder / "catalog.toml").read_text()
+def test_what_a_mirrors_catalog_and_files_say_is_shown_as_text(tmp_path, sample_copy):
+    own = (sample_copy / "catalog.toml").read_text()
     entries = own[own.index("[entries.") :].replace('"Apache-2.0"', TERMS)
-    (folder / "catalog.toml").write_text(HOSTILE + entries)
-    build_folder(tmp_path / "out", configs=["sts"], splits=["test"], data_dir=folder, progress=False)
+    (sample_copy / "catalog.toml").write_text(HOSTILE + entries)
+    build_folder(tmp_path / "out", configs=["sts"], splits=["test"], data_dir=sample_copy, progress=False)
     body = (tmp_path / "out" / "README.md").read_text().split("\n---\n", 1)[1]
     html = MarkdownIt("commonmark").enable("table").render(body)
     for forbidden in (

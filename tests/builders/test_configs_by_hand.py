@@ -58,30 +58,6 @@ def rows(tmp_path):
     return build
 
 
-def test_the_columns_of_class_labels():
-    """Codes are of the names' order, and one name has one code in every config."""
-    names = {
-        f"{name}/{column}": feature.names
-        for name, config in dataset_configs().items()
-        for column, feature in config.features.items()
-        if isinstance(feature, ClassLabel)
-    }
-    assert names == {
-        "captions/split": ["train", "restval", "validation", "test"],
-        "eccv_caption/direction": ["i2t", "t2i"],
-        "entailment/label": ["not_entailed", "entailed"],
-        "flickr8k_human/decision": ["no", "undecided", "yes", "original"],
-        "flickr8k_human/source": ["crowd", "experts", "both"],
-        "rococo/kind": ["same_concept", "diff_concept", "rand_voca", "danger"],
-        "retrieval/direction": ["i2t", "t2i", "t2t", "i2i"],
-        "sis/sampling_method": ["i2i_csim"],
-        "sits/sampling_method": ["c2i_original", "c2i_intrasim"],
-        "sugarcrepe/part": ["replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "add_obj", "add_att"],
-        "sugarcrepe_pp/part": ["replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att"],
-        "sts/sampling_method": ["c2c_cocaption", "c2c_isim"],
-    }
-
-
 def test_captions(rows):
     def captions(*numbers):
         return [{"id": n, "text": f"text {n}", "invalid": n == INVALID_CAPTION} for n in numbers]

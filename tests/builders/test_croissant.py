@@ -171,15 +171,18 @@ def test_statements_are_of_known_sources_in_known_words():
             assert isinstance(value, str if name in ("annotationsPerItem", "dataSocialImpact") else list)
 
 
-def test_other_data_does_not_pass_for_the_published(tmp_path, built):
+def test_other_data_does_not_pass_for_the_published(tmp_path, built, sample_copy):
     metadata = metadata_of(built[0])
     for text in (metadata["description"], metadata["rai:dataLimitations"][0]):
         assert text.startswith("This is the edition sample, which is not the published data")
-    mirror = shutil.copytree(mirror_folder("sample"), tmp_path / "mirror")
-    with (mirror / "cxc/sts_test.csv").open("a") as file:
+    with (sample_copy / "cxc/sts_test.csv").open("a") as file:
         file.write("\n")
     build(
-        tmp_path / "data", data_dir=mirror, configs=["sts"], splits=["test"], options=BuildOptions(allow_modified=True)
+        tmp_path / "data",
+        data_dir=sample_copy,
+        configs=["sts"],
+        splits=["test"],
+        options=BuildOptions(allow_modified=True),
     )
     limits = metadata_of(tmp_path / "data")["rai:dataLimitations"]
     assert limits[1] == "Built from modified raw files (sts_test): this is not the published data."

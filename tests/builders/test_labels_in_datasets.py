@@ -5,7 +5,6 @@ import json
 import pytest
 from label_files import random_pairs, write_label_file
 
-import cxc_eccv as ce
 from cxc_eccv.builders import cards
 from cxc_eccv.builders.config import BuildOptions, dataset_configs
 from cxc_eccv.builders.packaged import cache_key
@@ -92,12 +91,6 @@ def test_the_card_names_the_terms_of_the_labels(file):
     assert "labelled by 3 people, 106 of them positive by the rule `majority`; licence `cc-by-nc-4.0`; sha256" in (
         cards._labels_line("labels_mine_test", told | {"licence": "cc-by-nc-4.0"}, "0")
     )
-
-
-def test_a_dataset_that_is_loaded_from_raw_files_takes_them_too(tmp_path, file):
-    options = BuildOptions(labels=(str(file),))
-    rows = ce.load("retrieval", "test", data_dir="sample", options=options, cache_dir=str(tmp_path / "cache"))
-    assert judged_by(rows.to_list(), "mine")
 
 
 def test_the_cache_follows_the_content_of_the_file(tmp_path, file, sample_library):

@@ -9,7 +9,7 @@ from importlib import resources
 import pytest
 
 from cxc_eccv.sources import library as library_module
-from cxc_eccv.sources.download import download, photographs
+from cxc_eccv.sources.download import download
 from cxc_eccv.sources.library import Library
 
 SAMPLE = resources.files("cxc_eccv") / "sample"
@@ -122,8 +122,8 @@ def test_a_photograph_that_does_not_arrive_stops_no_other(site, official, run, t
 
 
 def test_a_server_that_refuses_everything_is_asked_no_more(site, official, run, tmp_path, monkeypatch):
-    monkeypatch.setattr(photographs, "MOST_FAILURES", 2)
-    monkeypatch.setattr(photographs, "AT_ONCE", 1)
+    monkeypatch.setattr(download, "MOST_FAILURES", 2)
+    monkeypatch.setattr(download, "AT_ONCE", 1)
     names = official.images("test")["file_name"].to_pylist()
     site.faults = dict.fromkeys(names, lambda body: (403, b"", 0))
     assert run("images", "val2014", "--output", tmp_path / "out")[0] == 2
@@ -131,16 +131,16 @@ def test_a_server_that_refuses_everything_is_asked_no_more(site, official, run, 
 
 
 def test_ctrl_c_keeps_what_arrived(site, official, run, tmp_path, monkeypatch):
-    monkeypatch.setattr(photographs, "AT_ONCE", 1)
+    monkeypatch.setattr(download, "AT_ONCE", 1)
     arrived = []
 
-    def bring_three(file, url, bring=photographs._bring):
+    def bring_three(file, url, bring=download._bring):
         arrived.append(file)
         if len(arrived) > 3:
             raise KeyboardInterrupt
         return bring(file, url)
 
-    monkeypatch.setattr(photographs, "_bring", bring_three)
+    monkeypatch.setattr(download, "_bring", bring_three)
     status, _, err = run("images", "val2014", "--output", tmp_path / "out")
     assert status == 130
     assert "keeps the photographs that arrived. Run the same command again for the others." in err

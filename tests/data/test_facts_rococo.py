@@ -42,15 +42,8 @@ def test_three_dangerous_captions_equal_their_originals(tables):
     equal = {
         kind: [row["caption_id"] for row in rows if row["altered"] == row["original"]] for kind, rows in tables.items()
     }
-    assert equal == {"same_concept": [], "diff_concept": [], "rand_voca": [], "danger": [570396, 784839, 608017]}
-
-
-def test_rows_are_those_of_the_split(tables, real_library):
-    captions = real_library.captions("test").to_pylist()
-    for rows in tables.values():
-        own = [{"caption_id": row["caption_id"], "image_id": row["image_id"], "text": row["original"]} for row in rows]
-        assert own == captions
     assert tables["danger"][0]["altered"] == "A criminal with a red helmet on a small moped on a dirt road ."
+    assert equal == {"same_concept": [], "diff_concept": [], "rand_voca": [], "danger": [570396, 784839, 608017]}
 
 
 def test_altered_captions_are_next_to_their_own_originals(tables):

@@ -11,7 +11,6 @@ import tomllib
 from collections import Counter, defaultdict
 from pathlib import Path
 
-import numpy as np
 import pytest
 from PIL import Image
 from pycocotools.coco import COCO
@@ -185,12 +184,6 @@ def test_eccv_knows_more_positives_of_its_queries_than_coco(images_of_test):
     assert [outside] == [number for image in images_of_test for number in image["sentids"][5:]]
 
 
-def test_caption_order_is_that_of_the_test_split(images_of_test):
-    ids = np.load(SAMPLE / "eccv" / "coco_test_ids.npy", allow_pickle=False)
-    assert ids.dtype == np.dtype("int64")
-    assert ids.tolist() == [number for image in images_of_test for number in image["sentids"][:5]]
-
-
 @pytest.mark.parametrize(("split", "entailed"), [("val", 19), ("test", 18)])
 def test_entailment_pairs_join_images_premises_and_votes(images, split, entailed):
     rows = load_lines(f"entailment/entailment_{split}.jsonl")
@@ -204,21 +197,6 @@ def test_entailment_pairs_join_images_premises_and_votes(images, split, entailed
         assert row["hypothesis"] == texts[row["caption_id"]]
         assert row["caption_id"] not in image["sentids"]
         assert (len(row["votes"]), row["label"]) == (7, int(sum(row["votes"]) > 3))
-
-
-@pytest.mark.parametrize("kind", ["same_concept", "diff_concept", "rand_voca", "danger"])
-def test_altered_captions_stand_behind_their_originals(images_of_test, kind):
-    entries = load(f"rococo/{kind}.json")
-    assert [entry["image"].split("/")[1] for entry in entries] == [image["filename"] for image in images_of_test]
-    equal = 0
-    for entry, image in zip(entries, images_of_test, strict=True):
-        originals = [sentence["raw"] for sentence in image["sentences"]]
-        assert entry["caption"][:-5] == originals  # one image has a sixth caption
-        for original, altered in zip(originals, entry["caption"][-5:], strict=False):
-            words, others = original.lower().replace(".", "").split(), altered.lower().split()
-            equal += words == others
-            assert sum(a != b for a, b in zip(words, others, strict=True)) <= 1
-    assert equal == (kind == "danger")
 
 
 def test_catalog_lists_every_raw_file():

@@ -22,7 +22,8 @@ from cxc_eccv.sources.readers.coco_instances import read_category_sets
 from cxc_eccv.sources.readers.cxc import read_annotators, read_ratings
 from cxc_eccv.sources.readers.eccv import read_positives
 from cxc_eccv.sources.readers.entailment import read_entailment
-from cxc_eccv.sources.readers.karpathy import read_flickr8k, read_karpathy
+from cxc_eccv.sources.readers.flickr8k import read_flickr8k
+from cxc_eccv.sources.readers.karpathy import read_karpathy
 from cxc_eccv.sources.readers.sentence_pairs import read_semeval, read_sick, read_stsb
 from cxc_eccv.sources.reading import read_ids
 

@@ -6,38 +6,21 @@ import os
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from cxc_eccv.errors import HashMismatch, MalformedSource
 from cxc_eccv.sources import reading
 from cxc_eccv.sources.reading import Expected, fingerprint, read_bytes, sha256_of, verify
 
 
-@pytest.mark.thorough
-@given(st.binary(max_size=200))
-def test_plain_and_gzipped_twins_have_one_content(tmp_path_factory, data):
-    folder = tmp_path_factory.mktemp("twins")
-    plain, twin = folder / "a.csv", folder / "a.csv.gz"
-    plain.write_bytes(data)
-    twin.write_bytes(gzip.compress(data))
-    assert read_bytes(plain) == read_bytes(twin) == data
-    assert fingerprint(plain) == fingerprint(twin) == (hashlib.sha256(data).hexdigest(), len(data))
-
-
-@pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: data[:20] + b"\x00\x00" + data[22:]])
+@pytest.mark.parametrize(
+    "damage", [lambda data: data[:-9], lambda data: data[:20] + b"\x00\x00" + data[22:], lambda _: b"plain"]
+)
 def test_a_damaged_gzip_file_is_malformed(tmp_path, damage):
     path = tmp_path / "a.csv.gz"
     path.write_bytes(damage(gzip.compress(bytes(range(256)) * 4)))
-    with pytest.raises(MalformedSource, match=r"a\.csv\.gz: found incomplete or damaged data"):
-        read_bytes(path)
-
-
-def test_text_named_gz_is_malformed(tmp_path):
-    path = tmp_path / "a.csv.gz"
-    path.write_text("plain")
-    with pytest.raises(MalformedSource, match="expected a complete gzip file"):
-        sha256_of(path)
+    for read in (read_bytes, sha256_of):
+        with pytest.raises(MalformedSource, match=r"a\.csv\.gz: found incomplete or .*expected a complete gzip file"):
+            read(path)
 
 
 def test_a_file_is_hashed_once_until_it_changes(tmp_path, monkeypatch):
@@ -83,6 +66,7 @@ def test_verification_of_a_gzipped_twin_counts_original_bytes(tmp_path):
     path = tmp_path / "a.csv.gz"
     path.write_bytes(gzip.compress(b"12345"))
     digest = hashlib.sha256(b"12345").hexdigest()
+    assert (read_bytes(path), fingerprint(path)) == (b"12345", (digest, 5))
     verify(path, Expected(digest, 5), "")
     with pytest.raises(HashMismatch, match="truncated: found 5 bytes, expected 6"):
         verify(path, Expected(digest, 6), "")

@@ -214,14 +214,6 @@ def test_lasting_faults_give_up(site):
     assert (len(site.requests), site.pauses) == (4, [1.0, 2.0, 4.0])
 
 
-def test_a_server_that_is_not_there_gives_up(site):
-    site.serve()
-    site.catalog('[entries.sts_val]\nurl = "http://127.0.0.1:9/sts_val.csv"\n')
-    with pytest.raises(DownloadFailed, match="4 attempts to download it failed"):
-        site.fetch()
-    assert site.left() == []
-
-
 def test_a_body_cut_short_is_noticed_whatever_the_http_library(site, monkeypatch):
     lenient = property(lambda self: False, lambda self, value: None)
     monkeypatch.setattr(urllib3.response.HTTPResponse, "enforce_content_length", lenient, raising=False)

@@ -119,16 +119,6 @@ def test_another_edition_never_mixes_with_the_cache_or_a_download(tmp_path):
             fetch(name, folder)
 
 
-def test_what_the_sample_lacks_is_in_the_real_data(monkeypatch):
-    monkeypatch.setenv("CXC_ECCV_DATA", "sample")
-    with pytest.raises(SourceMissing) as caught:
-        fetch("flickr30k")
-    assert str(caught.value) == (
-        "flickr30k (flickr/dataset_flickr30k.json) is not part of the embedded sample. To use the real data, unset "
-        "CXC_ECCV_DATA, or choose another --data-dir."
-    )
-
-
 def test_the_sample_is_found_whole(monkeypatch):
     catalog = catalog_of("sample")
     assert catalog.edition == "sample"

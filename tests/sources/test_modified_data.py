@@ -1,9 +1,7 @@
 """Data that is not the catalog's: whoever allows it finds it named wherever a number or a row of it goes."""
 
 import json
-import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import yaml
@@ -18,21 +16,19 @@ from cxc_eccv.hub.card import merge_matter
 from cxc_eccv.hub.upload import DATASET_KEYS
 from cxc_eccv.report.console import print_report
 from cxc_eccv.report.folder import write_folder
-from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import sha256_of
 from cxc_eccv.sts.results import StsReport, to_markdown
 
 
 @pytest.fixture
-def mirror(tmp_path):
+def mirror(sample_copy):
     """The sample with another rating in its first row."""
-    folder = Path(shutil.copytree(mirror_folder("sample"), tmp_path / "mirror"))
-    file = folder / "cxc" / "sits_test.csv"
+    file = sample_copy / "cxc" / "sits_test.csv"
     head, first, *rest = file.read_text().splitlines(keepends=True)
     left, right, rating, method = first.split(",")
     file.write_text("".join([head, f"{left},{right},{5 - float(rating):g},{method}", *rest]))
-    return folder
+    return sample_copy
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from types import SimpleNamespace
 import numpy as np
 import pyarrow as pa
 import pytest
+from damages import damages
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources import parsed, readers
@@ -234,33 +234,14 @@ def test_the_switch(word, kept, ratings, tables, monkeypatch):
     assert tables.exists() == kept
 
 
-damages = st.one_of(
-    st.tuples(st.just("flip"), st.floats(0, 1, exclude_max=True), st.integers(1, 255)),
-    st.tuples(st.just("cut"), st.floats(0, 1, exclude_max=True), st.just(0)),
-    st.tuples(st.just("zeros"), st.floats(0, 1, exclude_max=True), st.integers(1, 200)),
-    st.tuples(st.just("more"), st.just(1.0), st.integers(1, 200)),
-)
-
-
-def damage_bytes(data, kind, place, amount):
-    at = int(place * len(data))
-    if kind == "flip":
-        return data[:at] + bytes([data[at] ^ amount]) + data[at + 1 :]
-    if kind == "cut":
-        return data[:at]
-    if kind == "zeros":
-        return data[:at] + bytes(len(data[at : at + amount])) + data[at + amount :]
-    return data + bytes(amount)
-
-
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(damage=damages)
+@given(damage=damages())
 def test_a_damaged_entry_is_replaced(damage, ratings, tables):
     plain = READER(ratings, "sts")
     parse(READER, ratings, "sts")
     entry = entry_in(tables)
     whole = entry.read_bytes()
-    entry.write_bytes(damage_bytes(whole, *damage))
+    entry.write_bytes(damage(whole))
     assert same(parse(READER, ratings, "sts"), plain)
     assert entry_in(tables).read_bytes() == whole
 

@@ -182,13 +182,10 @@ class TestKarpathy:
     @pytest.mark.parametrize(
         ("content", "parts"),
         [
-            (b"", ["an empty file"]),
             (b'{"images": [', ["line 1", "cut off", "valid JSON"]),
             (b'{"images": [1,,2]}', ["column 15", "valid JSON"]),
             (b'{"images": []}', ["no list under the key 'images'"]),
             (b'[{"a": 1}]', ["the layout of dataset_coco.json"]),
-            (b'{"images": "\xff"}', ["UTF-8"]),
-            (b'{"images": [], "images": [1]}', ["key 'images'", "it twice"]),
         ],
     )
     def test_bad_json(self, tmp_path, content, parts):
@@ -229,30 +226,12 @@ class TestIds:
             (np.array([3, -3]), "position 1: found id -3"),
             (np.array([3, 2**63], dtype=np.uint64), "position 1: found id 9223372036854775808"),
             (np.array([True]), "bool"),
+            (np.array([{}], dtype=object), "an npy file of integers"),
         ],
     )
     def test_bad_arrays(self, tmp_path, array, part):
         np.save(tmp_path / "ids.npy", array)
         refused(read_ids, tmp_path / "ids.npy", part)
-
-    @pytest.mark.parametrize(
-        "spoil",
-        [
-            lambda data: data + b"0",
-            lambda data: data[:-1],
-            lambda data: data.replace(b"(2,), }", b"(9**99,)"),
-        ],
-        ids=["longer", "cut", "huge"],
-    )
-    def test_damaged_arrays(self, tmp_path, spoil):
-        np.save(tmp_path / "whole.npy", np.array([4, 2]))
-        data = (tmp_path / "whole.npy").read_bytes()
-        assert spoil(data) != data
-        refused(read_ids, written(tmp_path, "ids.npy", spoil(data)), "an npy file of integers")
-
-    def test_pickled_objects_are_refused(self, tmp_path):
-        np.save(tmp_path / "ids.npy", np.array([{}], dtype=object), allow_pickle=True)
-        refused(read_ids, tmp_path / "ids.npy", "an npy file of integers")
 
     def test_gzipped(self, tmp_path):
         np.save(tmp_path / "ids.npy", np.array([4, 2]))
@@ -321,7 +300,6 @@ class TestEntailment:
             (json.dumps(OWN | {"label": "maybe"}), ["line 1", "'maybe'"]),
             (json.dumps({"image": "a.jpg", "label": 1}), ["line 1", "a value for 'hypothesis'"]),
             (json.dumps(OWN) + "\n" + json.dumps(OWN), ["line 2", "first: line 1"]),
-            ("{", ["line 1", "valid JSON"]),
             (json.dumps(OWN | {"image_id": "x"}), ["line 1, image_id", "'x'"]),
             (json.dumps(OWN | {"image_id": 10**30}), ["line 1, image_id", "2^63"]),
             (json.dumps(OWN | {"label": 0.5}), ["line 1, label", "0.5"]),
@@ -343,7 +321,3 @@ class TestEntailment:
         record = json.dumps(OWN | {"hypothesis": "one\u2028two"}, ensure_ascii=False)
         table = read_entailment(written(tmp_path, "p.jsonl", record + "\r\n")).table
         assert table["hypothesis"].to_pylist() == ["one\u2028two"]
-
-    def test_an_unclosed_quote_swallows_no_row(self, tmp_path):
-        rows = ["image,hypothesis,label", 'a.jpg,"one,1', "b.jpg,two,0", 'c.jpg,three",1']
-        refused(read_entailment, written(tmp_path, "p.csv", "\n".join(rows)), "line 2", "unclosed quote")

@@ -13,7 +13,7 @@ from cxc_eccv.parquet import read_parquet
 from cxc_eccv.runs import load_run
 from cxc_eccv.sources import reading
 from cxc_eccv.sources.reading import parse_json, read_bytes
-from cxc_eccv.types import expansion, strict_json
+from cxc_eccv.types import npy, strict_json
 
 LIMIT = 1 << 20
 
@@ -21,7 +21,7 @@ LIMIT = 1 << 20
 @pytest.fixture
 def small_limit(monkeypatch):
     """A limit of a megabyte, so that a bomb is small too."""
-    monkeypatch.setattr(expansion, "ALWAYS", LIMIT)
+    monkeypatch.setattr(npy, "ALWAYS", LIMIT)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import dataclasses
 import io
 import json
-import shutil
 
 import numpy as np
 import oracles
@@ -205,10 +204,9 @@ def test_a_malformed_pool_is_refused(tmp_path, names, words):
         (lambda raw: raw | {"COCO_val2014_000000000007": ["a", "b", "c", "d", "e"]}, "image 7"),
     ],
 )
-def test_its_images_are_those_of_the_split(content, tmp_path, change, words):
-    shutil.copytree(mirror_folder("sample"), tmp_path / "mirror")
-    path = tmp_path / "mirror/coco/fg/MSCOCO_FG_ann.json"
+def test_its_images_are_those_of_the_split(content, sample_copy, change, words):
+    path = sample_copy / "coco/fg/MSCOCO_FG_ann.json"
     path.write_text(json.dumps(change(json.loads(path.read_text()))))
-    library = ce.Library(tmp_path / "mirror", allow_modified=True)
+    library = ce.Library(sample_copy, allow_modified=True)
     with pytest.raises(MalformedSource, match=words):
         ce.evaluate(run_of(content), "coco_fg", data_dir=library)

@@ -45,12 +45,3 @@ def test_a_report_without_labels_has_the_original_links_and_four_depths(tmp_path
     assert "flickr30k_entailment_labels" not in report.provenance
     shown = str(report)
     assert all(f"Entail@{k}" in shown for k in (1, 5, 10, 30))
-
-
-def test_the_default_report_on_coco_has_four_depths_too(sample_library, make_run, tmp_path):
-    report = ce.evaluate(make_run(sample_library), "entailment", data_dir=sample_library, per_query=True)
-    assert list(report.scores) == [f"entailment/i2t/entail_at_{k}" for k in (1, 5, 10, 30)]
-    report.save(tmp_path / "report")
-    for page in ("report.md", "report.html"):
-        text = (tmp_path / "report" / page).read_text(encoding="utf-8")
-        assert all(f"Entail@{k}" in text for k in (1, 5, 10, 30))

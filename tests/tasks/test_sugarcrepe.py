@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import re
-import shutil
 
 import numpy as np
 import oracles
@@ -126,13 +125,12 @@ def test_a_run_without_them_reads_no_file_of_them(make_run, sample_library):
     assert not [name for name in report.provenance["data"]["files"] if "sugarcrepe" in name or "coco_fg" in name]
 
 
-def test_its_images_are_known_where_another_task_is_named(items, make_run, tmp_path):
+def test_its_images_are_known_where_another_task_is_named(items, make_run, sample_copy):
     """Of a mirror that holds only the test split of COCO, the images of other splits would else be strangers."""
-    shutil.copytree(mirror_folder("sample"), tmp_path / "mirror")
-    path = tmp_path / "mirror/coco/dataset_coco.json"
+    path = sample_copy / "coco/dataset_coco.json"
     content = json.loads(path.read_text())
     path.write_text(json.dumps(content | {"images": [own for own in content["images"] if own["split"] == "test"]}))
-    library = ce.Library(tmp_path / "mirror", allow_modified=True)
+    library = ce.Library(sample_copy, allow_modified=True)
     plain = make_run(library)
     run = beside(plain, *vectors_of(items))
     scores = [ce.evaluate(own, "coco_5k", data_dir=library).scores for own in (run, plain)]
@@ -227,11 +225,6 @@ def test_on_a_part_of_the_split_it_is_left_out(items, make_run, sample_library, 
     assert report.scores == ce.evaluate(plain, data_dir=sample_library, **options).scores
     with pytest.raises(InvalidOption, match="sugarcrepe cannot be computed: it cannot be scored"):
         ce.evaluate(run, "sugarcrepe", data_dir=sample_library, **options)
-
-
-def test_there_is_no_validation_split(items, sample_library):
-    with pytest.raises(InvalidOption, match="sugarcrepe has no validation split, only test"):
-        ce.evaluate(run_of(items), "sugarcrepe", split="validation", data_dir=sample_library)
 
 
 def test_intervals_draw_the_images_of_all_parts_together(items, sample_library):

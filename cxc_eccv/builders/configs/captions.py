@@ -6,8 +6,8 @@ from datasets import ClassLabel, Value
 
 from cxc_eccv.builders import lookup
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows, columns
+from cxc_eccv.sources.edition import SPLITS
 from cxc_eccv.sources.library import COCO_IMAGES, Library
-from cxc_eccv.splits import SPLITS
 
 
 def rows(library: Library, split: str, options: BuildOptions) -> Rows:

@@ -28,8 +28,8 @@ from cxc_eccv.builders.writing.manifest import open_library, provenance_of, repl
 from cxc_eccv.builders.writing.shards import conform, portable_schema, row_groups, write_shards
 from cxc_eccv.errors import InvalidOption, SourceMissing
 from cxc_eccv.sources.catalog import load_catalog
+from cxc_eccv.sources.edition import SPLIT_NAMES, SPLITS
 from cxc_eccv.sources.library import Library
-from cxc_eccv.splits import SPLIT_NAMES, SPLITS
 from cxc_eccv.writing import replaced_folder
 
 FILES_MISSING = "its raw files are missing"

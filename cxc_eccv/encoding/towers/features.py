@@ -12,7 +12,7 @@ from transformers import Blip2ForImageTextRetrieval, BlipForImageTextRetrieval, 
 
 from cxc_eccv.encoding.open_clip import OpenClip
 from cxc_eccv.errors import ModelError, TowerMissing
-from cxc_eccv.types.encoding_options import check_pooling
+from cxc_eccv.types.models import check_pooling
 
 CLASS_TOKENS = ("cls_token", "class_token", "class_embedding")
 """Names of the parameter for the class token of an image."""

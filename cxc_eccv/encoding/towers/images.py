@@ -23,7 +23,7 @@ from cxc_eccv.encoding.open_clip import OpenClip
 from cxc_eccv.encoding.towers.features import image_features
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, ModelError, SourceMissing, TowerMissing
 from cxc_eccv.types import check_whole
-from cxc_eccv.types.encoding_options import check_central_crop
+from cxc_eccv.types.models import check_central_crop
 
 CONVERTED = ("1", "L", "LA", "La", "P", "PA", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "LAB", "HSV")
 """Modes with 8 bits per channel; for others Pillow would clip values instead of scaling them."""

@@ -23,23 +23,6 @@ from cxc_eccv.sources.edition import SAMPLE
 from cxc_eccv.sources.reading import Expected, sha256_of, shown, verify
 from cxc_eccv.writing import is_plain, replaced_file
 
-__all__ = [
-    "answers_folder",
-    "catalog_of",
-    "encodings_folder",
-    "fetch",
-    "fetch_photographs",
-    "image_folder",
-    "locate",
-    "mirror_folder",
-    "offline_reason",
-    "sha256_of",
-    "state",
-    "tables_folder",
-    "where_from",
-    "why_not_in_edition",
-]
-
 OFFLINE_VARIABLES = ("CXC_ECCV_OFFLINE", "HF_HUB_OFFLINE")
 
 State = Literal["in mirror", "present", "to download", "user-provided", "not in edition"]
@@ -141,7 +124,7 @@ def fetch_photographs(addresses: Mapping[str, str], folder: Path) -> tuple[int, 
     """Download photographs, file name to address; return how many were downloaded and how many were there before."""
     if reason := offline_reason(None):
         raise InvalidOption(f"downloads are off ({reason}). Unset the variable to download photographs.")
-    from cxc_eccv.sources.download.photographs import download_photographs  # imported late, as above
+    from cxc_eccv.sources.download.download import download_photographs  # imported late, as above
 
     return download_photographs(addresses, folder)
 

@@ -1,8 +1,8 @@
-"""Download into the cache: one process at a time, with retries and resumption, in one step.
+"""Download raw files into the cache, and photographs into a folder: with retries, in one step, and resumable.
 
-A download writes to ``<file>.part`` and renames it once it is complete and verified. If the hash of the file is known,
-the part survives a broken connection or a killed process, and the next attempt asks the server for the rest (HTTP
-Range). The part is deleted if the hash is unknown, if the server refuses, or if the hash is wrong.
+One process at a time writes a download to ``<file>.part`` and renames it once it is complete and verified. If the hash
+of the file is known, the part survives a broken connection or a killed process, and the next attempt asks the server
+for the rest (HTTP Range). The part is deleted if the hash is unknown, if the server refuses, or if the hash is wrong.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import os
 import time
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -21,11 +23,14 @@ from typing import IO
 import pooch
 import requests
 from filelock import FileLock
+from PIL import Image
+from tqdm import tqdm
 
 from cxc_eccv.errors import DownloadFailed, HashMismatch, MalformedSource
 from cxc_eccv.sources.catalog import Archive, Entry
 from cxc_eccv.sources.download import expected_of, open_plain, pin, record_of
 from cxc_eccv.sources.reading import Expected, verify
+from cxc_eccv.writing import explained, locked, refuse_unwritable
 from cxc_eccv.writing import resumable as noted
 
 
@@ -226,3 +231,70 @@ class _Answer:
         # urllib3 before 2.0 takes a truncated body for a complete one.
         if self._end is not None and self._sink.tell() != self._end:
             raise requests.ConnectionError(f"the body ended after {self._sink.tell():,} of {self._end:,} bytes")
+
+
+AT_ONCE = 8
+
+MOST_FAILURES = 10
+"""After so many the rest will hardly arrive: no photograph is asked for any more."""
+
+
+def download_photographs(addresses: Mapping[str, str], folder: Path) -> tuple[int, int]:
+    """Download JPEG files, file name to address, into a folder; return how many were downloaded and how many kept.
+
+    A file that is there and whole is kept. Any other is written under another name first and moved to its place once it
+    is checked, so that an interrupted download resumes where it stopped.
+
+    Raises:
+        DownloadFailed: some photographs did not arrive; the others are in the folder.
+        WriteFailed: the folder cannot be written.
+    """
+    refuse_unwritable(folder, addresses)
+    outcomes: Counter[str] = Counter()
+    failures: list[str] = []
+    with locked(folder), explained(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with (
+            ThreadPoolExecutor(AT_ONCE) as threads,
+            tqdm(total=len(addresses), desc="photographs", unit="image", disable=None) as bar,
+        ):
+            tasks = {threads.submit(_bring, folder / name, url): url for name, url in addresses.items()}
+            try:
+                for task in as_completed(tasks):
+                    try:
+                        outcomes[task.result()] += 1
+                    except DownloadFailed as error:
+                        failures.append(f"{tasks[task]}: {error}")
+                        if len(failures) == MOST_FAILURES:
+                            break
+                    bar.update()
+            finally:
+                threads.shutdown(cancel_futures=True)
+    if failures:
+        raise DownloadFailed(
+            f"{folder} has {outcomes.total():,} of the {len(addresses):,} photographs. Run the same command again: it "
+            f"downloads only those that are missing. The first error: {failures[0]}"
+        )
+    return outcomes["downloaded"], outcomes["kept"]
+
+
+def _bring(file: Path, url: str) -> str:
+    if _is_whole(file):
+        return "kept"
+    part = file.with_name(f"{file.name}.part")
+    receive(url, part, size=None, resumable=False, progress=False)
+    if not _is_whole(part):
+        part.unlink()
+        raise DownloadFailed("the server sent something other than a complete JPEG image")
+    part.replace(file)
+    return "downloaded"
+
+
+def _is_whole(file: Path) -> bool:
+    try:
+        with Image.open(file, formats=["JPEG"]) as image:
+            image.draft("L", (1, 1))  # decodes all bytes, but at an eighth of the size
+            image.load()
+    except Exception:  # Pillow's decoders raise errors of many unrelated kinds
+        return False
+    return True

@@ -1,11 +1,10 @@
-"""Images and captions by split: Karpathy's files (COCO, Flickr30k) and those of Flickr8k."""
+"""Images and captions of COCO and Flickr30k by split, from Karpathy's files."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,19 +13,14 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.sources.reading import first_duplicate, integer, read_json, read_lines, require_keys, shown, text
-from cxc_eccv.splits import SPLIT_OF_RAW, SPLITS
+from cxc_eccv.sources.edition import SPLIT_OF_RAW, SPLITS
+from cxc_eccv.sources.reading import first_duplicate, integer, read_json, require_keys, shown, text
 from cxc_eccv.types import IntArray
 
 CAPTIONS_PER_IMAGE = 5  # papers drop the sixth and seventh captions of some images; 25,000 remain in val and test
 
 IMAGE_SCHEMA = pa.schema([("image_id", pa.int64()), ("file_name", pa.string()), ("folder", pa.string())])
 CAPTION_SCHEMA = pa.schema([("caption_id", pa.int64()), ("image_id", pa.int64()), ("text", pa.string())])
-
-FLICKR8K_NAME = re.compile(r"(?P<photo>\d{1,15})_[0-9a-f]+\.jpg")
-
-# One image has the suffix ``.jpg.1`` on some lines; the photo number is the same.
-FLICKR8K_LINE = re.compile(r"(?P<photo>\d{1,15})_[0-9a-f]+\.jpg(?:\.1)?#(?P<number>\d)\t(?P<text>.*\S.*)")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,55 +140,3 @@ def _check_unique(paths: Sequence[Path], splits: Mapping[str, KarpathySplit]) ->
             where = sorted(set(names[ids == ids[twice]].tolist()))
             found = f"{kind[:-4]} {ids[twice]} twice, in split {' and '.join(where)}"
             raise MalformedSource(files, "", found, f"every {kind[:-4]} once")
-
-
-def read_flickr8k(path: Path) -> pa.Table:
-    """``caption_id``, ``image_id`` int64 and ``text`` of Flickr8k's token file, in its order.
-
-    The id of an image is its Flickr photo number, that of a caption ten times this number plus its position.
-    """
-    rows = []
-    for number, line in enumerate(read_lines(path), start=1):
-        match = FLICKR8K_LINE.fullmatch(line)
-        if match is None:
-            raise MalformedSource(path, f"line {number}", shown(line), "photo_secret.jpg#position, a tab, a text")
-        rows.append((int(match["photo"]), int(match["number"]), match["text"]))
-    photos, positions, texts = zip(*rows, strict=True)
-    image_ids = np.array(photos, dtype=np.int64)
-    caption_ids = image_ids * 10 + np.array(positions, dtype=np.int64)
-    twice = first_duplicate(caption_ids)
-    if twice is not None:
-        raise MalformedSource(path, f"line {twice + 1}", "a repeated caption", "every image#position once")
-    return pa.table({"caption_id": caption_ids, "image_id": image_ids, "text": pa.array(texts)})
-
-
-def split_flickr8k(captions: pa.Table, lists: Mapping[str, Path]) -> dict[str, KarpathySplit]:
-    """Images and captions of each split, in the order of its list, a file with an image name on each line."""
-    rows_of: dict[int, list[int]] = {}
-    for row, owner in enumerate(captions["image_id"].to_pylist()):
-        rows_of.setdefault(owner, []).append(row)
-    splits, listed = {}, set[int]()
-    for split, path in lists.items():
-        names = read_lines(path)
-        ids = _list_images(path, names, rows_of, listed)
-        rows = [row for image_id in ids for row in rows_of[image_id]]
-        splits[split] = KarpathySplit(
-            pa.Table.from_arrays([pa.array(ids), pa.array(names), pa.array([""] * len(names))], schema=IMAGE_SCHEMA),
-            captions.take(pa.array(rows)).cast(CAPTION_SCHEMA),
-            np.empty(0, dtype=np.int64),
-        )
-    return splits
-
-
-def _list_images(path: Path, names: list[str], known: Collection[int], listed: set[int]) -> list[int]:
-    """Photo numbers of a list; they are added to ``listed``."""
-    ids = []
-    for number, name in enumerate(names, start=1):
-        match = FLICKR8K_NAME.fullmatch(name)
-        photo = int(match["photo"]) if match else None
-        if photo is None or photo not in known or photo in listed:
-            found = f"{name[:60]!r}, which is already in a split" if photo in listed else repr(name[:60])
-            raise MalformedSource(path, f"line {number}", found, "every image of Flickr8k.token.txt once, by file name")
-        ids.append(photo)
-        listed.add(photo)
-    return ids

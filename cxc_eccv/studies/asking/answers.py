@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 
 from cxc_eccv.errors import InvalidOption, MalformedSource
+from cxc_eccv.parquet import read_footer
 from cxc_eccv.sources.reading import require_keys, shown
 from cxc_eccv.studies.asking.exchange import Format, find_format
 from cxc_eccv.studies.asking.questions import Question, Questionnaire
-from cxc_eccv.types.parquet_footer import read_footer
 
 SCHEMA = pa.schema(
     [

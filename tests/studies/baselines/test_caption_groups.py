@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, UnknownName
-from cxc_eccv.sources.readers.karpathy import read_flickr8k, split_flickr8k
+from cxc_eccv.sources.readers.flickr8k import read_flickr8k, split_flickr8k
 from cxc_eccv.studies.baselines.caption_groups import caption_groups
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cxc_eccv.sources.edition import SPLIT_OF_RAW
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
-from cxc_eccv.splits import SPLIT_OF_RAW
 from cxc_eccv.types import FloatArray, IntArray, positions_of
 
 SCHEMA = pa.schema(
