@@ -40,8 +40,8 @@ from cxc_eccv.encoding.towers.texts import encoder_of_texts
 from cxc_eccv.errors import InvalidOption, MissingIds, ModelError, UnknownName
 from cxc_eccv.ranking.scores import refuse_zero_vectors, similarity_of
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
+from cxc_eccv.runs.array_files import write_npz
 from cxc_eccv.runs.checks import MODEL
-from cxc_eccv.runs.npz import write_npz
 from cxc_eccv.runs.rankings import RankedLists, write_rankings
 from cxc_eccv.runs.record import record_path, write_record
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, check_whole, positions_of

@@ -10,7 +10,7 @@ import strategies
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cxc_eccv.errors import MalformedRun, MissingIds
+from cxc_eccv.errors import MalformedRun, MissingIds, RunTooShallow
 from cxc_eccv.ranking import positive_ranks
 from cxc_eccv.ranking.rank import ranks_of_run
 from cxc_eccv.ranking.readers.rows import TopRows
@@ -160,18 +160,17 @@ def test_a_reader_that_has_ended_reads_no_further_rankings(monkeypatch):
     class EndsAfterTwo(TopRows):
         taken = 0
 
-        @property
-        def ended(self):
-            return self.taken == 2
-
         def take(self, *best):
-            self.taken += 1
             super().take(*best)
+            self.taken += 1
+            if self.taken == 2:
+                self.error = RunTooShallow("too short")
 
     reader = EndsAfterTwo(qrels, 1)
     ranks_of_run(run, {}, readers={"i2t": [reader]})
     assert reader.taken == 2
-    assert reader.result.ids.tolist() == [[7], [7], [0], [0], [0]]
+    with pytest.raises(RunTooShallow, match="too short"):
+        _ = reader.result
 
 
 @pytest.mark.parametrize("items_at_once", [1, 2**18])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from cxc_eccv.errors import MalformedRun
-from cxc_eccv.runs import EmbeddingsRun, embeddings, load_embeddings, save_embeddings
-from cxc_eccv.runs.safetensors import write_safetensors
+from cxc_eccv.runs import EmbeddingsRun, array_files, load_embeddings, save_embeddings
+from cxc_eccv.runs.array_files import write_safetensors
 from cxc_eccv.types import Embeddings
 
 IMAGES, CAPTIONS = np.array([11, 12]), np.array([21, 22, 23])
@@ -164,7 +164,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr(embeddings, "write_npz", fail)
+    monkeypatch.setattr(array_files, "write_npz", fail)
     with pytest.raises(OSError, match="disk full"):
         save_embeddings(path, EmbeddingsRun(None, Embeddings([1], [[1.0]])))
     assert path.read_bytes() == b"old"

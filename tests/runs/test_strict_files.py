@@ -19,8 +19,8 @@ from cxc_eccv.errors import CxcEccvError, InvalidOption, MalformedRun, Malformed
 from cxc_eccv.parquet import read_parquet
 from cxc_eccv.report.folder import write_folder
 from cxc_eccv.runs import RankingsRun, load_embeddings, load_run
+from cxc_eccv.runs.array_files import write_safetensors
 from cxc_eccv.runs.rankings import RankedLists
-from cxc_eccv.runs.safetensors import write_safetensors
 from cxc_eccv.sources.reading import read_ids
 from cxc_eccv.types.npy import array_of_npy
 
