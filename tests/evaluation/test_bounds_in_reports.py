@@ -258,21 +258,18 @@ def test_tables_of_probabilities_are_checked(run, report_of, table, message):
         report_of(run, "coco_5k", bounds=True, probabilities=pa.table(table))
 
 
-@pytest.mark.parametrize("option", [{"bounds_depth": 10}, {"probabilities": chances_of}])
-def test_what_is_for_bounds_asks_for_bounds(run, report_of, option):
-    with pytest.raises(InvalidOption, match="set bounds too"):
-        report_of(run, "coco_5k", **option)
-
-
-def test_other_probabilities_are_refused(run, report_of):
-    with pytest.raises(InvalidOption, match="probabilities are a dict; give a function"):
-        report_of(run, "coco_5k", bounds=True, probabilities={})
-
-
-@pytest.mark.parametrize("depth", [0, -1, 2.5, "many"])
-def test_a_depth_is_a_whole_number(run, report_of, depth):
-    with pytest.raises(InvalidOption, match="bounds_depth"):
-        report_of(run, "coco_5k", bounds=True, bounds_depth=depth)
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"bounds_depth": 10}, "set bounds too"),
+        ({"probabilities": chances_of}, "set bounds too"),
+        ({"bounds": True, "probabilities": {}}, "probabilities are a dict; give a function"),
+        *(({"bounds": True, "bounds_depth": depth}, "bounds_depth") for depth in (0, -1, 2.5, "many")),
+    ],
+)
+def test_options_of_bounds_are_checked(run, report_of, options, words):
+    with pytest.raises(InvalidOption, match=words):
+        report_of(run, "coco_5k", **options)
 
 
 def test_bounds_of_a_metric_do_not_depend_on_which_others_are_asked_for(run, sample_library):

@@ -1,19 +1,25 @@
 """evaluate: keys, values equal to slow loops, what is skipped and why, what is refused, and report.json."""
 
 import json
+import subprocess
+import sys
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import oracles
+import pyarrow as pa
 import pytest
 
 import cxc_eccv
 from cxc_eccv.errors import DataError, InvalidOption, MissingIds, SourceMissing, UnknownName
 from cxc_eccv.evaluation import evaluate, report_from_json, report_of_ranks, report_to_json
+from cxc_eccv.ranking import positive_ranks, positive_ranks_many
 from cxc_eccv.registry import task, tasks
 from cxc_eccv.runs import EmbeddingsRun, load_embeddings, save_embeddings
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import Embeddings, Report, Result
+from cxc_eccv.tasks import coco_1k
+from cxc_eccv.types import Embeddings, Judgments, Report, Result
 
 
 @pytest.fixture(scope="module")
@@ -283,11 +289,36 @@ def test_coco_1k_folds_hold_a_thousand_images_with_their_captions(real_library, 
 
 
 def test_ranks_of_any_origin_make_a_report(sample_library, report_of, make_run):
-    from cxc_eccv.ranking import positive_ranks
-
     run = make_run(sample_library)
     judgments = task("cxc").judgments(sample_library, "test", "t2t")
     ranks = positive_ranks(run, judgments, "t2t")
     report = report_of_ranks({"cxc/t2t": (judgments, ranks)}, sample_library, "test", model="mine")
     assert report.scores == report_of(run, "cxc/t2t").scores
     assert report.provenance["model"] == "mine"
+
+
+@pytest.mark.parametrize("spoil", [lambda ids: ids[:-1], lambda ids: np.append(ids[:-1], 99_999), lambda ids: ids])
+def test_the_order_names_every_caption_once(spoil):
+    ids = np.arange(coco_1k.CAPTIONS)
+    table = pa.table({"caption_id": ids, "image_id": ids // 5})
+    library = SimpleNamespace(captions=lambda _: table, fold_order=lambda: spoil(ids))
+    if spoil(ids) is ids:
+        assert coco_1k._fold_orders(library, "test")[1].size == coco_1k.IMAGES
+        return
+    with pytest.raises(
+        DataError, match=r"captions of coco_test_ids, .*, are not the 25,000 captions of the test split"
+    ):
+        coco_1k._fold_orders(library, "test")
+
+
+def test_a_device_needs_torch(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    run = EmbeddingsRun(Embeddings([1], [[1.0]]), Embeddings([7], [[1.0]]))
+    with pytest.raises(InvalidOption, match="device 'cuda' needs torch, which is not installed: pip install torch"):
+        positive_ranks_many(run, {"": ("i2t", Judgments.from_pairs([1], [7], [1], [7]))}, device="cuda")
+
+
+@pytest.mark.thorough
+def test_ranking_does_not_import_torch():
+    program = "import sys, cxc_eccv.ranking, cxc_eccv.evaluation; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -154,14 +154,6 @@ def test_best_rank_metrics_need_a_positive_or_the_whole_ranking(name):
     assert values_at_known_depth(function, whole).tolist() == [0.0 if name == "mrr" else 3.0]
 
 
-def test_unreachable_positives_count_towards_r():
-    run = RankingsRun.from_dicts({0: [1, 2], 1: [3, 4]})
-    qrels = Judgments.from_pairs([0, 1], [1, 2, 3, 4], [0, 0, 1], [1, 9, 3])
-    known = ranks_of_run(run, {"": ("i2t", qrels)})[""]
-    assert known.ranks.n_positives.tolist() == [2, 1]
-    assert values_at_known_depth(registry.metric("r_precision").function, known).tolist() == [0.5, 1.0]
-
-
 def test_gains_stay_with_their_items():
     qrels = Judgments.from_pairs([5, 6], [30, 20, 10], [6, 5, 5], [20, 10, 30], gains=[1, 2, 3])
     assert qrels.indices.tolist() == [0, 2, 1]

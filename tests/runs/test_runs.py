@@ -182,11 +182,6 @@ def test_bfloat16_is_read_exactly(tmp_path):
     np.testing.assert_array_equal(load_embeddings(path).images.vectors, rounded)
 
 
-def test_a_run_of_nothing_is_refused():
-    with pytest.raises(MalformedRun, match="neither"):
-        EmbeddingsRun(None, None)
-
-
 @pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
 @pytest.mark.parametrize("similarity", [None, "cosine", "dot"])
 def test_a_file_says_which_similarity_it_is_meant_for(suffix, similarity, tmp_path):
