@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from plain_ranks import random_judgments, whole_number_run
+from plain_ranks import assert_equal_ranks, random_judgments, whole_number_run
 
 from cxc_eccv.errors import InvalidOption, MalformedRun
 from cxc_eccv.evaluation import evaluate
@@ -14,11 +14,6 @@ from cxc_eccv.types import Embeddings, Judgments
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 N_IMAGES, N_CAPTIONS = 60, 310
-
-
-def assert_equal_ranks(left, right):
-    for name in ("query_ids", "indptr", "ranks", "n_positives", "n_gallery", "ties"):
-        np.testing.assert_array_equal(getattr(left, name), getattr(right, name), err_msg=name)
 
 
 @pytest.mark.parametrize("device", DEVICES)

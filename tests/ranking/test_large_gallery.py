@@ -5,6 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
+from plain_ranks import assert_equal_ranks
 
 from cxc_eccv.errors import DataError, MalformedRun, MissingIds, UnknownName
 from cxc_eccv.ranking import positive_ranks
@@ -41,11 +42,6 @@ def in_shards(queries, ids, vectors, qrels, edges, similarity="dot"):
     gallery = LargeGallery(queries, qrels, Embeddings(ids[wanted], vectors[wanted]), similarity=similarity)
     shards = [gallery.count(ids[a:b], vectors[a:b]) for a, b in itertools.pairwise(edges)]
     return gallery.ranks(sum(shards[1:], start=shards[0]))
-
-
-def assert_equal_ranks(left, right):
-    for name in ("query_ids", "indptr", "ranks", "n_positives", "n_gallery", "ties"):
-        np.testing.assert_array_equal(getattr(left, name), getattr(right, name), err_msg=name)
 
 
 @pytest.mark.parametrize("edges", [(0, ITEMS), (0, 1, 2_500, ITEMS), (0, 1_000, 1_001, 4_999, ITEMS)])
