@@ -7,9 +7,9 @@ import warnings
 from types import SimpleNamespace
 
 import numpy as np
-import oracles
 import pyarrow as pa
 import pytest
+from plain_ranks import slow_scores
 
 import cxc_eccv
 from cxc_eccv.errors import DataError, InvalidOption, MissingIds, SourceMissing, UnknownName
@@ -26,21 +26,6 @@ from cxc_eccv.types import Embeddings, Judgments, Report, Result
 def report(sample_library, make_run):
     """Every task that the sample has, for random vectors."""
     return evaluate(make_run(sample_library), data_dir=sample_library)
-
-
-def slow_scores(run, library, name, direction, split="test"):
-    """Metric label to value, by loops over sorted lists."""
-    sides = {"i": run.images, "t": run.captions}
-    vectors = [dict(zip(sides[d].ids.tolist(), sides[d].vectors, strict=True)) for d in (direction[0], direction[-1])]
-    judgments = task(name).judgments(library, split, direction)
-    rows = []
-    for (query, positives), r in zip(oracles.positives_of(judgments).items(), judgments.n_positives, strict=True):
-        gallery = oracles.gallery_of(judgments, query)
-        scores = {item: oracles.score_of(vectors[0][query], vectors[1][item]) for item in gallery}
-        ranked = oracles.ranking(scores, positives)
-        rows.append(oracles.values_of(ranked, positives, int(r)))
-    values = {label: np.mean([row[label] for row in rows]) for label in rows[0]}
-    return values | {"median_rank": np.median([row["mean_rank"] for row in rows])}
 
 
 KEYS = [
@@ -78,7 +63,7 @@ def test_values_equal_slow_loops(sample_library, report_of, name, direction, mak
     run = make_run(sample_library, seed=7)
     wanted = ["recall_at_k", "median_rank", "mean_rank", "mrr", "r_precision", "map_at_r"]
     found = report_of(run, f"{name}/{direction}", metrics=wanted, confidence=None).scores
-    slow = slow_scores(run, sample_library, name, direction)
+    slow, _ = slow_scores(run, task(name).judgments(sample_library, "test", direction), direction)
     assert {key.rpartition("/")[2] for key in found} == slow.keys()
     for key, value in found.items():
         assert value == pytest.approx(slow[key.rpartition("/")[2]], abs=1e-12), key

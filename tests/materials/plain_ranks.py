@@ -88,3 +88,19 @@ def forms_of(run):
     units = unit_vectors(run)
     scores = ScoresRun(run.images.ids, run.captions.ids, units["i"] @ units["t"].T)
     return {"embeddings": run, "scores": scores, "rankings": RankingsRun.from_dicts(**orders_of(run))}
+
+
+def slow_scores(run, judgments, direction, left_out=()):
+    """Metric to its mean over queries, by loops over sorted lists, as if some images had never been; and how many."""
+    vectors = [dict(zip(side.ids.tolist(), side.vectors, strict=True)) for side in sides_of_run(run, direction)]
+    lost = {"i": set(left_out), "t": set()}
+    rows = []
+    for (query, named), reach in zip(oracles.positives_of(judgments).items(), judgments.unreachable, strict=True):
+        positives = named - lost[direction[-1]]
+        if left_out and (query in lost[direction[0]] or not positives):
+            continue
+        gallery = [item for item in oracles.gallery_of(judgments, query) if item not in lost[direction[-1]]]
+        scores = {item: oracles.score_of(vectors[0][query], vectors[1][item]) for item in gallery}
+        rows.append(oracles.values_of(oracles.ranking(scores, positives), positives, len(positives) + int(reach)))
+    values = {label: np.mean([row[label] for row in rows]) for label in rows[0]}
+    return values | {"median_rank": np.median([row["mean_rank"] for row in rows])}, len(rows)
