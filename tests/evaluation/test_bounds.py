@@ -8,13 +8,9 @@ import numpy as np
 import pytest
 
 from cxc_eccv.errors import DataError
-from cxc_eccv.evaluation.bounds import (
-    TopOfKnown,
-    ask_probabilities,
-    bounds_of_ranks,
-    bounds_of_top,
-    expected_median,
-)
+from cxc_eccv.evaluation.bounds.expected import ask_probabilities, expected_median
+from cxc_eccv.evaluation.bounds.extremes import bounds_of_ranks, bounds_of_top
+from cxc_eccv.evaluation.bounds.retrieved import TopOfKnown
 from cxc_eccv.metrics.chances import count_chances
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.ranking.rank import ranks_from_scores

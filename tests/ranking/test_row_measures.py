@@ -23,13 +23,6 @@ def constant_run(n_images, n_captions):
     return EmbeddingsRun(*(Embeddings(np.arange(first, first + n), np.full((n, 33), 0.1)) for n, first in sides))
 
 
-def random_matches(run, seed=0, categories=4):
-    random = np.random.default_rng(seed)
-    sets = random.random((run.captions.ids.size, categories)) < 0.4
-    own = sets[random.integers(0, len(sets), run.images.ids.size)]
-    return CategoryMatches.of(run.images.ids, own, run.captions.ids, sets)
-
-
 def test_a_constant_model_has_its_judged_items_last():
     """Top items: judged ones without gain first, then unjudged ones by id; never one with a gain."""
     run = constant_run(40, 700)
@@ -42,17 +35,6 @@ def test_a_constant_model_has_its_judged_items_last():
         top = top_k(run, qrels, "i2t", 5, block_size=block_size)
         assert top.ids.tolist() == [[captions[650], *captions[1:5].tolist()]] * 40
         assert top.cut.tolist() == [695] * 40
-
-
-def test_a_constant_model_gets_the_fewest_plausible_hits():
-    run = constant_run(40, 700)
-    matches = random_matches(run)
-    hits = plausible_hits(run, matches, "i2t", LOOKS)
-    others = 700 - hits.n_matches
-    depths = hits.n_matches.copy()
-    depths[:, 3] = np.minimum(depths[:, 3], 50)
-    np.testing.assert_array_equal(hits.hits, np.maximum(depths - others, 0))
-    assert np.all(hits.ties > 0)
 
 
 @pytest.mark.parametrize("others", ["i2t", "t2i"])
