@@ -11,7 +11,7 @@ from cxc_eccv.ranking import positive_ranks, positive_ranks_many
 from cxc_eccv.ranking.counts import ScoresTooAlike
 from cxc_eccv.ranking.rank import pair_similarities
 from cxc_eccv.ranking.readers.columns import ColumnPairs, brackets
-from cxc_eccv.ranking.scores import first_twins
+from cxc_eccv.ranking.scores import Product, first_twins
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings, Judgments, RatedPairs
 
@@ -249,6 +249,16 @@ def test_brackets_hold_the_score_of_every_product(width):
         assert np.all(scores.ravel() <= high)
     exact = (queries.astype(np.float64) @ items.T.astype(np.float64)).ravel()
     assert np.abs(high - exact).max() < 1e-3 * width
+
+
+def test_copies_have_one_score_though_a_library_rounds_by_position(monkeypatch):
+    def multiply(left, right, out):
+        out[:] = left @ right + np.arange(right.shape[1])
+
+    monkeypatch.setattr("numpy.matmul", multiply)
+    product = Product(np.ones((3, 4), np.float32), np.ones((8, 4), np.float32), np.array([7]))
+    block = product.fill(0, 3, product.room(3))
+    assert block.tolist() == [[4.0] * 7 + [-np.inf]] * 3
 
 
 def test_first_twins_tells_rows_apart_that_share_a_hash(monkeypatch):
