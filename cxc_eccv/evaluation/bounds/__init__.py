@@ -21,6 +21,7 @@ the end of the top D is broken for ``high``.
 """
 
 from cxc_eccv.evaluation.bounds.of_needs import BoundsOfNeeds
+from cxc_eccv.evaluation.bounds.retrieved import Retrieved, TopOfKnown
 from cxc_eccv.evaluation.bounds.units import Units
 
-__all__ = ["BoundsOfNeeds", "Units"]
+__all__ = ["BoundsOfNeeds", "Retrieved", "TopOfKnown", "Units"]
