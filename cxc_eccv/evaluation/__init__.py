@@ -13,8 +13,8 @@
 With "all" tasks, those that cannot be computed are skipped with the reason; for a named task this is an error. The
 error of one metric is kept in ``Need.errors``. :mod:`~cxc_eccv.evaluation.labels` replaces the positives of tasks by
 those of other sources; :mod:`~cxc_eccv.evaluation.bounds` adds readers to the pass and reads the finished needs. No
-other module depends on these two, but for :mod:`~cxc_eccv.evaluation.open_units`, which lists the open pairs of one
-number before people are asked, and :mod:`~cxc_eccv.evaluation.answers`, which estimates it afterwards.
+other module depends on these two, but for :func:`~cxc_eccv.evaluation.calls.open_units`, which lists the open pairs of
+one number before people are asked, and :mod:`~cxc_eccv.evaluation.answers`, which estimates it afterwards.
 """
 
 from cxc_eccv.evaluation.calls import check_request, evaluate, evaluate_rankings, report_of_ranks

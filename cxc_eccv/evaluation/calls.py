@@ -1,4 +1,4 @@
-"""The public calls: they turn a run, dicts of rankings, or ranks into a report."""
+"""The public calls: they turn a run, dicts of rankings, or ranks into a report, or a run into its open pairs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, raise_all
 from cxc_eccv.evaluation.answers import Answers
-from cxc_eccv.evaluation.bounds import BoundsOfNeeds
+from cxc_eccv.evaluation.bounds import BoundsOfNeeds, Units
 from cxc_eccv.evaluation.labels import describe_sources
 from cxc_eccv.evaluation.measure import find_faults, measure, refuse_to_compute
 from cxc_eccv.evaluation.needs import AnyRanks, Ranks
@@ -281,3 +281,26 @@ def report_of_ranks(
         need.settle(ranks)
         parts.append(Part(plan, direction, (need,)))
     return make_report(parts, library, split, settings or Settings(), skipped=skipped, **provenance)
+
+
+def open_units(
+    run: Run, key: str, library: Library, split: str, settings: Settings, sources: Sequence[str] | None = None
+) -> Units:
+    """The units of the number ``task/direction/metric`` of a run, before people are asked about some of them.
+
+    The probabilities are those of the settings.
+    """
+    part, _, metric = key.rpartition("/")
+    if part.count("/") != 1:
+        raise InvalidOption(f"number {key!r}: give task/direction/metric, such as coco_5k/t2i/recall_at_1")
+    with one_blas_thread():
+        chosen = select(run, [part], library, split, [metric], sources=sources)
+        raise_all([*chosen.refused, *find_faults(run, chosen.parts, library, named=True, strict=True)])
+        needs = [need for each in chosen.parts for need in each.needs]
+        bounds = BoundsOfNeeds(run, needs, library, split, settings.depth, chosen.sources)
+        measure(run, chosen.parts, choose_similarity(run, similarity=None)["similarity"], bounds)
+    for each in chosen.parts:
+        for variant, need in each.needs_of_variants:
+            if each.key == part and variant.label == metric:
+                return bounds.units(need, variant, settings.on(library, split, each.task.collection))
+    raise InvalidOption(f"{key}: {part} has no metric {metric}")

@@ -18,7 +18,8 @@ from cxc_eccv.metrics.entail_at_k import UNJUDGED, Classifier, check_policy
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import read_table
 from cxc_eccv.tasks.task import Collection
-from cxc_eccv.types import LABELS, PROBABILITIES, IntArray, check_values, check_whole
+from cxc_eccv.types import LABELS, PROBABILITIES, IntArray, check_values, check_whole, positions_of
+from cxc_eccv.types.ids import distinct_of
 
 SPLITS = ("validation", "test")
 BOUNDS_DEPTH = 50
@@ -182,29 +183,36 @@ class PairValues:
         if any(ids.dtype.kind not in "iu" for ids in (images, captions)) or values.dtype.kind not in kinds:
             types = ", ".join(f"{name} {table[name].type}" for name in columns)
             raise DataError(f"{what}: need {'whole ' if are_labels else ''}numbers without nulls, found {types}")
-        order = np.lexsort((captions, images))
-        self._pairs, self._what = np.stack([images[order], captions[order]], axis=1).astype(np.int64), what
-        twice = np.flatnonzero((np.diff(self._pairs, axis=0) == 0).all(axis=1))
+        self._what, self._sides = what, tuple(distinct_of(ids.astype(np.int64)) for ids in (images, captions))
+        codes = self._code(images, captions)[0]
+        order = np.argsort(codes, kind="stable")
+        self._codes = codes[order]
+        twice = order[1:][np.diff(self._codes) == 0]
         if twice.size:
-            image, caption = self._pairs[twice[0]]
             raise DataError(
-                f"{what}: the pair of image {image} and caption {caption} occurs twice; list every pair once"
+                f"{what}: the pair of image {images[twice[0]]} and caption {captions[twice[0]]} occurs twice; list "
+                "every pair once"
             )
         check_values(values, what, LABELS if are_labels else PROBABILITIES, (images, captions))
         self._values = values[order].astype(np.int64) if are_labels else values[order]
 
     def __call__(self, image_ids: IntArray, caption_ids: IntArray) -> NDArray[Any]:
         """(P,) numbers for (P,) images and (P,) captions; raises DataError if the table lacks one."""
-        wanted = np.stack([image_ids, caption_ids], axis=1).astype(np.int64)
-        every, places = np.unique(np.concatenate([self._pairs, wanted]), axis=0, return_inverse=True)
-        row_of = np.full(len(every), -1)
-        row_of[places[: len(self._pairs)]] = np.arange(len(self._pairs))
-        rows = row_of[places[len(self._pairs) :]]
-        missing = np.flatnonzero(rows < 0)
+        wanted, inside = self._code(image_ids, caption_ids)
+        places = np.searchsorted(self._codes, wanted)
+        missing = np.flatnonzero(~inside | (np.append(self._codes, -1)[places] != wanted))
         if missing.size:
-            image, caption = wanted[missing[0]]
+            image, caption = image_ids[missing[0]], caption_ids[missing[0]]
             raise DataError(
-                f"{self._what} lack {missing.size} of {rows.size} retrieved pairs without a label, the first: image "
+                f"{self._what} lack {missing.size} of {wanted.size} retrieved pairs without a label, the first: image "
                 f"{image}, caption {caption}. {self._remedy}"
             )
-        return np.asarray(self._values[rows])
+        return np.asarray(self._values[places])
+
+    def _code(self, image_ids: IntArray, caption_ids: IntArray) -> tuple[IntArray, NDArray[np.bool_]]:
+        """(P,) codes of pairs, ascending by image and caption, and whether the table has both ids."""
+        (rows, are_images), (columns, are_captions) = (
+            positions_of(ids.astype(np.int64), known)
+            for ids, known in zip((image_ids, caption_ids), self._sides, strict=True)
+        )
+        return rows * self._sides[1].size + columns, are_images & are_captions

@@ -50,23 +50,28 @@ def tau(pairs: RatedPairs, similarities: FloatArray, variant: str) -> FloatArray
 
 def sample_tau_b(pairs: RatedPairs, similarities: FloatArray, times: NDArray[np.integer], rows: IntArray) -> FloatArray:
     """(S,) tau-b where each pair is there as often as its cluster is drawn: (S, C) times, (P,) cluster of each pair."""
-    coded, drawn = CodedPairs.of(pairs, similarities), times.astype(np.float64)
-    size = (drawn @ np.bincount(rows, minlength=times.shape[1])) ** 2
-    tied = []
-    for codes, n_codes in zip(coded.codes.T, coded.n_levels, strict=True):
-        groups = count_codes(rows, codes, (times.shape[1], n_codes))
-        tied.append(((drawn @ (groups @ groups.T)) * drawn).sum(axis=1))
-    return np.asarray(2 * count_surplus(coded, drawn, rows) / np.sqrt((size - tied[0]) * (size - tied[1])))
+    surplus, size, groups = count_drawn(pairs, similarities, times, rows)
+    drawn = times.astype(np.float64)
+    tied = [((drawn @ (group @ group.T)) * drawn).sum(axis=1) for group in groups]
+    return np.asarray(2 * surplus / np.sqrt((size - tied[0]) * (size - tied[1])))
 
 
-def count_codes(rows: IntArray, codes: NDArray[np.integer], shape: tuple[int, int]) -> Any:  # noqa: ANN401
-    """(C, L) sparse matrix of how many pairs of each cluster have each code."""
+def count_drawn(
+    pairs: RatedPairs, similarities: FloatArray, times: NDArray[np.integer], rows: IntArray
+) -> tuple[FloatArray, FloatArray, list[Any]]:
+    """(S,) concordant less discordant pairs of rows, (S,) square of their number, (C, L) rows by cluster and value."""
     from scipy.sparse import csc_array
 
-    return csc_array((np.ones(rows.size), (rows, codes)), shape=shape)
+    coded, drawn = CodedPairs.of(pairs, similarities), times.astype(np.float64)
+    size = (drawn @ np.bincount(rows, minlength=times.shape[1])) ** 2
+    groups = [
+        csc_array((np.ones(rows.size), (rows, codes)), shape=(times.shape[1], n_codes))
+        for codes, n_codes in zip(coded.codes.T, coded.n_levels, strict=True)
+    ]
+    return _count_surplus(coded, drawn, rows), size, groups
 
 
-def count_surplus(coded: CodedPairs, drawn: FloatArray, rows: IntArray) -> FloatArray:
+def _count_surplus(coded: CodedPairs, drawn: FloatArray, rows: IntArray) -> FloatArray:
     """(S,) concordant less discordant pairs of rows: a quadratic form of how often clusters are drawn."""
     levels, scores = coded.codes.T.astype(np.int64)
     n_clusters = drawn.shape[1]

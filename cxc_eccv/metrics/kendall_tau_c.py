@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.metrics.bootstrap_spearman import CodedPairs
-from cxc_eccv.metrics.kendall_tau_b import count_codes, count_surplus, tau
+from cxc_eccv.metrics.kendall_tau_b import count_drawn, tau
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import FloatArray, IntArray, RatedPairs
 
@@ -41,14 +40,9 @@ def kendall_tau_c(pairs: RatedPairs, similarities: FloatArray) -> FloatArray:
 
 def sample_tau_c(pairs: RatedPairs, similarities: FloatArray, times: NDArray[np.integer], rows: IntArray) -> FloatArray:
     """(S,) tau-c where each pair is there as often as its cluster is drawn, as :func:`kendall_tau_b.sample_tau_b`."""
-    coded, drawn = CodedPairs.of(pairs, similarities), times.astype(np.float64)
-    size = (drawn @ np.bincount(rows, minlength=times.shape[1])) ** 2
-    groups = [
-        count_codes(rows, codes, (times.shape[1], n_codes))
-        for codes, n_codes in zip(coded.codes.T, coded.n_levels, strict=True)
-    ]
-    fewest = np.array([min(np.count_nonzero(weights @ group) for group in groups) for weights in drawn])
-    return np.asarray(2 * count_surplus(coded, drawn, rows) * fewest / (size * (fewest - 1)))
+    surplus, size, groups = count_drawn(pairs, similarities, times, rows)
+    fewest = np.array([min(np.count_nonzero(weights @ group) for group in groups) for weights in times])
+    return np.asarray(2 * surplus * fewest / (size * (fewest - 1)))
 
 
 SPEC = Spec(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import FloatArray, PositiveRanks, check_whole
 
@@ -29,7 +31,7 @@ def recall_at_k(ranks: PositiveRanks, k: int = 1) -> FloatArray:
         [0.0, 1.0]
     """
     check_whole("recall_at_k: k", k)
-    return (ranks.best <= k).astype("float64")
+    return (ranks.best <= np.minimum(k, ranks.n_gallery)).astype("float64")
 
 
 SPEC = Spec(

@@ -14,6 +14,7 @@ from cxc_eccv.kernels import row_counts
 from cxc_eccv.ranking.counts import Counts, MergedJudgments, rank_positives
 from cxc_eccv.ranking.scores import (
     ALIGNMENT,
+    ROWS_PREPARED_AT_ONCE,
     Options,
     first_twins,
     one_blas_thread,
@@ -29,7 +30,6 @@ from cxc_eccv.types import Embeddings, IntArray, Judgments, PositiveRanks, posit
 
 ROWS_AT_ONCE = 512
 TILE_WIDTH = 8192
-ROWS_PREPARED_AT_ONCE = 256
 
 
 class LargeGallery:

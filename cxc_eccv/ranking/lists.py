@@ -106,7 +106,7 @@ def read_rankings(run: RankingsRun, direction: str, readers: Sequence[RowReader]
         if reader.deepest is None:
             totals = np.arange(rows.size) // max(1, SCORES_AT_ONCE // layout.width)
         for block in _blocks(totals):
-            if reader.ended:
+            if reader.error is not None:
                 break
             owners, places, scores = _rank_items(lists, rows[block], reader, gallery)
             if reader.deepest is None:

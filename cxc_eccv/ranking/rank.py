@@ -96,7 +96,7 @@ def counts_of_run(
     if isinstance(run, ScoresRun):
         refuse_embedding_options(run, **options)
         return _count_matrix(run, judgments, readers)
-    return _count_embeddings(run, judgments, readers=readers, **options)
+    return _count_embeddings(run, judgments, readers, **options)
 
 
 def _count_matrix(run: ScoresRun, judgments: Requests, readers: Readers) -> dict[str, tuple[MergedJudgments, Counts]]:
@@ -140,33 +140,24 @@ def positive_ranks_many(
     run: EmbeddingsRun | MultiVectorRun,
     judgments: Requests,
     *,
-    similarity: str | None = None,
-    block_size: int | None = None,
-    progress: bool = False,
-    device: str | None = None,
     readers: Readers = NO_READERS,
+    **options: Any,  # noqa: ANN401 - similarity, block_size, progress and device, as in Options
 ) -> dict[str, PositiveRanks]:
     """Exact ranks by name for several sets of judgments; those over the same modalities share one product."""
-    options: dict[str, Any] = {"similarity": similarity, "block_size": block_size}
-    options |= {"progress": progress, "device": device}
-    return _rank(_count_embeddings(run, judgments, readers=readers, **options), judgments)
+    return _rank(_count_embeddings(run, judgments, readers, **options), judgments)
 
 
 def _count_embeddings(
     run: EmbeddingsRun | MultiVectorRun,
     judgments: Requests,
-    *,
     readers: Readers,
+    *,
     similarity: str | None = None,
-    block_size: int | None = None,
-    progress: bool = False,
-    device: str | None = None,
+    **further: Any,  # noqa: ANN401 - as in Options
 ) -> dict[str, tuple[MergedJudgments, Counts]]:
-    if block_size is not None and block_size < 1:
-        raise InvalidOption(f"block_size is {block_size}, expected at least 1")
+    options = Options(similarity_of(run, similarity), **further)
     if isinstance(run, MultiVectorRun):
-        refuse_embedding_options(run, device=device)
-    options = Options(similarity_of(run, similarity), block_size, progress, device)
+        refuse_embedding_options(run, device=options.device)
     merged = {
         direction: MergedJudgments.of(named, readers.get(direction, ()))
         for direction, named in _by_direction(judgments, readers).items()

@@ -49,6 +49,10 @@ class Options:
     progress: bool = False
     device: str | None = None
 
+    def __post_init__(self) -> None:
+        if self.block_size is not None and self.block_size < 1:
+            raise InvalidOption(f"block_size is {self.block_size}, expected at least 1")
+
     def rows_at_once(self, height: int, width: int) -> int:
         """Number of rows in a block, such that all threads get the same number of blocks."""
         if self.block_size:
@@ -202,9 +206,7 @@ class Product:
         self._originals, self._copies = twins_of(columns)
         self._row_twins = np.full(len(rows), -1)
         if tie_rows:
-            originals, copies = twins_of(rows)
-            shared, self._row_twins[copies] = np.unique(originals, return_inverse=True)
-            self._row_twins[shared] = np.arange(shared.size)
+            shared, self._row_twins = group_twins(rows)
             self._shared = rows[shared] @ columns.T
 
     def room(self, size: int) -> NDArray[np.float32]:
@@ -237,6 +239,15 @@ def twins_of(vectors: NDArray[np.float32]) -> tuple[IntArray, IntArray]:
     first = first_twins(vectors)
     copies = np.flatnonzero(first != np.arange(first.size))
     return first[copies], copies
+
+
+def group_twins(vectors: NDArray[np.float32]) -> tuple[IntArray, IntArray]:
+    """The first row of each group with the same bytes, and (N,) the group of every row, -1 for a row without copy."""
+    originals, copies = twins_of(vectors)
+    group = np.full(len(vectors), -1)
+    leaders, group[copies] = np.unique(originals, return_inverse=True)
+    group[leaders] = np.arange(leaders.size)
+    return leaders, group
 
 
 ScoreRows = Callable[[IntArray], NDArray[Any]]

@@ -21,7 +21,7 @@ from cxc_eccv.ranking.scores import (
     Layout,
     Options,
     Product,
-    first_twins,
+    group_twins,
     prepare_side,
     refuse_extremes,
     scan,
@@ -234,10 +234,7 @@ class HalfProduct:
         self.height = self.width = len(vectors)
         self._vectors = vectors
         self._padding, self._without_self = padding, without_self
-        first = first_twins(vectors)
-        copies = np.flatnonzero(first != np.arange(first.size))
-        leaders = np.unique(first[copies])
-        self._group = np.where(np.isin(first, leaders), np.searchsorted(leaders, first), -1)
+        leaders, self._group = group_twins(vectors)
         if leaders.size * len(vectors) * vectors.itemsize > shared_bytes:
             raise ScoresTooAlike
         self._shared = _symmetric(vectors[leaders] @ vectors.T, leaders, self._group)

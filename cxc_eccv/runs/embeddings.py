@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import MalformedRun
+from cxc_eccv.runs.array_files import read_arrays, write_arrays
 from cxc_eccv.runs.checks import MODEL, check_ids, check_name, hash_file, one_text, refuse_unreadable, whole_ids
-from cxc_eccv.runs.npz import read_npz, write_npz
-from cxc_eccv.runs.safetensors import read_safetensors, write_safetensors
-from cxc_eccv.types import SIDES, Embeddings, IntArray, sides_of
+from cxc_eccv.runs.run import VectorsOfSides, facts_of_file
+from cxc_eccv.types import SIDES, Embeddings, IntArray
 from cxc_eccv.types.embedded import faint_rows
-from cxc_eccv.writing import replaced_file
 
 SIMILARITIES = ("cosine", "dot")
 
@@ -34,7 +33,7 @@ FORMATS = (".npz", ".safetensors")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class EmbeddingsRun:
+class EmbeddingsRun(VectorsOfSides):
     """Vectors of images, captions, or both; or of altered sentences alone.
 
     Attributes:
@@ -81,22 +80,9 @@ class EmbeddingsRun:
                     f"{widths[1]}. Both must come from the shared space, after the model's projection layers."
                 )
 
-    def why_not(self, direction: str) -> str | None:
-        """Why this direction cannot be ranked, or None."""
-        lacking = next((side for side in sides_of(direction) if getattr(self, side) is None), None)
-        return None if lacking is None else f"the run has no {lacking}"
-
-    def ids(self, side: str) -> IntArray:
-        """(N,) ids of the ``images`` or ``captions``, possibly none."""
-        embeddings: Embeddings | None = getattr(self, side)
-        return np.empty(0, dtype=np.int64) if embeddings is None else embeddings.ids
-
     def facts(self) -> dict[str, Any]:
         """Kind, file, hash and model; number and width of the vectors per side."""
-        facts: dict[str, Any] = {"kind": self.kind, "file": self.path.name if self.path else None}
-        facts["sha256"] = self.sha256
-        if self.model is not None:
-            facts[MODEL] = self.model
+        facts = facts_of_file(self)
         for side in SIDES:
             embeddings: Embeddings | None = getattr(self, side)
             if embeddings is not None:
@@ -134,21 +120,16 @@ def load_embeddings(path: str | Path) -> EmbeddingsRun:
         [7, 8]
     """
     path = Path(path)
-    suffix = _suffix(path)
+    _check_suffix(path)
     refuse_unreadable(path)
-    if suffix == ".npz":
-        return embeddings_of_arrays(path, read_npz(path))
-    arrays, metadata = read_safetensors(path)
-    return embeddings_of_arrays(path, arrays, metadata)
+    return embeddings_of_arrays(path, *read_arrays(path))
 
 
-def embeddings_of_arrays(
-    path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str] | None = None
-) -> EmbeddingsRun:
+def embeddings_of_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> EmbeddingsRun:
     """The run from the arrays of a file; similarity and model are arrays or metadata."""
     if offsets := [name for name in OFFSETS.values() if name in arrays]:
         raise MalformedRun(f"{path}: has {offsets[0]}, so several vectors an item; read it with load_run")
-    similarity, model = texts_of_arrays(path, arrays, metadata or {})
+    similarity, model = texts_of_arrays(path, arrays, metadata)
     sides = {side: side_of_arrays(path, arrays, *names) for side, names in PAIRS.items()}
     further = check_further(path, arrays)
     if not any(sides.values()) and not further:
@@ -211,27 +192,19 @@ def save_embeddings(path: str | Path, run: EmbeddingsRun) -> None:
         WriteFailed: the file cannot be written; an earlier file stays intact.
     """
     path = Path(path)
-    suffix = _suffix(path)
+    _check_suffix(path)
     arrays: dict[str, NDArray[Any]] = {}
     for side, (ids, vectors) in PAIRS.items():
         embeddings: Embeddings | None = getattr(run, side)
         if embeddings is not None:
             arrays |= {ids: embeddings.ids, vectors: embeddings.vectors}
-    arrays |= run.further
-    texts = {SIMILARITY: run.similarity, MODEL: run.model}
-    entries = {name: text for name, text in texts.items() if text is not None}
-    with replaced_file(path) as part:
-        if suffix == ".npz":
-            write_npz(part, arrays | {name: np.array(text) for name, text in entries.items()})
-        else:
-            write_safetensors(part, arrays, entries)
+    write_arrays(path, {**arrays, **run.further}, {SIMILARITY: run.similarity, MODEL: run.model})
 
 
-def _suffix(path: Path) -> str:
+def _check_suffix(path: Path) -> None:
     suffix = path.suffix.lower()
     if suffix not in FORMATS:
         raise MalformedRun(f"{path}: unknown embeddings format {suffix!r}; use {' or '.join(FORMATS)}")
-    return suffix
 
 
 def side_of_arrays(

@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
 from cxc_eccv.parquet import read_parquet
+from cxc_eccv.runs.array_files import read_arrays
 from cxc_eccv.runs.checks import CORPUS, MODEL, hash_file, parse_json, refuse_unreadable
 from cxc_eccv.runs.embeddings import OFFSETS, EmbeddingsRun, embeddings_of_arrays
 from cxc_eccv.runs.kept import known_of_table, list_values, read_kept_facts
 from cxc_eccv.runs.multi_vectors import MultiVectorRun, multi_vectors_of_arrays
-from cxc_eccv.runs.npz import read_npz
 from cxc_eccv.runs.rankings import RankedLists, RankingsRun, narrow_ids
-from cxc_eccv.runs.safetensors import read_safetensors
 from cxc_eccv.runs.scores import ScoresRun, scores_of_arrays
 from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray
 
@@ -128,24 +127,17 @@ def _text_of(path: Path, entry: str) -> str | None:
 
 
 def _load_arrays(path: Path) -> EmbeddingsRun | MultiVectorRun | ScoresRun:
-    is_npz = path.suffix.lower() == ".npz"
-    metadata: dict[str, str] = {}
-    if is_npz:
-        arrays = read_npz(path)
-    else:
-        arrays, metadata = read_safetensors(path)
+    arrays, metadata = read_arrays(path)
     if not {*OFFSETS.values()}.isdisjoint(arrays):
         return multi_vectors_of_arrays(path, arrays, metadata)
-    if not is_npz:
-        return embeddings_of_arrays(path, arrays, metadata)
     vectors = [name for name in arrays if name.endswith("_embeddings")]
+    if path.suffix.lower() != ".npz" or (vectors and "scores" not in arrays):
+        return embeddings_of_arrays(path, arrays, metadata)
     if "scores" not in arrays:
-        if not vectors:
-            raise MalformedRun(
-                f"{path}: holds {sorted(arrays) or 'no array'}; needs image_ids with image_embeddings, caption_ids "
-                "with caption_embeddings, or image_ids, caption_ids and scores"
-            )
-        return embeddings_of_arrays(path, arrays)
+        raise MalformedRun(
+            f"{path}: holds {sorted(arrays) or 'no array'}; needs image_ids with image_embeddings, caption_ids with "
+            "caption_embeddings, or image_ids, caption_ids and scores"
+        )
     if vectors:
         raise MalformedRun(f"{path}: holds both scores and {' and '.join(vectors)}; save them in two files")
     return scores_of_arrays(path, arrays)

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import MalformedRun
+from cxc_eccv.runs.array_files import write_arrays
 from cxc_eccv.runs.checks import MODEL, check_ids, check_name, hash_file, to_array
 from cxc_eccv.runs.embeddings import OFFSETS, PAIRS, SIMILARITY, check_similarity, check_vectors, texts_of_arrays
-from cxc_eccv.runs.npz import write_npz
-from cxc_eccv.types import SIDES, IntArray, sides_of
+from cxc_eccv.runs.run import VectorsOfSides, facts_of_file
+from cxc_eccv.types import SIDES
 from cxc_eccv.types.embedded import on_host
-from cxc_eccv.writing import replaced_file
 
 
 class MultiVectors(NamedTuple):
@@ -57,7 +57,7 @@ class MultiVectors(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MultiVectorRun:
+class MultiVectorRun(VectorsOfSides):
     r"""Several vectors for every image and caption, compared by MaxSim (late interaction).
 
     Every vector of a caption looks for the most similar vector of an image, and the score is the sum over the caption:
@@ -112,22 +112,9 @@ class MultiVectorRun:
         if len({*widths}) > 1:
             raise MalformedRun(f"{where}: image and caption vectors have {widths} dimensions; both need the same")
 
-    def why_not(self, direction: str) -> str | None:
-        """Why this direction cannot be ranked, or None."""
-        lacking = next((side for side in sides_of(direction) if getattr(self, side) is None), None)
-        return None if lacking is None else f"the run has no {lacking}"
-
-    def ids(self, side: str) -> IntArray:
-        """(N,) ids of the ``images`` or ``captions``, possibly none."""
-        vectors: MultiVectors | None = getattr(self, side)
-        return np.empty(0, dtype=np.int64) if vectors is None else vectors.ids
-
     def facts(self) -> dict[str, Any]:
         """Kind, file, hash and model; number of items and vectors, and width of the vectors, per side."""
-        facts: dict[str, Any] = {"kind": self.kind, "file": self.path.name if self.path else None}
-        facts["sha256"] = self.sha256
-        if self.model is not None:
-            facts[MODEL] = self.model
+        facts = facts_of_file(self)
         for side in SIDES:
             vectors: MultiVectors | None = getattr(self, side)
             if vectors is not None:
@@ -180,10 +167,7 @@ def save_multi_vectors(path: str | Path, run: MultiVectorRun) -> None:
         vectors: MultiVectors | None = getattr(run, side)
         if vectors is not None:
             arrays |= dict(zip((*names, OFFSETS[side]), vectors, strict=True))
-    texts = {SIMILARITY: run.similarity, MODEL: run.model}
-    arrays |= {name: np.array(text) for name, text in texts.items() if text is not None}
-    with replaced_file(path) as part:
-        write_npz(part, arrays)
+    write_arrays(path, arrays, {SIMILARITY: run.similarity, MODEL: run.model})
 
 
 def _check(where: str, side: str, given: MultiVectors) -> MultiVectors:

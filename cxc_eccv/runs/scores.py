@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import MalformedRun
 from cxc_eccv.runs.checks import MODEL, check_ids, check_name, hash_file, one_text, to_array
+from cxc_eccv.runs.run import facts_of_file
 from cxc_eccv.types import IntArray
 
 ARRAYS = ("image_ids", "caption_ids", "scores")
@@ -72,10 +73,7 @@ class ScoresRun:
     def facts(self) -> dict[str, Any]:
         """Kind, file, hash and model, type of the scores, number of images and captions."""
         return {
-            "kind": self.kind,
-            "file": self.path.name if self.path else None,
-            "sha256": self.sha256,
-            **({} if self.model is None else {MODEL: self.model}),
+            **facts_of_file(self),
             "type": str(self.scores.dtype),
             "images": {"count": self.image_ids.size},
             "captions": {"count": self.caption_ids.size},

@@ -8,19 +8,14 @@ import numpy as np
 import pytest
 
 from cxc_eccv.errors import DataError
-from cxc_eccv.evaluation.bounds import (
-    TopOfKnown,
-    ask_probabilities,
-    bounds_of_ranks,
-    bounds_of_top,
-    expected_median,
-)
-from cxc_eccv.metrics.chances import count_chances
+from cxc_eccv.evaluation.bounds.expected import ask_probabilities, expected_median
+from cxc_eccv.evaluation.bounds.extremes import bounds_of_ranks, bounds_of_top
+from cxc_eccv.evaluation.bounds.retrieved import TopOfKnown
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.ranking.rank import ranks_from_scores
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.registry import metrics
-from cxc_eccv.types import Judgments, PositiveRanks, TopK
+from cxc_eccv.types import Judgments, PositiveRanks
 
 pytestmark = pytest.mark.thorough
 
@@ -314,14 +309,6 @@ def test_bounds_of_ndcg_are_those_of_all_ratings(k):
         assert (bounds.low, bounds.high) == pytest.approx((min(values), max(values)), abs=1e-12)
 
 
-def test_a_rating_that_fits_the_ideal_ranking_gives_a_higher_ndcg_than_the_highest():
-    """Of 7 (rated 3), 8 and 9 (rated 2) the first two are retrieved: if 8 were rated 3 as well, nothing were better."""
-    judgments = Judgments(np.array([1]), np.array([7, 8, 9]), [0, 2], [0, 2], [0], gains=np.array([3.0, 2.0]))
-    bounds = bounds_of_top(metrics()["ndcg_at_k"], {"k": 2}, TopK(np.array([1]), np.array([[7, 8]])), judgments)
-    assert bounds.high == pytest.approx(1)
-    assert bounds.low == pytest.approx(3 / (3 + 2 / np.log2(3)))
-
-
 @pytest.mark.parametrize("spec", [spec for spec in metrics().values() if spec.needs == "ranks"], ids=lambda s: s.name)
 def test_a_metric_is_the_sum_of_its_terms_or_knows_the_best_rank_alone(spec):
     """What the short cuts of bounds rest on, for every metric of ranks there is."""
@@ -373,11 +360,6 @@ def test_expected_median_of_many_queries_is_that_of_simulation():
     drawn = (random.random((4000, 301, 1)) > np.cumsum(weights, axis=1)[None, :, :-1]).sum(axis=2)
     simulated = np.median(np.take_along_axis(values[None], drawn[..., None], axis=2)[..., 0], axis=1)
     assert expected_median(values, weights) == pytest.approx(simulated.mean(), abs=5 * simulated.std() / 4000**0.5)
-
-
-def test_chances_of_counts_add_up():
-    p = np.array([0.2, 1.0, 0.0, 0.5])
-    assert count_chances(p) == pytest.approx([0, 0.4, 0.5, 0.1, 0])
 
 
 @pytest.mark.parametrize(

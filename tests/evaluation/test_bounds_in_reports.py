@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from plain_ranks import forms_of
 from report_samples import near_run
 
 import cxc_eccv as ce
@@ -17,7 +18,7 @@ from cxc_eccv.evaluation import report_from_json, report_to_json
 from cxc_eccv.judgments.qrels import judged_pairs
 from cxc_eccv.ranking.rank import ranks_of_run, top_k
 from cxc_eccv.report.wording import BOUNDS
-from cxc_eccv.runs import RankingsRun, ScoresRun
+from cxc_eccv.runs import RankingsRun
 
 pytestmark = pytest.mark.thorough
 
@@ -94,19 +95,9 @@ def test_rsum_is_bounded_by_the_sums_of_its_recalls(run, report_of):
 
 @pytest.mark.parametrize("kind", ["scores", "rankings"])
 def test_every_kind_of_run_has_the_same_bounds(run, sample_library, kind):
-    images, captions = (
-        side.vectors / np.linalg.norm(side.vectors, axis=1, keepdims=True) for side in (run.images, run.captions)
-    )
-    scores = images @ captions.T
-    if kind == "scores":
-        other = ScoresRun(run.images.ids, run.captions.ids, scores)
-    else:
-        i2t = {q: run.captions.ids[np.argsort(-row)] for q, row in zip(run.images.ids.tolist(), scores, strict=True)}
-        t2i = {q: run.images.ids[np.argsort(-row)] for q, row in zip(run.captions.ids.tolist(), scores.T, strict=True)}
-        other = RankingsRun.from_dicts(i2t, t2i)
     options = {"data_dir": sample_library, "confidence": None, "bounds": True, "probabilities": chances_of}
     expected = ce.evaluate(run, ["coco_5k", "eccv_caption"], **options)
-    found = ce.evaluate(other, ["coco_5k", "eccv_caption"], **options)
+    found = ce.evaluate(forms_of(run)[kind], ["coco_5k", "eccv_caption"], **options)
     for ours, theirs in zip(expected.results, found.results, strict=True):
         assert dataclasses.astuple(ours.bounds) == pytest.approx(dataclasses.astuple(theirs.bounds)), ours.key
 
@@ -258,21 +249,18 @@ def test_tables_of_probabilities_are_checked(run, report_of, table, message):
         report_of(run, "coco_5k", bounds=True, probabilities=pa.table(table))
 
 
-@pytest.mark.parametrize("option", [{"bounds_depth": 10}, {"probabilities": chances_of}])
-def test_what_is_for_bounds_asks_for_bounds(run, report_of, option):
-    with pytest.raises(InvalidOption, match="set bounds too"):
-        report_of(run, "coco_5k", **option)
-
-
-def test_other_probabilities_are_refused(run, report_of):
-    with pytest.raises(InvalidOption, match="probabilities are a dict; give a function"):
-        report_of(run, "coco_5k", bounds=True, probabilities={})
-
-
-@pytest.mark.parametrize("depth", [0, -1, 2.5, "many"])
-def test_a_depth_is_a_whole_number(run, report_of, depth):
-    with pytest.raises(InvalidOption, match="bounds_depth"):
-        report_of(run, "coco_5k", bounds=True, bounds_depth=depth)
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"bounds_depth": 10}, "set bounds too"),
+        ({"probabilities": chances_of}, "set bounds too"),
+        ({"bounds": True, "probabilities": {}}, "probabilities are a dict; give a function"),
+        *(({"bounds": True, "bounds_depth": depth}, "bounds_depth") for depth in (0, -1, 2.5, "many")),
+    ],
+)
+def test_options_of_bounds_are_checked(run, report_of, options, words):
+    with pytest.raises(InvalidOption, match=words):
+        report_of(run, "coco_5k", **options)
 
 
 def test_bounds_of_a_metric_do_not_depend_on_which_others_are_asked_for(run, sample_library):

@@ -1,48 +1,30 @@
 """evaluate: keys, values equal to slow loops, what is skipped and why, what is refused, and report.json."""
 
 import json
-import warnings
+import subprocess
+import sys
+from types import SimpleNamespace
 
 import numpy as np
-import oracles
+import pyarrow as pa
 import pytest
+from plain_ranks import slow_scores
 
 import cxc_eccv
 from cxc_eccv.errors import DataError, InvalidOption, MissingIds, SourceMissing, UnknownName
 from cxc_eccv.evaluation import evaluate, report_from_json, report_of_ranks, report_to_json
+from cxc_eccv.ranking import positive_ranks, positive_ranks_many
 from cxc_eccv.registry import task, tasks
 from cxc_eccv.runs import EmbeddingsRun, load_embeddings, save_embeddings
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import Embeddings, Report, Result
+from cxc_eccv.tasks import coco_1k
+from cxc_eccv.types import Embeddings, Judgments, Report, Result
 
 
 @pytest.fixture(scope="module")
 def report(sample_library, make_run):
     """Every task that the sample has, for random vectors."""
     return evaluate(make_run(sample_library), data_dir=sample_library)
-
-
-def slow_scores(run, library, name, direction, split="test"):
-    """Metric label to value, by loops over sorted lists."""
-    sides = {"i": run.images, "t": run.captions}
-    vectors = [dict(zip(sides[d].ids.tolist(), sides[d].vectors, strict=True)) for d in (direction[0], direction[-1])]
-    judgments = task(name).judgments(library, split, direction)
-    rows = []
-    for (query, positives), r in zip(oracles.positives_of(judgments).items(), judgments.n_positives, strict=True):
-        gallery = oracles.gallery_of(judgments, query)
-        scores = {item: oracles.score_of(vectors[0][query], vectors[1][item]) for item in gallery}
-        ranked = oracles.ranking(scores, positives)
-        rows.append(
-            {
-                **{f"recall_at_{k}": oracles.recall_at_k(ranked, positives, k) for k in (1, 5, 10)},
-                "best": oracles.best_rank(ranked, positives),
-                "mrr": oracles.reciprocal_rank(ranked, positives),
-                "r_precision": oracles.r_precision(ranked, positives, int(r)),
-                "map_at_r": oracles.map_at_r(ranked, positives, int(r)),
-            }
-        )
-    values = {label: np.mean([row[label] for row in rows]) for label in rows[0]}
-    return values | {"median_rank": np.median([row["best"] for row in rows]), "mean_rank": values["best"]}
 
 
 KEYS = [
@@ -80,25 +62,10 @@ def test_values_equal_slow_loops(sample_library, report_of, name, direction, mak
     run = make_run(sample_library, seed=7)
     wanted = ["recall_at_k", "median_rank", "mean_rank", "mrr", "r_precision", "map_at_r"]
     found = report_of(run, f"{name}/{direction}", metrics=wanted, confidence=None).scores
-    slow = slow_scores(run, sample_library, name, direction)
-    assert {key.rpartition("/")[2] for key in found} == slow.keys() - {"best"}
+    slow, _ = slow_scores(run, task(name).judgments(sample_library, "test", direction), direction)
+    assert {key.rpartition("/")[2] for key in found} == slow.keys()
     for key, value in found.items():
         assert value == pytest.approx(slow[key.rpartition("/")[2]], abs=1e-12), key
-
-
-def test_a_perfect_model_gets_everything(sample_library, report_of):
-    images = sample_library.images("test")["image_id"].to_numpy()
-    captions = sample_library.captions("test")
-    one_hot = np.eye(images.size)
-    owner = np.searchsorted(images, captions["image_id"].to_numpy(), sorter=np.argsort(images))
-    vectors = one_hot[np.argsort(images)[owner]]
-    run = EmbeddingsRun(Embeddings(images, one_hot), Embeddings(captions["caption_id"].to_numpy(), vectors))
-    with warnings.catch_warnings(action="ignore"):
-        scores = report_of(run, "coco_5k", confidence=None).scores
-    assert {key: value for key, value in scores.items() if "recall" in key} == dict.fromkeys(
-        (f"coco_5k/{d}/recall_at_{k}" for d in ("i2t", "t2i") for k in (1, 5, 10)), 1.0
-    )
-    assert scores["coco_5k/rsum"] == 600
 
 
 def test_rsum_of_coco_5k_is_the_sum_of_its_six_recalls(report):
@@ -283,11 +250,36 @@ def test_coco_1k_folds_hold_a_thousand_images_with_their_captions(real_library, 
 
 
 def test_ranks_of_any_origin_make_a_report(sample_library, report_of, make_run):
-    from cxc_eccv.ranking import positive_ranks
-
     run = make_run(sample_library)
     judgments = task("cxc").judgments(sample_library, "test", "t2t")
     ranks = positive_ranks(run, judgments, "t2t")
     report = report_of_ranks({"cxc/t2t": (judgments, ranks)}, sample_library, "test", model="mine")
     assert report.scores == report_of(run, "cxc/t2t").scores
     assert report.provenance["model"] == "mine"
+
+
+@pytest.mark.parametrize("spoil", [lambda ids: ids[:-1], lambda ids: np.append(ids[:-1], 99_999), lambda ids: ids])
+def test_the_order_names_every_caption_once(spoil):
+    ids = np.arange(coco_1k.CAPTIONS)
+    table = pa.table({"caption_id": ids, "image_id": ids // 5})
+    library = SimpleNamespace(captions=lambda _: table, fold_order=lambda: spoil(ids))
+    if spoil(ids) is ids:
+        assert coco_1k._fold_orders(library, "test")[1].size == coco_1k.IMAGES
+        return
+    with pytest.raises(
+        DataError, match=r"captions of coco_test_ids, .*, are not the 25,000 captions of the test split"
+    ):
+        coco_1k._fold_orders(library, "test")
+
+
+def test_a_device_needs_torch(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    run = EmbeddingsRun(Embeddings([1], [[1.0]]), Embeddings([7], [[1.0]]))
+    with pytest.raises(InvalidOption, match="device 'cuda' needs torch, which is not installed: pip install torch"):
+        positive_ranks_many(run, {"": ("i2t", Judgments.from_pairs([1], [7], [1], [7]))}, device="cuda")
+
+
+@pytest.mark.thorough
+def test_ranking_does_not_import_torch():
+    program = "import sys, cxc_eccv.ranking, cxc_eccv.evaluation; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

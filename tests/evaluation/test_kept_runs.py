@@ -8,30 +8,26 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from label_files import random_pairs, write_label_file
+from report_samples import near_run
 
 import cxc_eccv as ce
 from cxc_eccv.errors import InvalidOption, MalformedRun, RunTooShallow, UnknownIds
 from cxc_eccv.evaluation.kept import keep_run
 from cxc_eccv.parquet import write_parquet
-from cxc_eccv.runs import EmbeddingsRun, ScoresRun
+from cxc_eccv.runs import ScoresRun
 from cxc_eccv.runs.kept import KEPT
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import Embeddings, positions_of
 
 QUIET = {"progress": False}
 NEW = ("coco", "cxc", "eccv", "mine")
 
 
-def noisy_run(library, seed=0):
+def noisy_run(library):
     """Captions near their images, and some vectors twice, so that scores tie."""
-    content, random = library.karpathy("test"), np.random.default_rng(seed)
-    images = random.normal(size=(content.image_ids.size, 16)).astype(np.float32)
-    captions = images[positions_of(content.caption_image_ids, content.image_ids)[0]]
-    captions = captions + random.normal(size=captions.shape).astype(np.float32)
-    for side, every in ((images, 20), (captions, 30)):
-        side[1::every] = side[::every][: len(side[1::every])]
-    sides = Embeddings(content.image_ids, images), Embeddings(content.caption_ids, captions)
-    return EmbeddingsRun(*sides, model="noisy")
+    run = near_run(library, width=16)
+    for side, every in ((run.images, 20), (run.captions, 30)):
+        side.vectors[1::every] = side.vectors[::every][: len(side.vectors[1::every])]
+    return replace(run, model="noisy")
 
 
 @pytest.fixture(scope="module")

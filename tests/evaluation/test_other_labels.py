@@ -5,10 +5,12 @@ from dataclasses import replace
 from io import StringIO
 
 import numpy as np
+import oracles
 import pyarrow.parquet as pq
 import pytest
 from altered_runs import altered_run, slow_scores
 from label_files import random_pairs, write_label_file
+from plain_ranks import forms_of, orders_of
 from rich.console import Console
 
 import cxc_eccv as ce
@@ -24,7 +26,7 @@ from cxc_eccv.report.collect import collect_examples
 from cxc_eccv.report.console import render
 from cxc_eccv.report.page import Page
 from cxc_eccv.report.paper import paper_tables
-from cxc_eccv.runs import RankingsRun, ScoresRun
+from cxc_eccv.runs import ScoresRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tables import tables_to_latex
 from cxc_eccv.tasks.task import COCO
@@ -77,35 +79,11 @@ def positives_of(said, sources, direction, queries, gallery, *, unreachable=Fals
 
 def slow_values(order, positives, gallery):
     """Metric to its mean over queries, from each query's whole order; ties are none in random scores."""
-    values = {name: [] for name in ("recall_at_1", "recall_at_5", "recall_at_10", "r_precision", "map_at_r")}
-    for query, right in positives.items():
-        ranking = [item for item in order[query] if item in gallery]
-        for k in (1, 5, 10):
-            values[f"recall_at_{k}"].append(float(any(item in right for item in ranking[:k])))
-        hits, precisions = 0, []
-        for place, item in enumerate(ranking[: len(right)], 1):
-            if item in right:
-                hits += 1
-                precisions.append(hits / place)
-        values["r_precision"].append(hits / len(right))
-        values["map_at_r"].append(sum(precisions) / len(right))
-    return {name: float(np.mean(own)) for name, own in values.items()}
-
-
-def orders_of(run, library):
-    """Direction to each query's whole ranking, by plain matrix products and sorting."""
-    vectors = {
-        side: (own.ids, own.vectors / np.linalg.norm(own.vectors, axis=1, keepdims=True))
-        for side, own in (("images", run.images), ("captions", run.captions))
-    }
-    orders = {}
-    for direction, (query, item) in {"i2t": ("images", "captions"), "t2i": ("captions", "images")}.items():
-        (query_ids, left), (item_ids, right) = vectors[query], vectors[item]
-        orders[direction] = {
-            number: item_ids[np.argsort(-row, kind="stable")].tolist()
-            for number, row in zip(query_ids.tolist(), left @ right.T, strict=True)
-        }
-    return orders
+    rows = [
+        oracles.values_of([item for item in order[query] if item in gallery], right, len(right))
+        for query, right in positives.items()
+    ]
+    return {name: np.mean([row[name] for row in rows]) for name in rows[0] if name not in ("mean_rank", "mrr")}
 
 
 def queries_and_gallery(library, name, direction):
@@ -117,7 +95,7 @@ def queries_and_gallery(library, name, direction):
 @pytest.mark.parametrize("sources", [SOURCES, ("coco",), ("eccv",), ("mine",), ("cxc", "mine"), ("coco", "eccv")])
 def test_values_are_those_of_dicts_and_sets(library, file, make_run, sources):
     run, said = make_run(library), said_positive(library, file)
-    orders = orders_of(run, library)
+    orders = orders_of(run)
     names = ("coco_5k", "cxc_rated", "eccv_caption")
     metrics = ["recall_at_k", "r_precision", "map_at_r"]
     report = ce.evaluate(run, names, metrics=metrics, data_dir=library, sources=sources, **QUIET)
@@ -134,16 +112,11 @@ def test_values_are_those_of_dicts_and_sets(library, file, make_run, sources):
 
 
 def test_scores_and_rankings_give_what_embeddings_give(library, make_run):
-    run = make_run(library)
-    images, captions = run.images, run.captions
-    unit = [own.vectors / np.linalg.norm(own.vectors, axis=1, keepdims=True) for own in (images, captions)]
-    scores = ScoresRun(images.ids, captions.ids, unit[0] @ unit[1].T)
-    orders = orders_of(run, library)
-    rankings = RankingsRun.from_dicts(orders["i2t"], orders["t2i"])
+    forms = forms_of(make_run(library))
     options = {"tasks": ["coco_5k", "cxc/i2t", "cxc/t2i", "eccv_caption"], "data_dir": library, "sources": SOURCES}
-    wanted = ce.evaluate(run, **options, **QUIET).scores
-    for other in (scores, rankings):
-        assert ce.evaluate(other, **options, **QUIET).scores == pytest.approx(wanted, abs=1e-12)
+    wanted = ce.evaluate(forms["embeddings"], **options, **QUIET).scores
+    for kind in ("scores", "rankings"):
+        assert ce.evaluate(forms[kind], **options, **QUIET).scores == pytest.approx(wanted, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -220,7 +193,7 @@ def test_a_source_without_labels_of_the_split_is_refused(library, make_run):
 
 def test_rankings_cut_short_are_too_shallow_for_the_new_labels(library, make_run):
     """R grows with the labels: what was deep enough is not."""
-    orders = orders_of(make_run(library), library)
+    orders = orders_of(make_run(library))
     most = {
         sources: max(
             int(judged.n_positives.max())
@@ -230,7 +203,7 @@ def test_rankings_cut_short_are_too_shallow_for_the_new_labels(library, make_run
         for sources in (("coco",), SOURCES)
     }
     assert most["coco",] == 5 < most[SOURCES]
-    cut = {direction: {query: items[:5] for query, items in own.items()} for direction, own in orders.items()}
+    cut = {name: {query: items[:5] for query, items in orders[name].items()} for name in ("i2t", "t2i")}
     options = {"tasks": "coco_5k", "metrics": ["r_precision"], "data_dir": library, **QUIET}
     assert evaluate_rankings(**cut, **options).scores
     with pytest.raises(RunTooShallow, match=str(most[SOURCES])):
@@ -249,7 +222,7 @@ def test_a_part_of_the_split_on_other_labels(library, file, make_run):
     captions = set(content.caption_ids[np.isin(content.caption_image_ids, list(images))].tolist())
     for direction, queries, gallery in (("i2t", images, captions), ("t2i", captions, images)):
         wanted = slow_values(
-            orders_of(run, library)[direction], positives_of(said, SOURCES, direction, queries, gallery), gallery
+            orders_of(run)[direction], positives_of(said, SOURCES, direction, queries, gallery), gallery
         )
         for k in (1, 5, 10):
             assert report.scores[f"coco_5k/{direction}/recall_at_{k}"] == pytest.approx(wanted[f"recall_at_{k}"])
@@ -266,7 +239,7 @@ def test_folds_keep_positives_of_their_own_alone(monkeypatch, library, file, mak
     report = ce.evaluate(
         run, "coco_1k", metrics=["recall_at_k", "map_at_r"], data_dir=library, sources=SOURCES, **QUIET
     )
-    orders = orders_of(run, library)
+    orders = orders_of(run)
     check_folds(report, library, said, orders, ("recall_at_1", "recall_at_5", "recall_at_10", "map_at_r"))
 
 

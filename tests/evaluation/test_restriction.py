@@ -10,8 +10,8 @@ import numpy as np
 import oracles
 import pytest
 from folded_judgments import in_folds
+from plain_ranks import slow_scores
 from report_samples import near_run, sample_report
-from scipy.stats import spearmanr
 
 from cxc_eccv.cli import main
 from cxc_eccv.comparison import ScoredReport, compare, place, published_tables
@@ -105,27 +105,6 @@ def test_a_part_scores_as_a_world_without_the_rest(sample_library, report_of, ha
     assert "restriction" not in whole.provenance
 
 
-def slow_values(run, library, name, direction, out):
-    """Per query values by loops, over judgments from which the images ``out`` are struck."""
-    judged = task(name).judgments(library, "test", direction)
-    sides = {"i": run.images, "t": run.captions}
-    vectors = {side: dict(zip(own.ids.tolist(), own.vectors, strict=True)) for side, own in sides.items()}
-    lost = {"i": out, "t": set()}
-    queries, items = lost[direction[0]], lost[direction[-1]]
-    rows = []
-    for (query, positives), reach in zip(oracles.positives_of(judged).items(), judged.unreachable, strict=True):
-        positives = positives - items
-        if query in queries or not positives:
-            continue
-        gallery = [item for item in oracles.gallery_of(judged, query) if item not in items]
-        scores = {
-            item: oracles.score_of(vectors[direction[0]][query], vectors[direction[-1]][item]) for item in gallery
-        }
-        ranked, r = oracles.ranking(scores, positives), len(positives) + int(reach)
-        rows.append((oracles.recall_at_k(ranked, positives, 5), oracles.map_at_r(ranked, positives, r)))
-    return np.array(rows)
-
-
 @pytest.mark.parametrize("name", ["coco_5k", "cxc", "cxc_rated", "eccv_caption", "co_captions"])
 def test_missing_images_leave_every_caption_in_the_galleries(sample_library, report_of, name):
     out = set(sample_library.karpathy("test").image_ids[3::7].tolist())
@@ -134,26 +113,10 @@ def test_missing_images_leave_every_caption_in_the_galleries(sample_library, rep
     report = report_of(run, name, metrics=metrics, allow_missing=True)
     assert list(report.provenance["restriction"])[:2] == ["allow_missing", "images"]
     for direction in task(name).directions:
-        slow = slow_values(run, sample_library, name, direction, out)
+        slow, n_queries = slow_scores(run, task(name).judgments(sample_library, "test", direction), direction, out)
         found = [report.scores[f"{name}/{direction}/{metric}"] for metric in metrics]
-        assert found == pytest.approx(slow.mean(axis=0).tolist(), abs=1e-12)
-        assert {row.n_queries for row in report.results if row.direction == direction} == {len(slow)}
-
-
-def test_rated_pairs_with_both_sides_left(sample_library, report_of):
-    out = set(sample_library.karpathy("test").image_ids[::3].tolist())
-    run = without(near_run(sample_library), images=out)
-    report = report_of(run, "cxc/sis", metrics=["spearman_all_pairs"], allow_missing=True)
-    pairs = task("cxc").judged("rated_pairs", sample_library, "test", "sis")
-    vectors = dict(zip(run.images.ids.tolist(), run.images.vectors, strict=True))
-    rows = [
-        (oracles.score_of(vectors[q], vectors[i]), rating, q)
-        for q, i, rating in zip(pairs.query_ids.tolist(), pairs.item_ids.tolist(), pairs.ratings, strict=True)
-        if q not in out and i not in out
-    ]
-    scores, ratings, queries = zip(*rows, strict=True)
-    assert report.results[0].value == pytest.approx(spearmanr(scores, ratings).statistic)
-    assert report.results[0].n_queries == len(set(queries))
+        assert found == pytest.approx([slow[metric] for metric in metrics], abs=1e-12)
+        assert {row.n_queries for row in report.results if row.direction == direction} == {n_queries}
 
 
 def test_folds_shrink_to_what_is_left(sample_library):

@@ -4,11 +4,12 @@ import dataclasses
 
 import numpy as np
 import pytest
+from plain_ranks import forms_of
 
 import cxc_eccv as ce
 from cxc_eccv.errors import InvalidOption, MalformedRun, RunTooShallow, UnknownName
 from cxc_eccv.ranking.rank import ranks_of_run, similarities_of_run
-from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
+from cxc_eccv.runs import EmbeddingsRun, RankingsRun
 from cxc_eccv.tasks import coco_1k
 from cxc_eccv.types import Embeddings, Judgments, RatedPairs, Report
 
@@ -16,24 +17,9 @@ pytestmark = pytest.mark.thorough
 
 
 @pytest.fixture(scope="module")
-def forms(sample_library):
-    """One model in all forms; no two of its scores are equal."""
-    random = np.random.default_rng(3)
-    images = sample_library.images("test")["image_id"].to_numpy()
-    captions = sample_library.captions("test")["caption_id"].to_numpy()
-    vectors = [random.standard_normal((ids.size, 16)).astype(np.float32) for ids in (images, captions)]
-    units = [one / np.linalg.norm(one.astype(float), axis=1, keepdims=True) for one in vectors]
-    sides = {"i": (images, units[0]), "t": (captions, units[1])}
-    lists = {}
-    for direction in ("i2t", "t2i", "t2t", "i2i"):
-        (queries, asked), (items, ranked) = sides[direction[0]], sides[direction[-1]]
-        order = np.argsort(-(asked @ ranked.T), axis=1)
-        lists[direction] = dict(zip(queries.tolist(), items[order].tolist(), strict=True))
-    return {
-        "embeddings": EmbeddingsRun(Embeddings(images, vectors[0]), Embeddings(captions, vectors[1])),
-        "scores": ScoresRun(images, captions, units[0] @ units[1].T),
-        "rankings": RankingsRun.from_dicts(**lists),
-    }
+def forms(make_run, sample_library):
+    """No two scores are equal."""
+    return forms_of(make_run(sample_library, seed=3))
 
 
 def rows(report: Report, without=()):

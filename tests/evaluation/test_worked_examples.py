@@ -16,10 +16,7 @@ from cxc_eccv.metrics.entail_at_k import SPEC as ENTAIL_AT_K
 from cxc_eccv.metrics.map_at_r import map_at_r
 from cxc_eccv.metrics.median_rank import SPEC as MEDIAN_RANK
 from cxc_eccv.metrics.mrr import mrr
-from cxc_eccv.metrics.mrr_at_k import mrr_at_k
-from cxc_eccv.metrics.ndcg_at_k import ndcg_at_k
 from cxc_eccv.metrics.r_precision import r_precision
-from cxc_eccv.metrics.recall_at_k import recall_at_k
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.ranking import positive_ranks, ranks_of_run
 from cxc_eccv.registry import task
@@ -98,16 +95,6 @@ def test_positives_outside_the_gallery_count_towards_r_and_are_found_by_nobody()
     assert map_at_r(ranks).item() == pytest.approx((1 + 2 / 3) / 3)
 
 
-def test_cut_offs_include_the_last_rank():
-    """R = 2: a positive at rank 2 is among the top R and the top 2, one at rank 3 is not."""
-    at_the_end, behind = PositiveRanks.of([[2, 9]]), PositiveRanks.of([[3, 9]])
-    for metric, value in ((r_precision, 0.5), (map_at_r, 0.25)):
-        assert (metric(at_the_end).item(), metric(behind).item()) == (value, 0)
-    for metric, value in ((recall_at_k, 1), (mrr_at_k, 0.5)):
-        assert (metric(at_the_end, 2).item(), metric(behind, 2).item()) == (value, 0)
-    assert mrr(PositiveRanks.of([[4, 5]])).item() == 0.25
-
-
 def test_a_median_rank_is_that_of_best_ranks_and_lies_between_two_of_an_even_number():
     """Best ranks 1, 2, 5 and 9: the median of the queries is 3.5, although five of all positives rank behind 5."""
     ranks = PositiveRanks.of([[1, 100], [9, 100], [2, 100], [5, 100]])
@@ -182,12 +169,6 @@ def test_leaving_out_what_has_no_label_needs_a_label():
     assert one.result.parameters["queries_left_out"] == 1
     with pytest.raises(DataError, match="entail_at_1: no query has a labelled pair among its top 1; choose another"):
         entailed([[0.0, 1.0], [0.0, 1.0]])
-
-
-def test_the_best_order_of_ndcg_is_cut_at_k_as_well():
-    """k = 1 of gains 2 and 5: the ideal top 1 holds 5 alone, so the item of gain 2 earns 2/5."""
-    qrels = Judgments(np.array([5]), np.array([7, 8]), [0, 2], [0, 1], [0], gains=np.array([2.0, 5.0]))
-    assert ndcg_at_k(TopK(np.array([5]), np.array([[7, 8]])), qrels, 1).item() == 2 / 5
 
 
 @pytest.mark.parametrize("wrong", [{"needs": "images"}, {"aggregate": "mode"}])

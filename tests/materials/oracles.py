@@ -83,6 +83,17 @@ def map_at_r(ranked, positives, n_positives):
     return total / n_positives
 
 
+def values_of(ranked, positives, n_positives):
+    """Metric to the value of one query, from its whole ranking."""
+    return {
+        **{f"recall_at_{k}": recall_at_k(ranked, positives, k) for k in (1, 5, 10)},
+        "mean_rank": best_rank(ranked, positives),
+        "mrr": reciprocal_rank(ranked, positives),
+        "r_precision": r_precision(ranked, positives, n_positives),
+        "map_at_r": map_at_r(ranked, positives, n_positives),
+    }
+
+
 def bootstrap_statistics(values, clusters, weights, statistic):
     """The statistic over queries repeated as often as their cluster was drawn, one per row of weights."""
     names = sorted(set(clusters))

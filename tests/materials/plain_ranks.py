@@ -1,10 +1,12 @@
-"""Runs of small whole numbers, judgments over them, and their ranks by a plain sort of exact scores."""
+"""Runs of small whole numbers, judgments over them, and ranks and other forms of runs by plain sorts."""
+
+from dataclasses import fields
 
 import numpy as np
 import oracles
 
-from cxc_eccv.runs import EmbeddingsRun
-from cxc_eccv.types import Embeddings, Judgments
+from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
+from cxc_eccv.types import DIRECTIONS, Embeddings, Judgments, PositiveRanks
 
 
 def whole_number_run(n_images, n_captions, seed=0, width=24):
@@ -57,3 +59,48 @@ def by_query(ranks):
     return [
         (row.tolist(), int(tied), int(size)) for row, tied, size in zip(rows, ranks.ties, ranks.n_gallery, strict=True)
     ]
+
+
+def assert_equal_ranks(left, right):
+    for field in fields(PositiveRanks):
+        np.testing.assert_array_equal(getattr(left, field.name), getattr(right, field.name), err_msg=field.name)
+
+
+def unit_vectors(run):
+    return {
+        name: side.vectors / np.linalg.norm(side.vectors.astype(float), axis=1, keepdims=True)
+        for name, side in (("i", run.images), ("t", run.captions))
+    }
+
+
+def orders_of(run):
+    """Direction to each query's whole ranking, by plain matrix products and sorting."""
+    orders, units = {}, unit_vectors(run)
+    for direction in DIRECTIONS:
+        queries, items = sides_of_run(run, direction)
+        order = np.argsort(-(units[direction[0]] @ units[direction[-1]].T), axis=1, kind="stable")
+        orders[direction] = dict(zip(queries.ids.tolist(), items.ids[order].tolist(), strict=True))
+    return orders
+
+
+def forms_of(run):
+    """One model in all forms: its vectors, their cosines, and whole rankings of all directions."""
+    units = unit_vectors(run)
+    scores = ScoresRun(run.images.ids, run.captions.ids, units["i"] @ units["t"].T)
+    return {"embeddings": run, "scores": scores, "rankings": RankingsRun.from_dicts(**orders_of(run))}
+
+
+def slow_scores(run, judgments, direction, left_out=()):
+    """Metric to its mean over queries, by loops over sorted lists, as if some images had never been; and how many."""
+    vectors = [dict(zip(side.ids.tolist(), side.vectors, strict=True)) for side in sides_of_run(run, direction)]
+    lost = {"i": set(left_out), "t": set()}
+    rows = []
+    for (query, named), reach in zip(oracles.positives_of(judgments).items(), judgments.unreachable, strict=True):
+        positives = named - lost[direction[-1]]
+        if left_out and (query in lost[direction[0]] or not positives):
+            continue
+        gallery = [item for item in oracles.gallery_of(judgments, query) if item not in lost[direction[-1]]]
+        scores = {item: oracles.score_of(vectors[0][query], vectors[1][item]) for item in gallery}
+        rows.append(oracles.values_of(oracles.ranking(scores, positives), positives, len(positives) + int(reach)))
+    values = {label: np.mean([row[label] for row in rows]) for label in rows[0]}
+    return values | {"median_rank": np.median([row["mean_rank"] for row in rows])}, len(rows)

@@ -56,11 +56,11 @@ def judgments_of(draw, run, direction):
 
 @st.composite
 def ranks(draw, n_gallery=40):
-    """Ranks of the positives of a few queries."""
+    """Ranks of the positives of a few queries, of which some have none within reach."""
     rank = st.integers(1, n_gallery)
-    rows = draw(st.lists(st.lists(rank, min_size=1, max_size=8, unique=True), min_size=1, max_size=6))
+    rows = draw(st.lists(st.lists(rank, max_size=8, unique=True), min_size=1, max_size=6))
     extra = draw(st.lists(st.integers(0, 2), min_size=len(rows), max_size=len(rows)))
-    sizes = [len(row) + more for row, more in zip(rows, extra, strict=True)]
+    sizes = [max(1, len(row) + more) for row, more in zip(rows, extra, strict=True)]
     return PositiveRanks.of([sorted(row) for row in rows], n_positives=sizes, n_gallery=n_gallery)
 
 

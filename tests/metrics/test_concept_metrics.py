@@ -54,16 +54,6 @@ def test_the_worked_example_with_wordnet(wordnet):
     assert round(value, 3) == 0.139
 
 
-def test_sizes_relative_to_each_of_three():
-    """A dog that is half as large, and one that is three times as large."""
-    small, large = ({"dog": np.array([0.4])}, {"dog": np.array([0.2])}), ({"dog": np.array([0.2])}, {"dog": [0.6]})
-    pairs = ConceptPairs(np.arange(2), [small[0], large[0]], [small[1], {"dog": np.array([0.6])}])
-    real = {kind: size_disagreement(pairs, kind, None).round(9).tolist() for kind in ("smaller", "truth", "image")}
-    assert real == {"smaller": [1.0, 2.0], "truth": [0.5, 2.0], "image": [0.2, 0.4]}
-    binary = {kind: size_disagreement(pairs, kind).tolist() for kind in ("smaller", "truth", "image")}
-    assert binary == {"smaller": [1.0, 1.0], "truth": [0.0, 1.0], "image": [0.0, 0.0]}
-
-
 def one(truth, retrieved):
     return ConceptPairs(np.array([7]), [truth], [retrieved])
 

@@ -5,7 +5,6 @@ import pytest
 from scipy.stats import spearmanr
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun
-from cxc_eccv.kernels.numpy_kernels import centred_ranks
 from cxc_eccv.metrics.bootstrap_spearman import CodedPairs, bootstrap_spearman, query_draws
 from cxc_eccv.metrics.spearman_all_pairs import spearman_all_pairs
 from cxc_eccv.types import RatedPairs
@@ -28,25 +27,6 @@ def rated(ratings, queries=None):
     ratings = np.asarray(ratings)
     queries = np.arange(ratings.size) if queries is None else np.asarray(queries)
     return RatedPairs(queries, np.arange(queries.size), ratings)
-
-
-def test_ties_share_the_mean_of_their_ranks():
-    codes = np.array([0, 3, 3, 1, 3])
-    doubled = 2 * np.array([1, 4, 4, 2, 4]) - 6
-    assert centred_ranks(codes, 4).tolist() == doubled.tolist()
-
-
-def test_worked_case_with_a_tie():
-    # Ranks 1, 2.5, 2.5, 4 against 1, 3, 2, 4: 4.5 / sqrt(4.5 * 5).
-    value = spearman_all_pairs(rated([1.0, 2.0, 2.0, 3.0]), np.array([0.1, 0.3, 0.2, 0.9]))
-    assert value.shape == ()
-    assert value == pytest.approx(np.sqrt(0.9), abs=1e-15)
-
-
-def test_textbook_case_of_squared_rank_differences():
-    # 1 - 6 * sum(d^2) / (n (n^2 - 1)) with d = 0, 1, -1, 1, -1.
-    value = spearman_all_pairs(rated([1.0, 2.0, 3.0, 4.0, 5.0]), np.array([10, 30, 20, 50, 40]))
-    assert value == pytest.approx(1 - 6 * 4 / 120)
 
 
 def test_perfect_and_reversed_order_are_exactly_one_and_minus_one(random):
@@ -151,3 +131,40 @@ def test_a_repeated_row_counts_as_often_as_it_is_chosen(random):
     rows = np.array([5, 5, 9, 200, 5, 17])
     expected = spearmanr(pairs.ratings[rows], scores[rows]).statistic
     assert CodedPairs.of(pairs, scores).spearman([rows[None]])[0] == pytest.approx(expected, abs=1e-12)
+
+
+LEAST_P = 1e-3
+"""The seeds are fixed: these tests pass or fail for good."""
+
+
+def pairs_of(sizes):
+    queries = np.repeat(np.arange(len(sizes)) * 3 + 50, sizes)
+    order = np.random.default_rng(8).permutation(queries.size)
+    return RatedPairs(queries[order], order, order * 0.5)
+
+
+@pytest.mark.parametrize("n_queries", [4, 5, 10, 11, 25_000])
+def test_each_sample_has_half_of_the_queries_once_each(n_queries):
+    pairs = pairs_of(np.random.default_rng(0).integers(1, 5, n_queries))
+    draws = list(query_draws(pairs, 6))
+    assert len(draws) == 6
+    for rows in draws:
+        assert rows.size == n_queries // 2
+        assert np.unique(pairs.query_ids[rows]).size == rows.size
+
+
+def test_draws_do_not_depend_on_the_order_of_the_rows():
+    pairs = pairs_of([3] * 20)
+    order = np.random.default_rng(1).permutation(60)
+    moved = RatedPairs(pairs.query_ids[order], pairs.item_ids[order], pairs.ratings[order])
+    for rows, moved_rows in zip(query_draws(pairs, 5), query_draws(moved, 5), strict=True):
+        assert rows.tolist() == order[moved_rows].tolist()
+
+
+def test_draws_do_not_depend_on_the_order_of_two_ratings_of_one_pair():
+    queries, items = np.repeat(np.arange(6), 2), np.repeat(np.arange(6), 2)
+    ratings = np.arange(12.0)
+    swapped = np.arange(12) ^ 1
+    there = [ratings[rows].tolist() for rows in query_draws(RatedPairs(queries, items, ratings), 9)]
+    moved = RatedPairs(queries, items, ratings[swapped])
+    assert there == [moved.ratings[rows].tolist() for rows in query_draws(moved, 9)]

@@ -70,7 +70,7 @@ def test_a_better_rank_never_worsens_a_metric(name, ranks, data):
     """Lifting the last positive of the first query to a free rank above it."""
     spec = RANKED[name]
     row = ranks.ranks[: ranks.indptr[1]].tolist()
-    free = sorted(set(range(1, row[-1])) - set(row))
+    free = sorted(set(range(1, row[-1])) - set(row)) if row else []
     if not free:
         return
     lifted = sorted([*row[:-1], data.draw(st.sampled_from(free))])

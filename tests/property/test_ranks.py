@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 from plain_ranks import by_query, by_sorting
 
 from cxc_eccv.ranking import positive_ranks, positive_ranks_many
-from cxc_eccv.runs import EmbeddingsRun
-from cxc_eccv.types import Embeddings
 
 DIRECTIONS = ("i2t", "t2i", "t2t", "i2i")
 
@@ -37,18 +35,3 @@ def test_one_product_for_both_directions_equals_two(data, block_size):
     for name, (direction, judgments) in requests.items():
         alone = positive_ranks(run, judgments, direction, similarity="dot")
         assert by_query(together[name]) == by_query(alone)
-
-
-@given(data=st.data())
-def test_equal_scores_rank_every_positive_last(data):
-    run, judgments = data.draw(strategies.judged_runs("i2t"))
-    constant = EmbeddingsRun(
-        *(Embeddings(side.ids, np.ones((side.ids.size, 5))) for side in (run.images, run.captions))
-    )
-    ranks = positive_ranks(constant, judgments, "i2t")
-    found = np.diff(ranks.indptr)
-    for query, count in enumerate(found):
-        own = ranks.ranks[ranks.indptr[query] : ranks.indptr[query + 1]]
-        size = ranks.n_gallery[query]
-        assert own.tolist() == list(range(size - count + 1, size + 1))
-        assert ranks.ties[query] == (size - count if count else 0)

@@ -84,13 +84,6 @@ def test_a_rising_transform_of_the_similarities_changes_no_bit(case, transform):
     assert bootstrap_spearman(pairs, transform(scores), SAMPLES).tobytes() == values.tobytes()
 
 
-@given(rated_with_scores())
-def test_values_lie_between_minus_one_and_one(case):
-    values = bootstrapped(*case)
-    assume(values is not None)
-    assert np.abs(values).max() <= 1
-
-
 @given(rated_with_scores(), st.randoms(use_true_random=False))
 def test_the_order_of_the_rows_changes_no_bit(case, random):
     pairs, scores = case

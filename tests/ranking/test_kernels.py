@@ -14,9 +14,6 @@ from scipy.stats import rankdata
 
 from cxc_eccv import kernels
 from cxc_eccv.kernels.numpy_kernels import NEAR_PER_PAIR
-from cxc_eccv.ranking.rank import positive_ranks_many
-from cxc_eccv.runs import EmbeddingsRun
-from cxc_eccv.types import Embeddings, Judgments
 
 WITHOUT_COMPILER = "the package was built without a compiler"
 
@@ -404,35 +401,6 @@ def test_products_are_those_of_exact_arithmetic():
     assert magnitudes.tolist() == [sum(map(abs, products)) for products in pairs]
 
 
-@pytest.mark.skipif(not kernels.COMPILED, reason=WITHOUT_COMPILER)
-@pytest.mark.parametrize("direction", ["i2t", "t2i", "t2t"])
-def test_ranks_do_not_depend_on_the_compiler(direction, monkeypatch):
-    random = np.random.default_rng(3)
-    images, captions = random.standard_normal((40, 24)), random.standard_normal((130, 24))
-    images[30:35], captions[50:60] = images[:5], captions[:10]  # ties
-    run = EmbeddingsRun(Embeddings(np.arange(40), images), Embeddings(np.arange(130), captions))
-    sizes = {"i": 40, "t": 130}
-    n_queries, n_items = sizes[direction[0]], sizes[direction[2]]
-    pairs = random.choice(n_queries * n_items, 500, replace=False)
-    queries, items = np.divmod(pairs, n_items)
-    kept = queries != items
-    judged = Judgments.from_pairs(
-        np.unique(queries[kept]), np.arange(n_items), queries[kept], items[kept], without_self=direction == "t2t"
-    )
-    transposed = Judgments.from_pairs(
-        np.arange(n_items), np.arange(n_queries), np.arange(n_items), np.arange(n_items) % 7
-    )
-    requests = {"own": (direction, judged)}
-    if direction != "t2t":
-        requests["other"] = (direction[::-1], transposed)
-    compiled = positive_ranks_many(run, requests, block_size=11)
-    monkeypatch.setattr(kernels, "COMPILED", False)
-    for name, ranks in positive_ranks_many(run, requests, block_size=11).items():
-        assert ranks.ranks.tolist() == compiled[name].ranks.tolist()
-        assert ranks.ties.tolist() == compiled[name].ties.tolist()
-    assert compiled["own"].ties.sum() > 0
-
-
 def task(**changes):
     """Arguments of the compiled counting: 4 x 16 scores, 2 pairs, 1 segment."""
     arrays = {
@@ -459,14 +427,8 @@ def task(**changes):
         {"scores": np.zeros((4, 16), np.float64)},
         {"scores": np.zeros((4, 32), np.float32)[:, ::2]},
         {"bounds": np.array([0]), "reached": np.zeros(0, np.int64), "beyond": np.zeros(0, np.int64)},
-        {"low": np.zeros(3, np.float32)},
-        {"low": np.zeros(1, np.float32)},
-        {"high": np.zeros(3, np.float32)},
-        {"high": np.zeros(1, np.float32)},
-        {"reached": np.zeros(1, np.int64)},
-        {"reached": np.zeros(3, np.int64)},
-        {"beyond": np.zeros(1, np.int64)},
-        {"beyond": np.zeros(3, np.int64)},
+        *({name: np.zeros(size, np.float32)} for name in ("low", "high") for size in (1, 3)),
+        *({name: np.zeros(size, np.int64)} for name in ("reached", "beyond") for size in (1, 3)),
         {"near_places": np.zeros(0, np.int64)},
         {"near_scores": np.zeros(0, np.float32)},
         {"places": np.array([0, 16])},

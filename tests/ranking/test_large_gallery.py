@@ -5,6 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
+from plain_ranks import assert_equal_ranks
 
 from cxc_eccv.errors import DataError, MalformedRun, MissingIds, UnknownName
 from cxc_eccv.ranking import positive_ranks
@@ -43,25 +44,14 @@ def in_shards(queries, ids, vectors, qrels, edges, similarity="dot"):
     return gallery.ranks(sum(shards[1:], start=shards[0]))
 
 
-def assert_equal_ranks(left, right):
-    for name in ("query_ids", "indptr", "ranks", "n_positives", "n_gallery", "ties"):
-        np.testing.assert_array_equal(getattr(left, name), getattr(right, name), err_msg=name)
-
-
 @pytest.mark.parametrize("edges", [(0, ITEMS), (0, 1, 2_500, ITEMS), (0, 1_000, 1_001, 4_999, ITEMS)])
-def test_ranks_equal_those_of_a_gallery_in_memory(edges):
+def test_ranks_of_a_memory_mapped_gallery_equal_those_of_one_in_memory(edges, tmp_path):
     queries, ids, vectors, qrels = judged()
-    expected = positive_ranks(EmbeddingsRun(queries, Embeddings(ids, vectors)), qrels, "i2t", similarity="dot")
-    assert_equal_ranks(in_shards(queries, ids, vectors, qrels, edges), expected)
-    assert expected.ties.sum() > 1_000
-
-
-def test_a_memory_mapped_gallery(tmp_path):
-    queries, ids, vectors, qrels = judged(seed=1)
     np.save(tmp_path / "gallery.npy", vectors)
     mapped = np.load(tmp_path / "gallery.npy", mmap_mode="r")
     expected = positive_ranks(EmbeddingsRun(queries, Embeddings(ids, vectors)), qrels, "i2t", similarity="dot")
-    assert_equal_ranks(in_shards(queries, ids, mapped, qrels, (0, ITEMS)), expected)
+    assert_equal_ranks(in_shards(queries, ids, mapped, qrels, edges), expected)
+    assert expected.ties.sum() > 1_000
 
 
 @pytest.mark.parametrize("edges", [(0, ITEMS), (0, 777, ITEMS)])
@@ -98,12 +88,6 @@ def test_items_of_another_fold_do_not_compete(edges):
     assert expected.ties.sum() > 100
     assert found.n_gallery.max() < 0.3 * ITEMS
     assert 0 < found.ranks.size < qrels.indices.size
-    for row in (0, 33, 69):
-        own = np.flatnonzero(qrels.gallery_folds == qrels.query_folds[row])
-        scores = vectors.astype(np.float32) @ queries.vectors[row]
-        positives = np.intersect1d(own, qrels.indices[qrels.indptr[row] : qrels.indptr[row + 1]])
-        last = max(np.count_nonzero(scores[own] >= scores[place]) for place in positives) if positives.size else 0
-        assert found.ranks[found.indptr[row] : found.indptr[row + 1]].max(initial=0) == last
 
 
 def test_folds_where_a_query_is_left_out_of_its_own_ranking():
@@ -197,12 +181,3 @@ def test_a_zero_vector_has_no_cosine(side):
     others[ids == item] = 0
     with pytest.raises(MalformedRun, match=rf"have a zero vector, .* the first: {name}\."):
         LargeGallery(*parts, similarity="cosine").count(ids, others)
-
-
-def test_vectors_too_small_for_float32_are_refused():
-    queries, ids, vectors, qrels = judged()
-    gallery = LargeGallery(queries, qrels, Embeddings(ids, vectors), similarity="dot")
-    small = vectors.astype(np.float64)
-    small[7] = 1e-60
-    with pytest.raises(MalformedRun, match=f"1 of .* vectors are too small for float32, the first for id {ids[7]}"):
-        gallery.count(ids, small)

@@ -9,14 +9,15 @@ import pytest
 import strategies
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_ranks import assert_equal_ranks
 
-from cxc_eccv.errors import MalformedRun, MissingIds
+from cxc_eccv.errors import MalformedRun, MissingIds, RunTooShallow
 from cxc_eccv.ranking import positive_ranks
 from cxc_eccv.ranking.rank import ranks_of_run
 from cxc_eccv.ranking.readers.rows import TopRows
 from cxc_eccv.runs import RankingsRun, ScoresRun
 from cxc_eccv.runs.rankings import RankedLists
-from cxc_eccv.types import Judgments, PositiveRanks, positions_of
+from cxc_eccv.types import Judgments, positions_of
 
 pytestmark = pytest.mark.thorough
 
@@ -46,11 +47,6 @@ def ranked_lists(run, direction, *, scored, depth=None):
     return dataclasses.replace(made, scores=flat)
 
 
-def same(ours, theirs):
-    for field in dataclasses.fields(PositiveRanks):
-        np.testing.assert_array_equal(getattr(ours, field.name), getattr(theirs, field.name), err_msg=field.name)
-
-
 @pytest.mark.parametrize("direction", ["i2t", "t2i"])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @given(data=st.data())
@@ -59,7 +55,7 @@ def test_scores_rank_as_the_vectors_they_come_from(direction, dtype, data):
     matrix = np.array([list(row.values()) for row in products(run, "i2t").values()], dtype=dtype)
     scores = ScoresRun(run.images.ids, run.captions.ids, matrix)
     ranks = ranks_of_run(scores, {"task": (direction, judgments)})["task"]
-    same(ranks, positive_ranks(run, judgments, direction, similarity="dot"))
+    assert_equal_ranks(ranks, positive_ranks(run, judgments, direction, similarity="dot"))
 
 
 @pytest.mark.parametrize("direction", ["i2t", "t2i", "t2t", "i2i"])
@@ -69,7 +65,7 @@ def test_whole_rankings_with_scores_rank_as_the_vectors(direction, data):
     run, judgments = data.draw(strategies.judged_runs(direction))
     whole = RankingsRun({direction: ranked_lists(run, direction, scored=True)})
     found = ranks_of_run(whole, {"task": (direction, judgments)})["task"]
-    same(found.ranks, positive_ranks(run, judgments, direction, similarity="dot"))
+    assert_equal_ranks(found.ranks, positive_ranks(run, judgments, direction, similarity="dot"))
     assert found.complete.all()
 
 
@@ -107,7 +103,7 @@ def test_blocks_of_queries_do_not_show(monkeypatch):
     qrels = Judgments.from_pairs(np.arange(70), gallery, np.arange(70), random.choice(gallery, 70))
     whole = ranks_of_run(run, {"task": ("t2i", qrels)})["task"]
     monkeypatch.setattr("cxc_eccv.ranking.lists.ITEMS_AT_ONCE", 64)
-    same(ranks_of_run(run, {"task": ("t2i", qrels)})["task"].ranks, whole.ranks)
+    assert_equal_ranks(ranks_of_run(run, {"task": ("t2i", qrels)})["task"].ranks, whole.ranks)
 
 
 def test_requests_of_several_directions_keep_their_order():
@@ -160,18 +156,17 @@ def test_a_reader_that_has_ended_reads_no_further_rankings(monkeypatch):
     class EndsAfterTwo(TopRows):
         taken = 0
 
-        @property
-        def ended(self):
-            return self.taken == 2
-
         def take(self, *best):
-            self.taken += 1
             super().take(*best)
+            self.taken += 1
+            if self.taken == 2:
+                self.error = RunTooShallow("too short")
 
     reader = EndsAfterTwo(qrels, 1)
     ranks_of_run(run, {}, readers={"i2t": [reader]})
     assert reader.taken == 2
-    assert reader.result.ids.tolist() == [[7], [7], [0], [0], [0]]
+    with pytest.raises(RunTooShallow, match="too short"):
+        _ = reader.result
 
 
 @pytest.mark.parametrize("items_at_once", [1, 2**18])

@@ -1,14 +1,17 @@
 """Ranking: the tie rule, blocks, folds, one product for both directions, and what an incomplete run gets."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from plain_ranks import by_query, by_sorting, random_judgments, whole_number_run
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds, UnknownName
 from cxc_eccv.ranking import positive_ranks, positive_ranks_many
+from cxc_eccv.ranking.counts import ScoresTooAlike
 from cxc_eccv.ranking.rank import pair_similarities
-from cxc_eccv.ranking.readers.columns import brackets
-from cxc_eccv.ranking.scores import first_twins
+from cxc_eccv.ranking.readers.columns import ColumnPairs, brackets
+from cxc_eccv.ranking.scores import Product, first_twins
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings, Judgments, RatedPairs
 
@@ -130,33 +133,9 @@ def test_a_run_is_ranked_by_the_similarity_that_it_is_meant_for():
     judgments = Judgments.from_pairs([1], [7, 8], [1], [7])
     assert positive_ranks(run, judgments, "i2t").ranks.tolist() == [2]
     assert positive_ranks(run, judgments, "i2t", similarity="cosine").ranks.tolist() == [1]
+    assert positive_ranks(replace(run, similarity=None), judgments, "i2t").ranks.tolist() == [1]
     rated = RatedPairs(np.array([1]), np.array([8]), np.array([5.0]))
     assert pair_similarities(run, "i2t", rated).tolist() == [5.0]
-
-
-def test_cosine_ignores_length_and_dot_does_not():
-    run = EmbeddingsRun(Embeddings([1], [[1.0, 0.0]]), Embeddings([7, 8], [[0.1, 0.0], [5.0, 5.0]]))
-    judgments = Judgments.from_pairs([1], [7, 8], [1], [7])
-    assert positive_ranks(run, judgments, "i2t").ranks.tolist() == [1]
-    assert positive_ranks(run, judgments, "i2t", similarity="dot").ranks.tolist() == [2]
-
-
-def test_a_query_and_its_twin():
-    """Within one modality the query is left out, but a caption with the same text is not."""
-    run = EmbeddingsRun(None, Embeddings([1, 2, 3], [[1.0, 0.0], [1.0, 0.0], [0.9, 0.1]]))
-    judgments = Judgments.from_pairs([1, 3], [1, 2, 3], [1, 3], [3, 1], without_self=True)
-    ranks = positive_ranks(run, judgments, "t2t")
-    assert ranks.ranks.tolist() == [2, 2]
-    assert ranks.n_gallery.tolist() == [2, 2]
-    assert ranks.ties.tolist() == [0, 1]
-
-
-def test_positives_outside_the_gallery_count_towards_r_alone():
-    run = EmbeddingsRun(Embeddings([1, 2], np.eye(2)), Embeddings([7, 8], np.eye(2)))
-    ranks = positive_ranks(run, Judgments.from_pairs([1, 2], [7, 8], [1, 1, 2], [7, 99, 99]), "i2t")
-    assert ranks.n_positives.tolist() == [2, 1]
-    assert ranks.ranks.tolist() == [1]
-    assert ranks.best.tolist() == [1, 3]
 
 
 def test_items_beyond_the_task_compete_with_nobody():
@@ -272,7 +251,44 @@ def test_brackets_hold_the_score_of_every_product(width):
     assert np.abs(high - exact).max() < 1e-3 * width
 
 
+def test_copies_have_one_score_though_a_library_rounds_by_position(monkeypatch):
+    def multiply(left, right, out):
+        out[:] = left @ right + np.arange(right.shape[1])
+
+    monkeypatch.setattr("numpy.matmul", multiply)
+    product = Product(np.ones((3, 4), np.float32), np.ones((8, 4), np.float32), np.array([7]))
+    block = product.fill(0, 3, product.room(3))
+    assert block.tolist() == [[4.0] * 7 + [-np.inf]] * 3
+
+
 def test_first_twins_tells_rows_apart_that_share_a_hash(monkeypatch):
     monkeypatch.setattr("cxc_eccv.ranking.scores.row_hashes", lambda rows: np.zeros(len(rows)))
     rows = np.array([[1, 2], [2, 1], [1, 2], [3, 3], [2, 1]], dtype=np.float32)
     assert first_twins(rows).tolist() == [0, 1, 0, 3, 1]
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0], [1, 2, 0]])
+@pytest.mark.parametrize("reach", [0.01, 0.3])
+def test_counts_do_not_depend_on_when_a_pairs_score_is_known(order, reach):
+    random = np.random.default_rng(3)
+    scores = np.round(random.random((30, 16)), 1).astype(np.float32)  # many ties
+    columns = np.arange(16).repeat(2)
+    rows = np.concatenate([random.choice(30, 2, replace=False) for _ in range(16)])
+    own = scores[rows, columns]
+    pairs = ColumnPairs(rows, columns, own - np.float32(reach), own + np.float32(reach), 2)
+    segments = np.repeat([0, 1], 15)
+    for block in order:
+        part = slice(10 * block, 10 * block + 10)
+        pairs.read(scores[part], part.start, segments[part])
+    counts = pairs.resolve()
+    for pair, (column, score) in enumerate(zip(columns, own, strict=True)):
+        for segment in (0, 1):
+            within = scores[segments == segment, column]
+            assert counts.at_least[pair, segment] == np.count_nonzero(within >= score)
+            assert counts.above[pair, segment] == np.count_nonzero(within > score)
+
+
+def test_a_score_outside_its_bracket_unsettles():
+    pairs = ColumnPairs(np.array([1]), np.array([0]), np.float32([0.4]), np.float32([0.6]), 1)
+    with pytest.raises(ScoresTooAlike):
+        pairs.read(np.full((2, 1), 0.7, dtype=np.float32), 0, np.zeros(2, dtype=np.int64))

@@ -5,12 +5,13 @@ import pytest
 from row_measures import plausible_hits
 
 from cxc_eccv import kernels
-from cxc_eccv.errors import InvalidOption, MissingIds, RunTooShallow
+from cxc_eccv.errors import MissingIds, RunTooShallow
 from cxc_eccv.judgments.plausible import CategoryMatches
+from cxc_eccv.kernels.numpy_kernels import SHORT, scores_at_depths
 from cxc_eccv.ranking import ranks_of_run
 from cxc_eccv.ranking.rank import top_k
 from cxc_eccv.ranking.readers.columns import BestOfColumns
-from cxc_eccv.ranking.readers.rows import PlausibleRows, TopRows
+from cxc_eccv.ranking.readers.rows import PlausibleRows, TopRows, score_at_depth
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun
 from cxc_eccv.types import Embeddings, Judgments
 
@@ -20,13 +21,6 @@ LOOKS = ((0, None), (1, None), (2, None), (0, 50))
 def constant_run(n_images, n_captions):
     sides = ((n_images, 1_000), (n_captions, 50_000))
     return EmbeddingsRun(*(Embeddings(np.arange(first, first + n), np.full((n, 33), 0.1)) for n, first in sides))
-
-
-def random_matches(run, seed=0, categories=4):
-    random = np.random.default_rng(seed)
-    sets = random.random((run.captions.ids.size, categories)) < 0.4
-    own = sets[random.integers(0, len(sets), run.images.ids.size)]
-    return CategoryMatches.of(run.images.ids, own, run.captions.ids, sets)
 
 
 def test_a_constant_model_has_its_judged_items_last():
@@ -41,36 +35,6 @@ def test_a_constant_model_has_its_judged_items_last():
         top = top_k(run, qrels, "i2t", 5, block_size=block_size)
         assert top.ids.tolist() == [[captions[650], *captions[1:5].tolist()]] * 40
         assert top.cut.tolist() == [695] * 40
-
-
-def test_a_constant_model_gets_the_fewest_plausible_hits():
-    run = constant_run(40, 700)
-    matches = random_matches(run)
-    hits = plausible_hits(run, matches, "i2t", LOOKS)
-    others = 700 - hits.n_matches
-    depths = hits.n_matches.copy()
-    depths[:, 3] = np.minimum(depths[:, 3], 50)
-    np.testing.assert_array_equal(hits.hits, np.maximum(depths - others, 0))
-    assert np.all(hits.ties > 0)
-
-
-@pytest.mark.parametrize("width", [64, 513])
-@pytest.mark.parametrize("block_size", [None, 1, 50])
-def test_identical_captions_tie_wherever_they_stand(width, block_size):
-    """Matrix products round equal columns differently at different places; the order must not show it."""
-    random = np.random.default_rng(width)
-    images = random.standard_normal((97, width)).astype(np.float32)
-    captions = random.standard_normal((1003, width)).astype(np.float32)
-    copies = np.sort(random.choice(1003, size=60, replace=False))
-    captions[copies] = images[0]
-    run = EmbeddingsRun(Embeddings(np.arange(97), images), Embeddings(np.arange(1003), captions))
-    qrels = Judgments(np.array([0]), np.arange(1003), [0, 1], copies[:1], [0], gains=np.array([1.0]))
-    assert top_k(run, qrels, "i2t", 60, block_size=block_size).ids.tolist() == [[*copies[1:], copies[0]]]
-    assert top_k(run, qrels, "i2t", 59, block_size=block_size).cut.tolist() == [1]
-    sets = np.isin(np.arange(1003), copies[:10])[:, None]
-    matches = CategoryMatches.of(np.array([0]), np.array([[True]]), np.arange(1003), sets)
-    hits = plausible_hits(run, matches, "i2t", ((0, None),), block_size=block_size)
-    assert (hits.n_matches.tolist(), hits.hits.tolist(), hits.ties.tolist()) == ([[10]], [[0]], [50])
 
 
 @pytest.mark.parametrize("others", ["i2t", "t2i"])
@@ -156,20 +120,6 @@ def test_items_of_a_ranking_outside_the_gallery_and_the_query_itself_are_left_ou
     assert top_k(run, qrels, "t2t", 5).ids.tolist() == [[30, 20]]
 
 
-@pytest.mark.parametrize("k", [0, -1, 1.0, True, None])
-def test_k_is_a_whole_number_of_at_least_one(k):
-    run = constant_run(3, 4)
-    qrels = Judgments.from_pairs(run.images.ids, run.captions.ids, run.images.ids, run.captions.ids[:3])
-    with pytest.raises(InvalidOption, match="whole number of at least 1"):
-        top_k(run, qrels, "i2t", k)
-
-
-def test_missing_items_are_named():
-    matches = random_matches(constant_run(3, 5))
-    with pytest.raises(MissingIds, match="lacks 1 of 5 captions"):
-        plausible_hits(constant_run(3, 4), matches, "i2t", LOOKS)
-
-
 def test_an_error_in_a_reader_ends_the_pass(monkeypatch):
     run = constant_run(400, 60)
     qrels = Judgments.from_pairs(run.images.ids, run.captions.ids, run.images.ids, np.resize(run.captions.ids, 400))
@@ -189,3 +139,40 @@ def test_a_gallery_without_a_row_in_the_sample_is_kept_whole():
     assert best.complete
     assert best.sizes(np.array([0, 1])).tolist() == [3, 0]
     assert [table.tolist() for table in best.lists(np.array([0]))] == [[[0, 4, 6]], [[5, 6, 7]]]
+
+
+def rows_of(seed, n_columns, levels):
+    """Scores with many ties, and some columns that hold no item."""
+    random = np.random.default_rng(seed)
+    scores = random.integers(levels, size=(7, n_columns)).astype(np.float32)
+    scores[:, random.random(n_columns) < 0.1] = -np.inf
+    return scores
+
+
+@pytest.mark.parametrize("levels", [1, 5, 1_000_000])
+@pytest.mark.parametrize("depth", [1, 3, 10, 50, 240])
+def test_one_depth_equals_a_sort(levels, depth):
+    scores = rows_of(depth, 1_000, levels)
+    before = scores.copy()
+    np.testing.assert_array_equal(score_at_depth(scores, depth), -np.sort(-scores, axis=1)[:, depth - 1])
+    np.testing.assert_array_equal(scores, before)
+
+
+@pytest.mark.parametrize("levels", [1, 5, 1_000_000])
+@pytest.mark.parametrize("largest", [1, 9, 30, 1_000])
+@pytest.mark.parametrize("n_columns", [1_000, SHORT, SHORT + 1, 2_000])
+def test_many_depths_equal_a_sort(levels, largest, n_columns):
+    """Rows of up to 1,024 columns are sorted, longer ones partitioned from the largest depth to the smallest."""
+    scores = rows_of(largest, n_columns, levels)
+    before = scores.copy()
+    depths = np.random.default_rng(largest).integers(1, largest + 1, size=(7, 3))
+    expected = np.take_along_axis(-np.sort(-scores, axis=1), depths - 1, axis=1)
+    np.testing.assert_array_equal(scores_at_depths(scores, depths), expected)
+    np.testing.assert_array_equal(scores, before)
+
+
+@pytest.mark.parametrize("depths", [[1, 2, 3], [3, 2, 1], [2, 2, 2], [SHORT + 9, 1, SHORT + 9], [5, SHORT + 9, 4]])
+def test_depths_of_a_long_row_in_any_order(depths):
+    """Scores 1 to 1,033 in no order: the one at depth d is 1,034 - d, at the depth of the whole row 1."""
+    scores = np.random.default_rng(0).permutation(np.arange(1.0, SHORT + 10))[None]
+    assert scores_at_depths(scores, np.array([depths])).tolist() == [[SHORT + 10 - depth for depth in depths]]

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from cxc_eccv.errors import MalformedRun, MissingIds, UnknownName
+from cxc_eccv.errors import MalformedRun, MissingIds
 from cxc_eccv.ranking.rank import pair_similarities
 from cxc_eccv.runs.embeddings import EmbeddingsRun
 from cxc_eccv.types import Embeddings, RatedPairs
@@ -110,16 +110,3 @@ def test_missing_items_are_named(random):
     rated = RatedPairs(np.array([500, 501]), np.array([502, 9]), np.zeros(2))
     with pytest.raises(MissingIds, match="lacks 1 of 4 captions the task needs, the first: 9"):
         pair_similarities(random_run(random), "t2t", rated)
-
-
-@pytest.mark.parametrize(
-    ("options", "error"),
-    [
-        ({"similarity": "euclidean"}, UnknownName),
-        ({"direction": "t2x"}, UnknownName),
-    ],
-)
-def test_options_outside_their_range_raise(options, error, random):
-    arguments = {"direction": "t2t", "rated": random_pairs(random, CAPTIONS, CAPTIONS), **options}
-    with pytest.raises(error):
-        pair_similarities(random_run(random), **arguments)

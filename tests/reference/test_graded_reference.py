@@ -3,25 +3,14 @@
 import numpy as np
 import oracles
 import pytest
+from report_samples import near_run
 
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.judgments.qrels import cxc_ratings, entailment_labels
 from cxc_eccv.metrics.ndcg_at_k import ndcg_at_k
 from cxc_eccv.ranking.rank import top_k
-from cxc_eccv.runs import EmbeddingsRun
-from cxc_eccv.types import Embeddings
 
 pytestmark = pytest.mark.reference
-
-
-def random_run(library, split="test", seed=0, width=24):
-    """Captions near their image, so that judged items come up."""
-    random = np.random.default_rng(seed)
-    content = library.karpathy(split)
-    images = random.standard_normal((content.image_ids.size, width))
-    owner = np.searchsorted(np.sort(content.image_ids), content.caption_image_ids)
-    captions = images[np.argsort(content.image_ids)[owner]] + random.standard_normal((owner.size, width))
-    return EmbeddingsRun(Embeddings(content.image_ids, images), Embeddings(content.caption_ids, captions))
 
 
 @pytest.mark.parametrize(("direction", "k"), [("i2t", 10), ("t2i", 10), ("t2t", 5), ("i2i", 10)])
@@ -31,7 +20,7 @@ def test_ndcg_equals_ir_measures_on_the_ratings(real_library, direction, k):
     qrels = cxc_ratings(real_library, "test", direction)
     grades = np.round(100 * qrels.gains).astype(int)
     np.testing.assert_allclose(grades / 100, qrels.gains, atol=1e-12)
-    top = top_k(random_run(real_library), qrels, direction, k)
+    top = top_k(near_run(real_library, width=24), qrels, direction, k)
     some = np.random.default_rng(0).choice(top.query_ids.size, 400, replace=False)
     values = dict(zip(top.query_ids[some].tolist(), ndcg_at_k(top, qrels, k)[some], strict=True))
     judged = [
@@ -84,7 +73,7 @@ def test_entail_at_k_equals_a_loop_over_the_labels(real_library):
     content = real_library.karpathy("test")
     for image, caption in zip(content.caption_image_ids.tolist(), content.caption_ids.tolist(), strict=True):
         assert by_query[image][caption] == 1
-    run = random_run(real_library)
+    run = near_run(real_library, width=24)
     ranked = top_k(run, labels, "i2t", 30).ids.tolist()
     for unjudged in ("not_entailed", "leave_out"):
         report = evaluate(run, "entailment", data_dir=real_library, unjudged=unjudged, confidence=None)

@@ -1,10 +1,10 @@
 """The dicts of the eccv_caption package, unchanged, give its scores; and where the package is silent, we are not."""
 
-import numpy as np
 import pytest
 
 import cxc_eccv as ce
 from cxc_eccv.errors import MalformedRun, RunTooShallow
+from cxc_eccv.ranking.rank import top_k
 from cxc_eccv.registry import task
 
 pytestmark = pytest.mark.reference
@@ -15,49 +15,15 @@ DEPTH = 1000
 NAMES = {"eccv_map_at_r": "map_at_r", "eccv_rprecision": "r_precision", "eccv_r1": "recall_at_1"}
 
 
-class LazyDict(dict):
-    """Query id to ranked ids, a list made when it is asked for: all lists at once take 12 GB."""
-
-    def __init__(self, query_ids, orders, item_ids):
-        super().__init__(zip(query_ids.tolist(), range(query_ids.size), strict=True))
-        self.orders, self.item_ids = orders, item_ids
-
-    def __getitem__(self, query):
-        return self.item_ids[self.orders[super().__getitem__(int(query))]].tolist()
-
-    def values(self):
-        return (self[query] for query in self)
-
-
-def whole_rankings(library, queries):
-    """i2t and t2i dicts over the real ids, of some queries: as deep as the package looks."""
-    random = np.random.default_rng(0)
-    images, captions = (
-        library.images("test")["image_id"].to_numpy(),
-        library.captions("test")["caption_id"].to_numpy(),
-    )
-    vectors = {"i": (images, random.standard_normal((images.size, 8)))}
-    vectors["t"] = captions, random.standard_normal((captions.size, 8))
-    dicts = []
-    for direction in ("i2t", "t2i"):
-        (query_ids, asked), (item_ids, ranked) = vectors[direction[0]], vectors[direction[-1]]
-        kept = np.isin(query_ids, queries[direction])
-        query_ids, asked = query_ids[kept], asked[kept]
-        orders = np.empty((query_ids.size, DEPTH), dtype=np.uint16)
-        for start in range(0, query_ids.size, 1000):
-            scores = -(asked[start : start + 1000] @ ranked.T)
-            best = np.argpartition(scores, DEPTH, axis=1)[:, :DEPTH]
-            places = np.argsort(np.take_along_axis(scores, best, axis=1), axis=1)
-            orders[start : start + 1000] = np.take_along_axis(best, places, axis=1)
-        dicts.append(LazyDict(query_ids, orders, item_ids))
-    return dicts
-
-
 @pytest.fixture(scope="module")
-def eccv_rankings(real_library):
-    """Dicts of the queries that ECCV Caption judged."""
-    queries = {d: task("eccv_caption").judgments(real_library, "test", d).query_ids for d in ("i2t", "t2i")}
-    return whole_rankings(real_library, queries)
+def eccv_rankings(real_library, make_run):
+    """i2t and t2i dicts of the queries that ECCV Caption judged, as deep as the package looks."""
+    run = make_run(real_library, width=8)
+    judged = {
+        direction: task("eccv_caption").judgments(real_library, "test", direction) for direction in ("i2t", "t2i")
+    }
+    tops = [top_k(run, own, direction, DEPTH) for direction, own in judged.items()]
+    return [dict(zip(top.query_ids.tolist(), top.ids.tolist(), strict=True)) for top in tops]
 
 
 @pytest.fixture(scope="module")

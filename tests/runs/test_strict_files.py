@@ -19,8 +19,8 @@ from cxc_eccv.errors import CxcEccvError, InvalidOption, MalformedRun, Malformed
 from cxc_eccv.parquet import read_parquet
 from cxc_eccv.report.folder import write_folder
 from cxc_eccv.runs import RankingsRun, load_embeddings, load_run
+from cxc_eccv.runs.array_files import write_safetensors
 from cxc_eccv.runs.rankings import RankedLists
-from cxc_eccv.runs.safetensors import write_safetensors
 from cxc_eccv.sources.reading import read_ids
 from cxc_eccv.types.npy import array_of_npy
 
@@ -304,20 +304,16 @@ def test_lengths_that_contradict_each_other(table, rows, of_group, words, monkey
     ("text", "words"),
     [
         ('{"i2t": {"5": [true, 7]}}', r"ranking of query 5 is \[True, 7\]"),
-        ('{"i2t": {"5": true}}', "ranking of query 5 is True"),
         ('{"i2t": {"5": [1.0]}}', "found the number 1.0, expected whole numbers"),
         ('{"i2t": {"5": [1e3]}}', "found the number 1e3, expected whole numbers"),
         ('{"i2t": {"5": [NaN]}}', "found NaN, expected finite numbers"),
         ('{"i2t": {"5": [-Infinity]}}', "found -Infinity, expected finite numbers"),
-        ('{"i2t": {"5": [[1], [2]]}}', r"ranking of query 5 is \[\[1\], \[2\]\]"),
         ('{"i2t": {"5": [1], "5": [2]}}', "key '5': found it twice"),
         ('{"i2t": {"5": [1], "05": [2]}}', "id 5 is in rows 0 and 1"),
         ('{"i2t": {"5": [%s]}}' % ("7" * 5000), "a number of thousands of digits"),
         ('{"i2t": {"%s": [7]}}' % ("7" * 5000), "not a whole number of 64 bits"),
         ('{"i2t": {"5": [9223372036854775808]}}', "ranking of query 5 is"),
         ('{"i2t": ' + "[" * 100_000, "nested too deep"),
-        ('{"i2t": {"5": {"7": 1}}}', "ranking of query 5 is"),
-        ('{"i2t": {"5": [null]}}', "ranking of query 5 is"),
         ('\ufeff{"i2t": {"5": [7]}}', "not JSON"),
     ],
 )

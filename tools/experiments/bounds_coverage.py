@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
 from cxc_eccv.demo.bag_of_words import TfIdf
-from cxc_eccv.evaluation.bounds import Retrieved, TopOfKnown, bounds_of_ranks, extremes_of_ranks
+from cxc_eccv.evaluation.bounds.extremes import bounds_of_ranks, extremes_of_ranks
+from cxc_eccv.evaluation.bounds.retrieved import Retrieved, TopOfKnown
 from cxc_eccv.judgments.flickr8k import FOUND, LINKED, flickr8k_verdicts
 from cxc_eccv.judgments.qrels import coco_links, judged_pairs, merged_qrels
 from cxc_eccv.ranking.rank import ranks_from_scores

@@ -64,7 +64,7 @@ class BoundsOfNeeds:
         if need in self._tops:
             return self._tops[need].find(variant, settings.probabilities_of)
         if isinstance(need, MatchCounts):
-            return bounds_of_matches(variant.spec, need.hits)
+            return bounds_of_matches(variant.spec, need.result)
         if isinstance(need, Alterations) and not variant.parameters:
             return bounds_of_tops(variant.spec, need.ranks)
         if isinstance(need, OtherScores):

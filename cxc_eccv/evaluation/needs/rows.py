@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import DataError, RunTooShallow
 from cxc_eccv.evaluation.needs.need import AnyRanks, Judged, Need, QueryValues, Scored, Variant
 from cxc_eccv.evaluation.settings import Settings, policy_name, policy_of
-from cxc_eccv.judgments.plausible import CategoryMatches, PlausibleHits
+from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.metrics.entail_at_k import Classifier
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.ranking.lists import rows_of
 from cxc_eccv.ranking.readers import JudgedRows, PlausibleRows, TopRows, too_shallow
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.tasks.task import Task
-from cxc_eccv.types import FloatArray, IntArray, JudgedRanks, Judgments, TopK, look_up_gains
+from cxc_eccv.types import FloatArray, IntArray, Judgments, TopK, look_up_gains
 
 
 class _FromRows(Need[Judged]):
@@ -51,6 +51,17 @@ class _FromRows(Need[Judged]):
         if self.reader.error is not None:
             self.errors |= dict.fromkeys((variant.label for variant in self.variants), self.reader.error)
 
+    @property
+    def result(self) -> Any:  # noqa: ANN401 - TopK, PlausibleHits or JudgedRanks
+        """What the metrics need, after the pass."""
+        return self.reader.result
+
+    def score(self, variant: Variant, settings: Settings) -> list[Scored]:
+        """One result."""
+        ranks = self.result
+        queries = QueryValues(ranks.query_ids, variant.spec.function(ranks, **variant.parameters))
+        return self.aggregate(variant, queries, ties=int(np.count_nonzero(ranks.ties)))
+
 
 class MatchCounts(_FromRows[CategoryMatches]):
     """Plausible matches among the top of every ranking."""
@@ -58,19 +69,7 @@ class MatchCounts(_FromRows[CategoryMatches]):
     def __init__(self, task: Task, part: str, judged: CategoryMatches, variants: Sequence[Variant]) -> None:
         super().__init__(task, part, judged, variants)
         looks = dict.fromkeys(look for variant in variants for look in variant.spec.looks)
-        self._rows = PlausibleRows(judged, tuple(looks))
-        self._read_with(self._rows)
-
-    @property
-    def hits(self) -> PlausibleHits:
-        """The matches, after the pass."""
-        return self._rows.result
-
-    def score(self, variant: Variant, settings: Settings) -> list[Scored]:
-        """One result."""
-        hits = self.hits
-        queries = QueryValues(hits.query_ids, variant.spec.function(hits, **variant.parameters))
-        return self.aggregate(variant, queries, ties=int(np.count_nonzero(hits.ties)))
+        self._read_with(PlausibleRows(judged, tuple(looks)))
 
 
 class JudgedItems(_FromRows[Judgments]):
@@ -78,19 +77,7 @@ class JudgedItems(_FromRows[Judgments]):
 
     def __init__(self, task: Task, part: str, judged: Judgments, variants: Sequence[Variant]) -> None:
         super().__init__(task, part, judged, variants)
-        self._rows = JudgedRows(judged)
-        self._read_with(self._rows)
-
-    @property
-    def ranks(self) -> JudgedRanks:
-        """The ranks, once they were read."""
-        return self._rows.result
-
-    def score(self, variant: Variant, settings: Settings) -> list[Scored]:
-        """One number."""
-        ranks = self.ranks
-        queries = QueryValues(ranks.query_ids, variant.spec.function(ranks, **variant.parameters))
-        return self.aggregate(variant, queries, ties=int(np.count_nonzero(ranks.ties)))
+        self._read_with(JudgedRows(judged))
 
 
 class TopItems(_FromRows[Judgments]):
@@ -98,14 +85,14 @@ class TopItems(_FromRows[Judgments]):
 
     def __init__(self, task: Task, part: str, judged: Judgments, variants: Sequence[Variant]) -> None:
         super().__init__(task, part, judged, variants)
-        self._rows = TopRows(judged, max(int(self._depths(variant).max()) for variant in variants))
-        self._read_with(self._rows)
+        self._read_with(TopRows(judged, max(int(self._depths(variant).max()) for variant in variants)))
         self._answers: tuple[NDArray[Any], IntArray] | None = None
 
     @property
     def top(self) -> TopK:
         """The items, after the pass."""
-        return self._rows.result
+        top: TopK = self.result
+        return top
 
     @property
     def n_asked(self) -> int:

@@ -6,7 +6,7 @@ The score at a depth of a row is found by selection, not by sorting.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,40 +21,6 @@ SCORES_AT_ONCE = 2**19
 FEWEST_TOGETHER = 16
 GROUPS_PER_DEPTH = 4
 FEWEST_PER_GROUP = 8
-
-
-class RowReader(Protocol):
-    """A reader of the rows of (Q,) queries ``query_ids`` over (N,) items ``gallery_ids``.
-
-    With ``without_self`` a query does not rank itself. ``deepest`` is the number of items needed of a row, or None if
-    it has no limit.
-    """
-
-    query_ids: IntArray
-    gallery_ids: IntArray
-    without_self: bool
-    deepest: int | None
-
-    @property
-    def ended(self) -> bool:
-        """Whether it needs no further rows."""
-
-    @property
-    def needs(self) -> IntArray:
-        """(Q,) number of items needed of each query."""
-
-    def attach(self, row_ids: IntArray, item_ids: IntArray, columns: IntArray, width: int) -> None:
-        """Set the layout of the matrix: the (R,) queries of its rows, and its (M,) items with their columns."""
-
-    def read(self, block: NDArray[Any], start: int) -> None:
-        """Read a block whose first row is ``start``; blocks may come in any order and concurrently."""
-
-    def take(self, queries: IntArray, scores: NDArray[Any], items: IntArray) -> None:
-        """Read the best items of B queries, given by positions in ``query_ids``.
-
-        The (B, C) scores include the best ones that the reader ``needs`` and ties with the last of these, in any order,
-        padded with minus infinity. ``items`` are positions in ``gallery_ids``, padded with -1.
-        """
 
 
 class OwnRows:
@@ -74,8 +40,7 @@ class OwnRows:
         self.items = np.full(width, -1)
         self.items[columns[positions_of(gallery_ids, item_ids)[0]]] = np.arange(gallery_ids.size)
         self._foreign = np.flatnonzero(self.items < 0)
-        others = np.setdiff1d(columns, np.flatnonzero(self.items >= 0))
-        self._all_items = others.size == 0
+        self._all_items = bool((self.items[columns] >= 0).all())
 
     def rows(self, block: NDArray[Any], start: int) -> tuple[IntArray, IntArray]:
         """Positions in ``query_ids`` of the reader's queries in a block, and their rows in it."""
@@ -145,8 +110,12 @@ def best_candidates(scores: NDArray[Any], depth: int) -> tuple[NDArray[Any], Int
     return values, places
 
 
-class DeepReader:
-    """A reader that stops if a ranking is too short; ``result`` then raises the error."""
+class RowReader:
+    """A reader of the rows of (Q,) queries ``query_ids`` over (N,) items ``gallery_ids``.
+
+    With ``without_self`` a query does not rank itself. ``deepest`` is the number of items needed of a row, or None if
+    it has no limit. A reader stops if a ranking is too short; its ``result`` then raises the error.
+    """
 
     without_self = False
     deepest: int | None
@@ -156,20 +125,24 @@ class DeepReader:
         self.error: RunTooShallow | None = None
 
     @property
-    def ended(self) -> bool:
-        """Whether it has stopped."""
-        return self.error is not None
+    def needs(self) -> IntArray:
+        """(Q,) number of items that the ranking of each query must hold."""
+        raise NotImplementedError
 
     def attach(self, row_ids: IntArray, item_ids: IntArray, columns: IntArray, width: int) -> None:
-        """Set the layout."""
+        """Set the layout of the matrix: the (R,) queries of its rows, and its (M,) items with their columns."""
         self._own = OwnRows(self.query_ids, self.gallery_ids, row_ids, item_ids, columns, width)
 
     def read(self, block: NDArray[Any], start: int) -> None:
-        """Read a block whose first row is ``start``."""
+        """Read a block whose first row is ``start``; blocks may come in any order and concurrently."""
         self._unless_too_short(self._read, block, start)
 
     def take(self, queries: IntArray, scores: NDArray[Any], items: IntArray) -> None:
-        """Read the top items of queries."""
+        """Read the best items of B queries, given by positions in ``query_ids``.
+
+        The (B, C) scores include the best ones that the reader ``needs`` and ties with the last of these, in any order,
+        padded with minus infinity. ``items`` are positions in ``gallery_ids``, padded with -1.
+        """
         self._unless_too_short(self._take, queries, scores, items)
 
     def _read(self, block: NDArray[Any], start: int) -> None:
@@ -190,7 +163,7 @@ class DeepReader:
             raise self.error
 
 
-class TopRows(DeepReader):
+class TopRows(RowReader):
     """Reads the top K of every query under the pessimistic tie rule.
 
     Among equal scores, judged items without gain come first, then unjudged items, then the others in ascending order of
@@ -228,7 +201,7 @@ class TopRows(DeepReader):
 
     @property
     def needs(self) -> IntArray:
-        """(Q,) number of items that a ranking must hold."""
+        """(Q,) the depth."""
         return np.full(self.query_ids.size, self.depth)
 
     @property
@@ -271,7 +244,7 @@ class TopRows(DeepReader):
         return np.asarray(codes * size + self._order_of_ids[items])
 
 
-class BestRows(DeepReader):
+class BestRows(RowReader):
     """Reads the best score of every query."""
 
     deepest: int | None = 1
@@ -306,7 +279,7 @@ class BestRows(DeepReader):
         return self._best
 
 
-class JudgedRows(DeepReader):
+class JudgedRows(RowReader):
     """Reads the rank of every judged item in the whole gallery, judged negatives too.
 
     Of items with equal scores judged negatives stand first, then those that nobody judged, then positives.
@@ -381,7 +354,7 @@ FEW = 64
 """If looks need at most 1 / FEW of the items, only the candidates for these are compared."""
 
 
-class PlausibleRows(DeepReader):
+class PlausibleRows(RowReader):
     """Counts the matches among the top R of every query at several looks.
 
     The score at depth R is selected, and the matches that reach it are counted; nothing is sorted or listed. Of items

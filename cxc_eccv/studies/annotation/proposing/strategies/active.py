@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.evaluation.open_units import open_units
+from cxc_eccv.evaluation.calls import open_units
 from cxc_eccv.evaluation.settings import PairValues, Settings
 from cxc_eccv.statistics import choose_probabilities, draw
 from cxc_eccv.statistics.prediction_powered import FEWEST_UNITS
