@@ -317,7 +317,7 @@ def test_a_fresh_process_loads_it_without_importing_its_module(tmp_path, warm_py
     )
     where = "cxc_eccv.studies.entailment"
     assert done.stdout.split() == [
-        f"{where}.classifier.EntailmentConfig",
+        f"{where}.classifier.config.EntailmentConfig",
         f"{where}.classifier.EntailmentClassifier",
         f"{where}.processing.EntailmentProcessor",
     ]

@@ -9,7 +9,7 @@ import transformers
 
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.entailment.classifier import EntailmentClassifier
-from cxc_eccv.studies.entailment.encoders import blank_attended, first_token_attention
+from cxc_eccv.studies.entailment.classifier.encoders import blank_attended, first_token_attention
 
 SIZES = tiny_models.VISION
 

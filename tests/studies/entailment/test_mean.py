@@ -11,7 +11,7 @@ import cxc_eccv as ce
 from cxc_eccv.cli import main
 from cxc_eccv.comparison import ScoredReport
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.studies.entailment.mean import mean_entailment
+from cxc_eccv.studies.entailment.entail_at_k.mean import mean_entailment
 from cxc_eccv.types import Report, Result
 
 

@@ -14,9 +14,9 @@ from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMis
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.entailment import answering
 from cxc_eccv.studies.entailment.answering import Announced, Answerer
-from cxc_eccv.studies.entailment.labelled import read_labelled
 from cxc_eccv.studies.entailment.measures import choose_threshold, measure_classifier, measure_reliability
 from cxc_eccv.studies.entailment.quality import diagram, render_classifier, report_classifier, warn_of_training_data
+from cxc_eccv.studies.entailment.quality.labelled import read_labelled
 from cxc_eccv.studies.entailment.training_data import SCHEMA
 
 
