@@ -27,7 +27,7 @@ def altered(run, library, direction):
 
 def mined(run, library):
     content = library.karpathy("test")
-    return with_image_vectors(replace(run, images=None), content, None).images.vectors
+    return with_image_vectors(replace(run, images=None), content).images.vectors
 
 
 def placed(run, library):

@@ -295,16 +295,14 @@ class Reliability:
     expected_error: float
 
 
-def measure_reliability(
-    labels: ArrayLike, probabilities: ArrayLike, *, bins: int = BINS, confidence: float = 0.95
-) -> Reliability:
+def measure_reliability(labels: ArrayLike, probabilities: ArrayLike, *, confidence: float = 0.95) -> Reliability:
     """Compare (N,) probabilities with the share labelled 1, in bins of equal width (Guo et al., ICML 2017, eq. 3)."""
     truth, values = _check_pairs(labels, probabilities)
     outside = np.flatnonzero((values < 0) | (values > 1))
     if outside.size:
         raise DataError(f"probability {values[outside[0]]:g} of pair {outside[0]}: expected a number in [0, 1]")
-    edges = np.arange(bins + 1) / bins  # linspace would give 0.30000000000000004 for 0.3
-    places = np.minimum(np.searchsorted(edges, values, side="right") - 1, bins - 1)
+    edges = np.arange(BINS + 1) / BINS  # linspace would give 0.30000000000000004 for 0.3
+    places = np.minimum(np.searchsorted(edges, values, side="right") - 1, BINS - 1)
     filled = []
     for place in np.unique(places).tolist():
         inside = places == place

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.errors import DataError
 from cxc_eccv.studies.entailment.measures import average_precision, choose_threshold, fit_logistic, precision_of_best
-from cxc_eccv.studies.entailment.mining.rule import check_share, fit_rule, table_of_rule
+from cxc_eccv.studies.entailment.mining.rule import fit_rule, table_of_rule
 from cxc_eccv.tables import tables_to_markdown
 
 
@@ -116,8 +116,3 @@ def test_the_table_tells_the_rank_alone_beside_the_rule(lists):
     assert f"Precision of the best {fitted.kept:,}" in told
     none = fit_rule(*lists, threshold=1.0)
     assert "| Rank alone | " in tables_to_markdown([table_of_rule(none.facts() | {"labelled": "pairs.csv"})])
-
-
-def test_a_share_is_a_fraction():
-    with pytest.raises(InvalidOption, match="share 0: give a fraction above 0 and below 1"):
-        check_share(0)

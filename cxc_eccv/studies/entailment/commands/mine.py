@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -106,8 +106,7 @@ def mine(
     from cxc_eccv.studies.entailment.mining.mine import MiningOptions
     from cxc_eccv.studies.entailment.mining.mine import mine as mine_pairs
 
-    loading: dict[str, Any] = {"device": device}
-    announced = announce(classifier, images=images is not None, **loading)
+    announced = announce(classifier, images=images is not None, device=device)
     looked_at = images if announced.has_visual else None
     pairs = None if labelled is None else read_labelled(labelled, library, images=looked_at)
     options = MiningOptions(
@@ -122,7 +121,7 @@ def mine(
         output=output,
     )
     options.check(announced, library)
-    run_of = partial(_encode, model, library, images, batch_size, loading)
+    run_of = partial(_encode, model, library, images, batch_size, device)
     labelled_run: Run | None = None
     of_labelled = part if pairs is None else labelled_part(pairs, library)
     if pairs is not None and of_labelled != part and (labelled_retriever is not None or model is None):
@@ -168,11 +167,11 @@ def _encode(
     library: Library,
     images: Path | None,
     batch_size: int,
-    loading: dict[str, Any],
+    device: str | None,
     part: tuple[str, str],
 ) -> Run:
     """The run of a model, whose encoding is made once and kept."""
-    loaded = load_named_model(str(model), **loading)
+    loaded = load_named_model(str(model), device=device)
     from cxc_eccv.encoding import encode_once
     from cxc_eccv.from_model import split_items
     from cxc_eccv.studies.entailment.mining.lists import COLLECTIONS

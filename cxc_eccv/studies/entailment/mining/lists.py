@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,7 +32,7 @@ class Candidates(NamedTuple):
     ranks: IntArray
 
 
-def with_image_vectors(run: Run, content: KarpathySplit, similarity: str | None) -> Run:
+def with_image_vectors(run: Run, content: KarpathySplit) -> Run:
     """The run; one of texts only gets the mean vector of an image's own captions as the image's vector."""
     if not isinstance(run, EmbeddingsRun) or run.captions is None or run.images is not None:
         return run
@@ -40,7 +40,7 @@ def with_image_vectors(run: Run, content: KarpathySplit, similarity: str | None)
     if not known.all():
         return run  # ranking reports the missing ids
     vectors = run.captions.vectors[places]
-    if similarity_of(run, similarity) == "cosine":
+    if similarity_of(run) == "cosine":
         refuse_zero_vectors(content.caption_ids[~vectors.any(axis=1)], len(vectors), "captions", run.path or "run")
         vectors = to_unit_length(vectors)
     owners = positions_of(content.caption_image_ids, content.image_ids)[0]
@@ -50,17 +50,9 @@ def with_image_vectors(run: Run, content: KarpathySplit, similarity: str | None)
     return replace(run, images=Embeddings(content.image_ids, means.astype(np.float32)))
 
 
-def rank_captions(
-    run: Run,
-    content: KarpathySplit,
-    *,
-    top_k: int,
-    processes: Processes,
-    similarity: str | None,
-    **options: Any,  # noqa: ANN401 - of the ranking
-) -> Candidates:
+def rank_captions(run: Run, content: KarpathySplit, *, top_k: int, processes: Processes, progress: bool) -> Candidates:
     """Rank the top captions of other images for every image; each process ranks a part of the images."""
-    run = with_image_vectors(run, content, similarity)
+    run = with_image_vectors(run, content)
     owners = positions_of(content.caption_image_ids, content.image_ids)[0]
     part = np.array_split(np.arange(content.image_ids.size), processes.count)[processes.rank]
     depth = top_k + int(np.bincount(owners).max())
@@ -74,7 +66,7 @@ def rank_captions(
             content.caption_ids[linked],
         )
         with one_blas_thread():
-            best = rank_top(run, links, "i2t", depth, similarity=similarity, **options).ids
+            best = rank_top(run, links, "i2t", depth, progress=progress).ids
         captions = positions_of(best.ravel(), content.caption_ids)[0].reshape(best.shape)
         others = owners[captions] != part[:, None]
         ranks = np.cumsum(others, axis=1)

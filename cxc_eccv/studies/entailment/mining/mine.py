@@ -103,8 +103,6 @@ def mine(
     options: MiningOptions,
     *,
     labelled_run: Run | None = None,
-    similarity: str | None = None,
-    device: str | None = None,
     batch_size: int = 64,
     progress: bool = True,
 ) -> MinedPairs:
@@ -115,39 +113,32 @@ def mine(
     the work; with an output, a killed call resumes where it stopped.
     """
     path = options.check(classifier, library)
-    part, labelled = (options.collection, options.split), options.labelled
     content = COLLECTIONS[options.collection].content(library, options.split)
     with join_processes() as processes, lock_output(path, processes):
-        rank = partial(
-            rank_captions,
-            top_k=options.top_k,
-            processes=processes,
-            similarity=similarity,
-            device=device,
-            progress=progress and not processes.rank,
-        )
+        shown = progress and not processes.rank
+        rank = partial(rank_captions, top_k=options.top_k, processes=processes, progress=shown)
         score = partial(_score, classifier, output=path, processes=processes, batch_size=batch_size, progress=progress)
         lists = rank(run, content)
         questions = _questions(classifier, content, lists, options.images)
         rule: dict[str, Any] = {"top_k": options.top_k, "threshold": options.threshold}
         fitted = None
-        if labelled is not None:
-            of_labelled = labelled_part(labelled, library)
+        if options.labelled is not None:
+            part = labelled_part(options.labelled, library)
             there, lists_there = content, lists
-            if of_labelled != part:
-                there = COLLECTIONS[of_labelled[0]].content(library, of_labelled[1])
-                lists_there = rank(require_labelled_run(labelled_run, labelled, of_labelled), there)
-            listed, labels = find_labelled_pairs(labelled, of_labelled, there, lists_there)
+            if part != (options.collection, options.split):
+                there = COLLECTIONS[part[0]].content(library, part[1])
+                lists_there = rank(require_labelled_run(labelled_run, options.labelled, part), there)
+            listed, labels = find_labelled_pairs(options.labelled, part, there, lists_there)
             probabilities = score("labelled", _questions(classifier, there, listed, options.images))[0]
             if options.share is None:
-                warn_of_gaps(labelled, listed, lists_there)
+                warn_of_gaps(options.labelled, listed, lists_there)
             wanted = {name: getattr(options, name) for name in ("threshold", "precision", "share")}
             fitted = fit_rule(probabilities, listed.ranks, labels, there.image_ids[listed.images], **wanted)
-            rule |= {**fitted.facts(), "labelled": labelled.name}
+            rule |= {**fitted.facts(), "labelled": options.labelled.name}
             rule |= {} if options.precision is None else {"precision": options.precision}
         scores, cut = score("pairs", questions)
         rule |= {"pairs_scored": scores.size, "pairs_cut": cut}
-        retriever = _describe_retriever(run, lists, similarity)
+        retriever = _describe_retriever(run, lists)
         facts = _describe(options, classifier, retriever, rule, library, content)
         mined = MinedPairs(_keep(content, lists, scores, fitted, facts), facts)
         _write(mined, path, processes)
@@ -287,13 +278,13 @@ def _describe(
     }
 
 
-def _describe_retriever(run: Run, candidates: Candidates, similarity: str | None) -> dict[str, Any]:
+def _describe_retriever(run: Run, candidates: Candidates) -> dict[str, Any]:
     """Facts of the retriever; its fingerprint is that of its lists."""
     lists = hashlib.sha256(b"".join(np.ascontiguousarray(column, dtype=np.int64).tobytes() for column in candidates))
     name = run.model or (run.path.name if run.path else "a run")
     facts: dict[str, Any] = {"name": name, "fingerprint": lists.hexdigest(), "run": run.facts()}
     if isinstance(run, EmbeddingsRun):
-        facts["similarity"] = similarity_of(run, similarity)
+        facts["similarity"] = similarity_of(run)
         facts |= {} if run.images is not None else {"image_vectors": "mean of the image's own captions"}
     return facts
 

@@ -149,8 +149,8 @@ def check_rule(threshold: float | None, precision: float | None, share: float | 
     """Refuse options of a rule that are out of range or do not go together; ``labelled``: there are pairs to fit on."""
     if threshold is not None:
         check_threshold(threshold)
-    if share is not None:
-        check_share(share)
+    if share is not None and not 0 < share < 1:
+        raise InvalidOption(f"share {share:g}: give a fraction above 0 and below 1")
     if threshold is not None and precision is not None:
         raise InvalidOption("give a threshold or a precision, not both")
     if labelled:
@@ -163,12 +163,6 @@ def check_rule(threshold: float | None, precision: float | None, share: float | 
             "(--labelled), to fit a rule on the classifier's score and the rank, or a threshold (--threshold) on the "
             "classifier's score alone"
         )
-
-
-def check_share(share: float) -> None:
-    """Raise InvalidOption unless a share of entailed pairs is between 0 and 1."""
-    if not 0 < share < 1:
-        raise InvalidOption(f"share {share:g}: give a fraction above 0 and below 1")
 
 
 TITLES = {"classifier": "Classifier alone", "rank": "Rank alone", "both": "Classifier and rank"}
