@@ -197,24 +197,20 @@ def test_a_run_that_goes_on_draws_the_same_weak_positives(tmp_path):
 
 
 def test_extra_batches_are_loaded_by_the_workers_of_the_data_loader_and_change_nothing(tmp_path):
-    class Marked(WeakBatches):
-        """Every row says which process loaded it."""
+    def train_with(workers):
+        """The weights, and for every batch the processes that loaded its parts."""
+        processes = []
 
-        def __init__(self, **options):
-            self.processes = []
-            super().__init__(WEAK, lambda pairs, step: [(os.getpid(), load(pairs, step))], self.join, **options)
+        def join(parts):
+            processes.append([process for process, _ in parts])
+            return batch_of([rows for _, rows in parts])
 
-        def join(self, parts):
-            self.processes.append([process for part in parts for process, _ in part])
-            return batch_of([rows for part in parts for _, rows in part])
-
-    found, processes = [], []
-    for workers in (0, 2):
-        weak = Marked(size=6)
+        weak = WeakBatches(WEAK, lambda pairs, step: (os.getpid(), load(pairs, step)), join, size=6)
         trainer = trained(tmp_path, weak, dropout=0.5, dataloader_num_workers=workers, max_steps=3)
-        found.append(weights(trainer))
-        processes.append(weak.processes)
         assert trainer._loader is None
+        return weights(trainer), processes
+
+    found, processes = zip(*map(train_with, (0, 2)), strict=True)
     assert torch.equal(*found)
     assert processes[0] == [[os.getpid()]] * 3
     first, *others = processes[1]

@@ -22,7 +22,7 @@ from cxc_eccv.studies.entailment.mining.mine import MiningOptions
 from cxc_eccv.studies.entailment.mining.rule import fit_rule
 from cxc_eccv.studies.entailment.quality.labelled import LabelledPairs, read_labelled
 from cxc_eccv.studies.entailment.quality.seen import record_seen
-from cxc_eccv.studies.entailment.training_data import SCHEMA
+from cxc_eccv.studies.entailment.training_data import SCHEMA, premises_of
 from cxc_eccv.types import Embeddings
 
 
@@ -104,10 +104,14 @@ def test_pairs_are_those_of_a_loop_over_images(library, run, top_k, tmp_path):
     assert again.facts == mined.facts
     assert again.facts["rule"] == {"top_k": top_k, "threshold": 0.6, "pairs_scored": 60 * top_k, "pairs_cut": 0}
     assert (again.facts["schema"], again.facts["collection"], again.facts["split"]) == (1, "coco", "train")
+    classifier = {
+        "name": "shared-words",
+        "fingerprint": "f" * 64,
+        "premise": "captions",
+        "training_data": {"holds": {}},
+    }
+    assert (again.facts["classifier"], again.facts["retriever"]["name"]) == (classifier, "random")
     assert {"edition", "version", "files"} <= set(again.facts["data"])
-    assert (again.facts["classifier"]["name"], again.facts["classifier"]["fingerprint"]) == ("shared-words", "f" * 64)
-    assert again.facts["classifier"]["training_data"] == {"holds": {}}
-    assert again.facts["retriever"]["name"] == "random"
     assert again.facts["data"]["content"] == content.fingerprint
     assert set(again.table["rule"].to_pylist()) == {f"top {top_k}, p >= 0.6"}
     assert [path.name for path in tmp_path.iterdir()] == ["weak.parquet"]
@@ -119,13 +123,13 @@ def test_scores_and_lists_give_what_vectors_give(library, run):
     wanted = rows_of(mine(run, SharedWords(), library, **options))
     scores = ScoresRun(content.image_ids, content.caption_ids, table)
     assert rows_of(mine(scores, SharedWords(), library, **options)) == wanted
-    lists = {
-        image: content.caption_ids[np.argsort(-row)][:10]
-        for image, row in zip(content.image_ids.tolist(), table, strict=True)
-    }
-    assert rows_of(mine(RankingsRun.from_dicts(i2t=lists), SharedWords(), library, **options)) == wanted
+    tops = content.caption_ids[np.argsort(-table)[:, :10]]
+    lists = RankingsRun.from_dicts(i2t=dict(zip(content.image_ids.tolist(), tops, strict=True)))
+    assert rows_of(mine(lists, SharedWords(), library, **options)) == wanted
     with pytest.raises(RunTooShallow):
-        mine(RankingsRun.from_dicts(i2t=lists), SharedWords(), library, top_k=6, threshold=0.75)
+        mine(lists, SharedWords(), library, top_k=6, threshold=0.75)
+    with pytest.raises(MissingIds, match="lacks"):
+        mine(vectors_of(library, "validation"), SharedWords(), library, threshold=0.75)
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])
@@ -145,47 +149,36 @@ def test_a_retriever_of_texts_ranks_by_the_mean_of_the_images_own_captions(libra
 def labelled(library):
     """All pairs of 20 images of train, true where the hypothesis shares many words; a few by chance."""
     content, rng = library.karpathy("train"), np.random.default_rng(1)
-    texts = content.captions["text"].to_pylist()
+    texts, images = content.captions["text"].to_pylist(), content.image_ids[:20]
     rows = []
-    for image in content.image_ids[:20].tolist():
-        premise = " ".join(texts[row].strip() for row in np.flatnonzero(content.caption_image_ids == image))
+    for image, premise in zip(images.tolist(), premises_of(content, images), strict=True):
         for caption, owner, text in zip(content.caption_ids.tolist(), content.caption_image_ids, texts, strict=True):
             truth = (share(premise, text) > 0.8) ^ (rng.random() < 0.02)
-            key = f"coco/{image}", f"coco/{caption}"
-            rows += [] if owner == image else [(premise, text, int(truth), *key)]
-    names = ("premise", "hypothesis", "label", "image_key", "caption_key")
-    table = pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
-    columns = [
-        table[field.name].cast(field.type) if field.name in names else pa.nulls(len(rows), field.type)
-        for field in SCHEMA
-    ]
-    return LabelledPairs("by hand", pa.table(columns, schema=SCHEMA), {})
+            row = {"premise": premise, "hypothesis": text, "label": int(truth)}
+            rows += [] if owner == image else [row | {"image_key": f"coco/{image}", "caption_key": f"coco/{caption}"}]
+    return LabelledPairs("by hand", pa.Table.from_pylist(rows, schema=SCHEMA), {})
 
 
 pytestmark = [pytest.mark.filterwarnings("ignore:shared-words has no record of the pairs"), pytest.mark.thorough]
 
 
-def listed_by_hand(library, run, labelled, top_k):
-    """Probability, rank and label of the labelled pairs in the lists, by a loop."""
-    said = by_hand(library.karpathy("train"), cosines(run), top_k, 0.0)
-    keys = zip(*(labelled.table[name].to_pylist() for name in ("image_key", "caption_key", "label")), strict=True)
-    truth = {(int(image[5:]), int(caption[5:])): label for image, caption, label in keys}
-    return [
-        (np.float32(p), rank, truth[image, caption], image)
-        for image, caption, rank, p in said
-        if (image, caption) in truth
-    ]
-
-
 def test_the_rule_weighs_classifier_and_rank_by_the_labelled_pairs_of_the_lists(library, run, labelled, tmp_path):
     options = {"top_k": 60, "labelled": labelled}
     mined = mine(run, SharedWords(), library, precision=0.5, output=tmp_path / "weak.parquet", **options)
-    expected = fit_rule(*zip(*listed_by_hand(library, run, labelled, 60), strict=True), precision=0.5)
+    lists = by_hand(library.karpathy("train"), cosines(run), 60, 0.0)
+    truth = {(row["image_key"], row["caption_key"]): row["label"] for row in labelled.table.to_pylist()}
+    keys = [(f"coco/{image}", f"coco/{caption}") for image, caption, _, _ in lists]
+    known = [
+        (np.float32(p), rank, truth[key], key[0])
+        for key, (_, _, rank, p) in zip(keys, lists, strict=True)
+        if key in truth
+    ]
+    expected = fit_rule(*zip(*known, strict=True), precision=0.5)
     rule = mined.facts["rule"]
     assert {name: rule[name] for name in expected.facts()} == expected.facts()
     assert (rule["precision"], rule["labelled"], rule["pairs"]) == (0.5, "by hand", 20 * 60)
     wanted = {}
-    for image, caption, rank, p in by_hand(library.karpathy("train"), cosines(run), 60, 0.0):
+    for image, caption, rank, p in lists:
         if (found := expected.rule.probabilities([np.float32(p)], [rank])[0]) >= expected.threshold:
             wanted[image, caption, rank] = found
     assert dict(zip(rows_of(mined), mined.table["score"].to_pylist(), strict=True)) == pytest.approx(wanted)
@@ -307,11 +300,6 @@ def test_no_rule_is_fitted_on_test_data(library, run, tmp_path):
     labelled = read_labelled(str(tmp_path / "probabilities.parquet"), library)
     with pytest.raises(InvalidOption, match=r"80 labelled pairs .* include 80 with an image or a caption of coco/test"):
         mine(run, SharedWords(), library, labelled=labelled)
-
-
-def test_a_run_of_another_split_is_refused(library):
-    with pytest.raises(MissingIds, match="lacks"):
-        mine(vectors_of(library, "validation"), SharedWords(), library, threshold=0.75)
 
 
 def test_what_is_scored_before_a_kill_is_not_scored_again(library, run, tmp_path, monkeypatch):

@@ -251,7 +251,6 @@ def test_score_prints_and_writes_what_a_second_run_reads(pairs, said, tmp_path, 
         (("--model", "text.csv"), "line 3, column 'probability'"),
         (("--model", "high.csv"), "high.csv, line 2, column 'probability': found '1.5'"),
         (("--model", "low.csv", "--threshold", "0.9"), "no pair reaches the threshold 0.9"),
-        (("--model", "low.csv", "--threshold", "-3"), "threshold -3: probabilities run from 0 to 1"),
     ],
 )
 def test_bad_input_ends_without_a_number(arguments, message, tmp_path):

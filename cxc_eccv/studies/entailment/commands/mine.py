@@ -98,7 +98,7 @@ def mine(
     if labelled is not None:
         find_labelled(labelled)
     run: Run | None = None if retriever is None else load_run(retriever)
-    of_labels: Run | None = None if labelled_retriever is None else load_run(labelled_retriever)
+    labelled_run: Run | None = None if labelled_retriever is None else load_run(labelled_retriever)
     library = open_library()
     with needs_train_extra():
         from cxc_eccv.studies.entailment.answering import announce
@@ -121,15 +121,14 @@ def mine(
         output=output,
     )
     options.check(announced, library)
-    run_of = partial(_encode, model, library, images, batch_size, device)
-    labelled_run: Run | None = None
+    encode = partial(_encode, model, library, images, batch_size, device)
     of_labelled = part if pairs is None else labelled_part(pairs, library)
-    if pairs is not None and of_labelled != part and (labelled_retriever is not None or model is None):
-        labelled_run = require_labelled_run(of_labels, pairs, of_labelled)
+    if pairs is not None and of_labelled != part and model is None:
+        require_labelled_run(labelled_run, pairs, of_labelled)
     judge = announced.load()
-    run = run_of(part) if run is None else run
+    run = encode(part) if run is None else run
     if of_labelled != part and labelled_run is None:
-        labelled_run = run_of(of_labelled)
+        labelled_run = encode(of_labelled)
     mined = mine_pairs(run, judge, library, options, labelled_run=labelled_run, batch_size=batch_size)
     _tell(mined, output)
 

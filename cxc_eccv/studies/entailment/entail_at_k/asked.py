@@ -6,7 +6,7 @@ neither model nor rank.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -107,19 +107,15 @@ def export_pairs(
         "models": models,
     }
     questionnaire = ask(entail_task, content, list(tops.values()))
-    known = KnownLabels(entail_task, library, split)
-    sheets = [
-        [question for question in sheet if not (mark_known and known.label((question.image_id, question.caption_id)))]
-        for sheet in questionnaire.sheets
-    ]
-    only = [number for number, sheet in enumerate(sheets) if sheet]
+    if mark_known:
+        questionnaire = leave_out(questionnaire, KnownLabels(entail_task, library, split).mark(questionnaire))
+    only = [number for number, sheet in enumerate(questionnaire.sheets) if sheet]
     if not only:
         raise InvalidOption("all of these pairs are labelled already; to ask about them too, give --hide-known")
-    names = {question.file_name for sheet in sheets for question in sheet}
+    names = {question.file_name for sheet in questionnaire.sheets for question in sheet}
     rows = content.images.to_pylist()
     addresses = find_images(images, names, library, split, None if entail_task.name == TASKS[0] else rows)
-    to_ask = Questionnaire(questionnaire.scheme, sheets)
-    written = find_format(form).export([to_ask], addresses, folder, only)
+    written = find_format(form).export([questionnaire], addresses, folder, only)
     return [*written, write_json(folder / ASKED, about)]
 
 
@@ -202,6 +198,12 @@ def ask(entail_task: Task, content: KarpathySplit, tops: Sequence[TopK]) -> Ques
     return Questionnaire(schemes()["entailment"], sheets)
 
 
+def leave_out(asked: Questionnaire, pairs: Collection[Pair]) -> Questionnaire:
+    """The questions about other pairs."""
+    sheets = [[each for each in sheet if (each.image_id, each.caption_id) not in pairs] for sheet in asked.sheets]
+    return Questionnaire(asked.scheme, sheets)
+
+
 class KnownLabels:
     """The labels of pairs in the data."""
 
@@ -220,6 +222,11 @@ class KnownLabels:
         if self._owner[pair[1]] == pair[0]:
             return 1, ORIGINAL
         return (int(self._labels[pair]), LABELLED) if pair in self._annotated and pair in self._labels else None
+
+    def mark(self, asked: Questionnaire) -> dict[Pair, int]:
+        """The labels of those pairs that :meth:`label` knows."""
+        pairs = ((question.image_id, question.caption_id) for sheet in asked.sheets for question in sheet)
+        return {pair: label[0] for pair in pairs if (label := self.label(pair))}
 
     def derived(self, pair: Pair) -> int | None:
         """The label derived from ratings of a pair that :meth:`label` does not know; else None."""

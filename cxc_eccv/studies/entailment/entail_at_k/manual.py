@@ -23,10 +23,19 @@ from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.sources.reading import check_content, read_json, require_keys, shown
 from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
 from cxc_eccv.studies.asking.answers import read_answers
-from cxc_eccv.studies.asking.questions import Question, Questionnaire
+from cxc_eccv.studies.asking.questions import Question
 from cxc_eccv.studies.asking.schemes import Scheme
 from cxc_eccv.studies.asking.settling import settle
-from cxc_eccv.studies.entailment.entail_at_k.asked import ASKED, ORIGINAL, SCHEMA, TASKS, KnownLabels, Pair, ask
+from cxc_eccv.studies.entailment.entail_at_k.asked import (
+    ASKED,
+    ORIGINAL,
+    SCHEMA,
+    TASKS,
+    KnownLabels,
+    Pair,
+    ask,
+    leave_out,
+)
 from cxc_eccv.tables import Table
 from cxc_eccv.tasks.task import Task
 from cxc_eccv.types import IntArray, Judgments, Result, TopK, positions_of
@@ -126,10 +135,9 @@ def score_answers(
     known = KnownLabels(entail_task, library, split)
     asked = ask(entail_task, content, list(tops.values()))
     questions = {(question.image_id, question.caption_id): question for sheet in asked.sheets for question in sheet}
-    marked = {pair: label[0] for pair in questions if about["known"] == "marked" and (label := known.label(pair))}
+    marked = known.mark(asked) if about["known"] == "marked" else {}
     if beside.name == ASKED:
-        sheets = [[each for each in sheet if (each.image_id, each.caption_id) not in marked] for sheet in asked.sheets]
-        asked = Questionnaire(asked.scheme, sheets)
+        asked = leave_out(asked, marked)
     reading = read_answers(paths, [asked], form)
     labels = marked | _settle_all(paths, questions, marked, reading.answers, asked.scheme)
     images = np.array(about["images"])

@@ -36,28 +36,23 @@ def mirror(tmp_path):
 
 def table(name, labels):
     left, right = TABLES[name][1].split()
-    return {
-        left: [f"premise {number}" for number in range(len(labels))],
-        right: [f"hypothesis {number}" for number in range(len(labels))],
-        "label": labels,
-        "idx": list(range(len(labels))),
-    }
+    numbers = list(range(len(labels)))
+    texts = {left: [f"premise {number}" for number in numbers], right: [f"hypothesis {number}" for number in numbers]}
+    return {**texts, "label": labels, "idx": numbers}
 
 
-def write_plain(folder: Path, columns) -> None:
+def write_plain(folder, columns):
     """A file of Parquet that says nothing of labels."""
     folder.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.table(columns), folder / "train.parquet")
 
 
-def write(folder: Path, name: str, labels, *, names=None, split="train") -> None:
+def write(mirror, name, labels, names):
     """A file of Parquet as ``datasets`` writes it, with the names of the labels in its schema."""
-    folder = folder / "entailment" / name
-    folder.mkdir(parents=True, exist_ok=True)
-    dataset = datasets.Dataset.from_dict(table(name, labels))
-    if names:
-        dataset = dataset.cast_column("label", datasets.ClassLabel(names=names))
-    dataset.to_parquet(str(folder / f"{split}-00000-of-00001.parquet"))
+    folder = mirror / "entailment" / name
+    folder.mkdir(parents=True)
+    dataset = datasets.Dataset.from_dict(table(name, labels)).cast_column("label", datasets.ClassLabel(names=names))
+    dataset.to_parquet(str(folder / "train-00000-of-00001.parquet"))
 
 
 def pairs(mirror, name):
@@ -70,13 +65,13 @@ def pairs(mirror, name):
 @pytest.mark.parametrize("name", TABLES)
 def test_a_folder_of_the_corpus_is_read_with_its_labels(mirror, name):
     *_, names, labels = TABLES[name]
-    write(mirror, name, list(range(len(names))), names=names)
+    write(mirror, name, list(range(len(names))), names)
     expected = [(f"premise {number}", f"hypothesis {number}", label) for number, label in enumerate(labels)]
     assert pairs(mirror, f"{name}/train") == (expected, {})
 
 
 def test_the_names_in_the_file_decide_what_a_number_means(mirror):
-    write(mirror, "rte", [0, 1], names=["not_entailment", "entailment"])
+    write(mirror, "rte", [0, 1], ["not_entailment", "entailment"])
     assert [label for *_, label in pairs(mirror, "rte/train")[0]] == [0, 1]
 
 
@@ -120,13 +115,13 @@ def test_another_layout_is_refused(mirror, columns, said):
 
 
 def test_labels_of_other_names_are_refused(mirror):
-    write(mirror, "rte", [0, 1], names=["yes", "no"])
+    write(mirror, "rte", [0, 1], ["yes", "no"])
     with pytest.raises(MalformedSource, match="found labels yes, no, expected the labels entailment, not_entailment"):
         pairs(mirror, "rte/train")
 
 
 def test_a_folder_without_the_split_says_so(mirror):
-    write(mirror, "rte", [0, 1])
+    write_plain(mirror / "entailment/rte", table("rte", [0, 1]))
     with pytest.raises(DataError, match=r"rte, split validation, of .*entailment/rte"):
         pairs(mirror, "rte/val")
 
