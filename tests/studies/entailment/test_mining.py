@@ -104,12 +104,8 @@ def test_pairs_are_those_of_a_loop_over_images(library, run, top_k, tmp_path):
     assert again.facts == mined.facts
     assert again.facts["rule"] == {"top_k": top_k, "threshold": 0.6, "pairs_scored": 60 * top_k, "pairs_cut": 0}
     assert (again.facts["schema"], again.facts["collection"], again.facts["split"]) == (1, "coco", "train")
-    classifier = {
-        "name": "shared-words",
-        "fingerprint": "f" * 64,
-        "premise": "captions",
-        "training_data": {"holds": {}},
-    }
+    classifier = {"name": "shared-words", "fingerprint": "f" * 64, "premise": "captions"}
+    classifier["training_data"] = {"holds": {}}
     assert (again.facts["classifier"], again.facts["retriever"]["name"]) == (classifier, "random")
     assert {"edition", "version", "files"} <= set(again.facts["data"])
     assert again.facts["data"]["content"] == content.fingerprint
@@ -167,12 +163,8 @@ def test_the_rule_weighs_classifier_and_rank_by_the_labelled_pairs_of_the_lists(
     mined = mine(run, SharedWords(), library, precision=0.5, output=tmp_path / "weak.parquet", **options)
     lists = by_hand(library.karpathy("train"), cosines(run), 60, 0.0)
     truth = {(row["image_key"], row["caption_key"]): row["label"] for row in labelled.table.to_pylist()}
-    keys = [(f"coco/{image}", f"coco/{caption}") for image, caption, _, _ in lists]
-    known = [
-        (np.float32(p), rank, truth[key], key[0])
-        for key, (_, _, rank, p) in zip(keys, lists, strict=True)
-        if key in truth
-    ]
+    listed = [((f"coco/{image}", f"coco/{caption}"), rank, np.float32(p)) for image, caption, rank, p in lists]
+    known = [(p, rank, truth[key], key[0]) for key, rank, p in listed if key in truth]
     expected = fit_rule(*zip(*known, strict=True), precision=0.5)
     rule = mined.facts["rule"]
     assert {name: rule[name] for name in expected.facts()} == expected.facts()
