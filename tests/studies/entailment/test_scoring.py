@@ -117,12 +117,12 @@ def test_each_branch_counts_what_its_tokenizer_cuts_of_what_it_reads():
     model, _ = cases.classifier("bert with blip")
     narrow, wide = (tiny_models.bert_tokenizer(limit) for limit in (8, 40))
     image = [tiny_models.picture(1)]
-    for text, visual, limits, cuts in ((narrow, wide, (8, 24), (1, 1, 0)), (wide, narrow, (24, 8), (0, 1, 1))):
+    for text, visual, limits, cuts in ((narrow, wide, (8, 24), (1, 1, 0, 1)), (wide, narrow, (24, 8), (0, 1, 1, 0))):
         options = {"visual_tokenizer": visual, "image_processor": tiny_models.vit_images()}
         processor = EntailmentProcessor.for_model(model, text, **options)
         assert (processor.tokenizer.model_max_length, processor.visual_tokenizer.model_max_length) == limits
-        pairs = (["a dog"], None), (["a dog"], image), ([""], image)
-        assert tuple(processor.prepare(*pair, ["a dog " * 5]).cut for pair in pairs) == cuts
+        pairs = (["a dog"], None), (["a dog"], image), ([""], image), (["a dog", "a"], [None, *image])
+        assert tuple(processor.prepare(*pair, ["a dog " * 5, "a"][: len(pair[0])]).cut for pair in pairs) == cuts
 
 
 def test_pairs_that_would_be_cut_are_counted_without_their_images(loaded):
