@@ -24,6 +24,9 @@ RATES = ("accuracy", "precision", "recall", "f_half")
 
 BINS = 10
 
+NEAREST = 1e-6
+"""Probabilities are clipped to this distance from 0 and 1, so that their log-odds are finite, in float32 too."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rate:
@@ -211,6 +214,12 @@ def check_precision(precision: float) -> None:
     """Raise InvalidOption unless a precision is in (0, 1]."""
     if not 0 < precision <= 1:
         raise InvalidOption(f"precision {precision:g}: give a fraction above 0 and at most 1")
+
+
+def log_odds(probabilities: ArrayLike) -> FloatArray:
+    """The logits of probabilities."""
+    clipped = np.clip(np.asarray(probabilities, dtype=np.float64), NEAREST, 1 - NEAREST)
+    return np.asarray(np.log(clipped / (1 - clipped)))
 
 
 def fit_calibration(scores: ArrayLike, labels: ArrayLike) -> tuple[float, float]:

@@ -25,7 +25,7 @@ SENTENCE = ("Two men talk.", None, "men talk")
 
 
 def test_a_pair_is_found_again_by_its_words_or_by_its_image(tmp_path):
-    record_seen(tmp_path, pairs_of(DOG, SENTENCE), pairs_of(CAT))
+    record_seen(tmp_path, pairs_of(DOG, SENTENCE), pairs_of(CAT, SENTENCE))
     asked = pairs_of(
         ("a dog runs, a brown dog", None, "A dog!"),
         ("other words", "coco/7", "a dog"),

@@ -19,15 +19,13 @@ from cxc_eccv.studies.entailment.measures import (
     check_threshold,
     choose_threshold,
     fit_logistic,
+    log_odds,
     precision_of_best,
 )
 from cxc_eccv.tables import Table
 from cxc_eccv.types import FloatArray, IntArray
 
 FOLDS = 5
-
-NEAREST = 1e-6
-"""Probabilities are clipped to this distance from 0 and 1, so that their logits are finite, in float32 too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +108,7 @@ def fit_rule(
 
 def _features(scores: ArrayLike, ranks: ArrayLike) -> list[FloatArray]:
     """(N,) logits, and (N,) negative logarithms of the ranks: both rise with the chance of entailment."""
-    clipped = np.clip(np.asarray(scores, dtype=np.float64), NEAREST, 1 - NEAREST)
-    return [np.log(clipped / (1 - clipped)), -np.log(np.asarray(ranks, dtype=np.float64))]
+    return [log_odds(scores), -np.log(np.asarray(ranks, dtype=np.float64))]
 
 
 def _fit(features: Sequence[FloatArray], truth: IntArray, share: float | None) -> MiningRule:
