@@ -8,7 +8,7 @@ from label_loop.scorers import place_images
 from scaled_runs import scale, scale_each, sides, with_altered_queries
 
 from cxc_eccv.studies.annotation.proposing.alike import choose_caption_pairs, choose_image_pairs
-from cxc_eccv.studies.entailment.mining import _with_image_vectors
+from cxc_eccv.studies.entailment.mining.lists import with_image_vectors
 from cxc_eccv.studies.explain.failures import find_failures
 from cxc_eccv.studies.explain.query_corpus import collect_captions, evaluate_query_corpus
 from cxc_eccv.studies.explain.reranking import rerank
@@ -27,7 +27,7 @@ def altered(run, library, direction):
 
 def mined(run, library):
     content = library.karpathy("test")
-    return _with_image_vectors(replace(run, images=None), content, None).images.vectors
+    return with_image_vectors(replace(run, images=None), content).images.vectors
 
 
 def placed(run, library):

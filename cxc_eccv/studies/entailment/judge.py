@@ -28,10 +28,10 @@ from cxc_eccv.evaluation.settings import Judge
 from cxc_eccv.parquet import read_parquet, write_parquet
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.entailment.answering import Announced, Answerer, announce
-from cxc_eccv.studies.entailment.calibration import Calibration, fit
-from cxc_eccv.studies.entailment.labelled import LabelledPairs
 from cxc_eccv.studies.entailment.quality import warn_of_training_data
-from cxc_eccv.studies.entailment.seen import seen_by
+from cxc_eccv.studies.entailment.quality.calibration import Calibration, fit
+from cxc_eccv.studies.entailment.quality.labelled import LabelledPairs
+from cxc_eccv.studies.entailment.quality.seen import seen_by
 from cxc_eccv.studies.entailment.training_data import premises_of
 from cxc_eccv.tasks.task import COCO, Collection
 from cxc_eccv.types import IntArray

@@ -16,7 +16,7 @@ def check_judge(name: str, images: Path | None = None, batch_size: int = 64) -> 
     """Refuse, before torch is imported, the name of a judge, a folder of images and a batch size."""
     from cxc_eccv.sources.download import image_folder
     from cxc_eccv.studies.entailment.answering import is_address, is_file
-    from cxc_eccv.studies.entailment.calibration import read_judge
+    from cxc_eccv.studies.entailment.quality.calibration import read_judge
 
     if is_file(name):
         name = read_judge(Path(name))["judge"]

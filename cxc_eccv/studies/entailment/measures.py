@@ -24,6 +24,9 @@ RATES = ("accuracy", "precision", "recall", "f_half")
 
 BINS = 10
 
+NEAREST = 1e-6
+"""Probabilities are clipped to this distance from 0 and 1, so that their log-odds are finite, in float32 too."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rate:
@@ -213,6 +216,12 @@ def check_precision(precision: float) -> None:
         raise InvalidOption(f"precision {precision:g}: give a fraction above 0 and at most 1")
 
 
+def log_odds(probabilities: ArrayLike) -> FloatArray:
+    """The logits of probabilities."""
+    clipped = np.clip(np.asarray(probabilities, dtype=np.float64), NEAREST, 1 - NEAREST)
+    return np.asarray(np.log(clipped / (1 - clipped)))
+
+
 def fit_calibration(scores: ArrayLike, labels: ArrayLike) -> tuple[float, float]:
     """Scale and offset of Platt's calibration: ``p = 1 / (1 + exp(-(scale score + offset)))``.
 
@@ -295,16 +304,14 @@ class Reliability:
     expected_error: float
 
 
-def measure_reliability(
-    labels: ArrayLike, probabilities: ArrayLike, *, bins: int = BINS, confidence: float = 0.95
-) -> Reliability:
+def measure_reliability(labels: ArrayLike, probabilities: ArrayLike, *, confidence: float = 0.95) -> Reliability:
     """Compare (N,) probabilities with the share labelled 1, in bins of equal width (Guo et al., ICML 2017, eq. 3)."""
     truth, values = _check_pairs(labels, probabilities)
     outside = np.flatnonzero((values < 0) | (values > 1))
     if outside.size:
         raise DataError(f"probability {values[outside[0]]:g} of pair {outside[0]}: expected a number in [0, 1]")
-    edges = np.arange(bins + 1) / bins  # linspace would give 0.30000000000000004 for 0.3
-    places = np.minimum(np.searchsorted(edges, values, side="right") - 1, bins - 1)
+    edges = np.arange(BINS + 1) / BINS  # linspace would give 0.30000000000000004 for 0.3
+    places = np.minimum(np.searchsorted(edges, values, side="right") - 1, BINS - 1)
     filled = []
     for place in np.unique(places).tolist():
         inside = places == place

@@ -5,21 +5,21 @@ import json
 import numpy as np
 import pyarrow as pa
 import pytest
+from command_line import run_command
 
 import cxc_eccv as ce
-from cxc_eccv.cli import main
+from cxc_eccv.builders.lookup import caption_texts
 from cxc_eccv.cli.user_tables import policy
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
 from cxc_eccv.runs import save_embeddings
-from cxc_eccv.statistics.agreement import cohen_kappa
 from cxc_eccv.studies.entailment import answering
 from cxc_eccv.studies.entailment.answering import Announced, Answerer
-from cxc_eccv.studies.entailment.calibration import fit, read_judge
 from cxc_eccv.studies.entailment.judge import ClassifierJudge
-from cxc_eccv.studies.entailment.labelled import read_labelled
-from cxc_eccv.studies.entailment.measures import area_under_curve, measure_reliability
+from cxc_eccv.studies.entailment.measures import measure_reliability
 from cxc_eccv.studies.entailment.quality import measure_by_source
-from cxc_eccv.studies.entailment.seen import record_seen
+from cxc_eccv.studies.entailment.quality.calibration import fit, read_judge
+from cxc_eccv.studies.entailment.quality.labelled import read_labelled
+from cxc_eccv.studies.entailment.quality.seen import record_seen
 
 
 class Overconfident(Answerer):
@@ -52,10 +52,7 @@ def announced(monkeypatch):
     return fake
 
 
-def run(*arguments):
-    with pytest.raises(SystemExit) as ended:
-        main([*map(str, arguments), "--data-dir", "sample"])
-    return ended.value.code
+SCORE = ("entailment", "score", "cxc/test", "--model", "any/model", "--data-dir", "sample", "--calibrate-on")
 
 
 def noisy(count, seed=0):
@@ -74,15 +71,6 @@ def test_isotonic_calibration_is_that_of_scikit_learn():
     found = fit(values, labels, pairs="some", fingerprint="1", method="isotonic")
     np.testing.assert_allclose(found(asked), expected.predict(asked), atol=1e-12)
     assert len(found.x) < 60  # knots alone
-
-
-@pytest.mark.reference
-def test_auc_and_kappa_are_those_of_scikit_learn():
-    measures = pytest.importorskip("sklearn.metrics", reason="scikit-learn is not installed")
-    values, labels = noisy(400)
-    assert area_under_curve(labels, values) == pytest.approx(measures.roc_auc_score(labels, values), abs=1e-12)
-    (row,) = measure_by_source(["one"] * 400, labels, values, 0.5)
-    assert row.kappa == pytest.approx(measures.cohen_kappa_score(labels, values >= 0.5), abs=1e-12)
 
 
 @pytest.mark.parametrize("method", ["platt", "isotonic"])
@@ -105,27 +93,29 @@ def test_pairs_that_cannot_calibrate_are_refused():
 
 
 def test_each_source_of_pairs_is_measured_alone():
+    measures = pytest.importorskip("sklearn.metrics", reason="scikit-learn is not installed")
     values, labels = noisy(300)
     sources = np.where(np.arange(300) < 100, "random", "near")
     rows = measure_by_source(sources.tolist(), labels, values, 0.6)
     assert [(row.source, row.pairs) for row in rows] == [("all", 300), ("near", 200), ("random", 100)]
-    assert rows[1].kappa == cohen_kappa(labels[100:], values[100:] >= 0.6, 2)
-    assert rows[2].auc == area_under_curve(labels[:100], values[:100])
+    for row, part in zip(rows, (slice(None), slice(100, None), slice(100)), strict=True):
+        kappa = measures.cohen_kappa_score(labels[part], values[part] >= 0.6)
+        assert row.auc == pytest.approx(measures.roc_auc_score(labels[part], values[part]), abs=1e-12)
+        assert (row.positive, row.kappa) == (labels[part].sum(), pytest.approx(kappa, abs=1e-12))
+        assert row.calibration_error == measure_reliability(labels[part], values[part]).expected_error
     alone = measure_by_source(["random"] * 5, np.zeros(5, dtype=int), np.zeros(5), 0.5)
     assert (alone[0].auc, alone[0].kappa, alone[0].calibration_error) == (None, None, None)
 
 
-def test_score_calibrates_on_another_split_and_evaluate_uses_it(announced, tmp_path, sample_library, make_run, capsys):
+def test_score_calibrates_on_another_split_and_evaluate_uses_it(announced, tmp_path, sample_library, make_run):
     out = tmp_path / "out"
-    options = ("--model", "any/model", "--calibrate-on", "cxc/val", "--output", out)
-    assert run("entailment", "score", "cxc/test", *options) == 0
-    assert "By source of the pairs" in capsys.readouterr().out
+    printed, _ = run_command(*SCORE, "cxc/val", "--output", out)
+    assert "By source of the pairs" in printed
     content = json.loads((out / "judge.json").read_text())
     labelled, others = (read_labelled(name, sample_library) for name in ("cxc/test", "cxc/val"))
     raw = ClassifierJudge(announced, progress=False)
-    expected = fit(
-        raw.score(*others.ask(announced, None).part(slice(None))), others.labels, pairs="cxc/val", fingerprint="e" * 64
-    )
+    asked = raw.score(*others.ask(announced, None).part(slice(None)))
+    expected = fit(asked, others.labels, pairs="cxc/val", fingerprint="e" * 64)
     assert content["calibration"]["x"] == list(expected.x)
     assert content["judge"] == "any/model"
     values = expected(raw.score(*labelled.ask(announced, None).part(slice(None))))
@@ -133,9 +123,8 @@ def test_score_calibrates_on_another_split_and_evaluate_uses_it(announced, tmp_p
     assert content["measured"]["calibration_error"] == pytest.approx(error)
     assert json.loads((out / "report.json").read_text())["provenance"]["calibration"]["pairs"] == "cxc/val"
     judge = policy(str(out / "judge.json"))
-    report = ce.evaluate(
-        make_run(sample_library), "entailment", data_dir=sample_library, unjudged=judge, confidence=None
-    )
+    options = {"data_dir": sample_library, "unjudged": judge, "confidence": None}
+    report = ce.evaluate(make_run(sample_library), "entailment", **options)
     facts = report.provenance["unjudged"]["calibration"]
     assert (facts["pairs"], facts["measured"]["on"]) == ("cxc/val", "cxc/test")
     captions = sample_library.captions("test")[:30].select(["image_id", "caption_id"])
@@ -144,15 +133,12 @@ def test_score_calibrates_on_another_split_and_evaluate_uses_it(announced, tmp_p
     np.testing.assert_allclose(found, expected(plain))
 
 
-def test_calibration_on_the_measured_images_or_seen_pairs_is_refused(announced, tmp_path, sample_library, capsys):
-    score = ("entailment", "score", "cxc/test", "--model", "any/model", "--calibrate-on")
-    assert run(*score, "cxc/test") != 0
-    assert "calibrate on pairs of another split" in " ".join(capsys.readouterr().err.split())
+def test_calibration_on_the_measured_images_or_seen_pairs_is_refused(announced, tmp_path, sample_library):
+    assert "calibrate on pairs of another split" in " ".join(run_command(*SCORE, "cxc/test", status=2)[1].split())
     others = read_labelled("cxc/val", sample_library)
     record_seen(tmp_path, others.table.slice(0, 5), others.table.slice(5, 2))
     announced.source = str(tmp_path)
-    assert run(*score, "cxc/val") != 0
-    assert "was trained on 5 of" in " ".join(capsys.readouterr().err.split())
+    assert "was trained on 5 of" in " ".join(run_command(*SCORE, "cxc/val", status=2)[1].split())
 
 
 def test_a_calibration_of_another_judge_and_a_broken_file_are_refused(announced, tmp_path):
@@ -178,20 +164,16 @@ def test_a_file_of_probabilities_judges_as_labels_do(tmp_path, sample_library, m
     images, captions = (part.ravel() for part in np.meshgrid(content.image_ids, content.caption_ids, indexing="ij"))
     values = np.random.default_rng(0).random(images.size)
     ids = {"image_id": images, "caption_id": captions}
-    reports = [
-        ce.evaluate(
-            make_run(sample_library),
-            "entailment",
-            data_dir=sample_library,
-            unjudged=pa.table(ids | column),
-            bounds=bounds,
-        )
-        for column, bounds in (({"label": (values >= 0.5).astype(int)}, False), ({"probability": values}, True))
-    ]
-    assert reports[0].scores == reports[1].scores
-    assert all(row.bounds.low <= row.bounds.expected <= row.bounds.high for row in reports[1].results)
+
+    def evaluate(**options):
+        run, unjudged = make_run(sample_library), pa.table(ids | options.pop("column", {}))
+        return ce.evaluate(run, "entailment", data_dir=sample_library, unjudged=unjudged, **options)
+
+    judged = evaluate(column={"probability": values}, bounds=True)
+    assert judged.scores == evaluate(column={"label": (values >= 0.5).astype(int)}).scores
+    assert all(row.bounds.low <= row.bounds.expected <= row.bounds.high for row in judged.results)
     with pytest.raises(DataError, match="no label or probability among the columns"):
-        ce.evaluate(make_run(sample_library), "entailment", data_dir=sample_library, unjudged=pa.table(ids))
+        evaluate()
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
@@ -199,13 +181,12 @@ def test_listed_pairs_with_probabilities_are_all_that_an_evaluation_asks_for(for
     for seed in (0, 1):
         save_embeddings(tmp_path / f"{seed}.npz", make_run(sample_library, seed=seed))
     path = tmp_path / f"pairs.{form}"
-    assert run("entailment", "pairs", tmp_path / "0.npz", tmp_path / "1.npz", "--output", path) == 0
+    files = tmp_path / "0.npz", tmp_path / "1.npz"
+    run_command("entailment", "pairs", *files, "--output", path, "--data-dir", "sample")
     table = policy(str(path))
     count = table.num_rows
-    texts = dict(
-        zip(*(sample_library.captions("test")[name].to_pylist() for name in ("caption_id", "text")), strict=True)
-    )
-    assert [texts[caption] for caption in table["caption_id"].to_pylist()] == table["caption"].to_pylist()
+    texts = caption_texts(sample_library, "test", table["caption_id"].to_numpy())
+    assert table["caption"].to_pylist() == texts.to_pylist()
     judged = table.append_column("probability", pa.array(np.random.default_rng(0).random(count)))
     report = ce.evaluate(make_run(sample_library, seed=1), "entailment", data_dir=sample_library, unjudged=judged)
     assert report.scores

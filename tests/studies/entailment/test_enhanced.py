@@ -39,8 +39,7 @@ ROWS = [example(image) for image in range(12)]
 WEAK = {image: [100 + image, 200 + image] for image in range(0, 12, 2)}
 
 
-def load(pairs, step):
-    del step
+def load(pairs, _step):
     return [example(*pair) for pair in pairs]
 
 
@@ -49,10 +48,10 @@ def batch_of(parts):
 
 
 def arguments(folder, **options):
-    shared = {"per_device_train_batch_size": 2, "learning_rate": 0.05, "weight_decay": 0.1, "num_train_epochs": 1}
-    quiet = {"use_cpu": True, "disable_tqdm": True, "report_to": "none", "save_strategy": "no", "logging_steps": 1}
-    quiet |= {"remove_unused_columns": False, "max_grad_norm": 0.7, "lr_scheduler_type": "constant"}
-    return transformers.TrainingArguments(output_dir=str(folder), **{**shared, **quiet, **options})
+    given = {"per_device_train_batch_size": 2, "learning_rate": 0.05, "weight_decay": 0.1, "num_train_epochs": 1}
+    given |= {"use_cpu": True, "disable_tqdm": True, "report_to": "none", "save_strategy": "no", "logging_steps": 1}
+    given |= {"remove_unused_columns": False, "max_grad_norm": 0.7, "lr_scheduler_type": "constant"}
+    return transformers.TrainingArguments(output_dir=str(folder), **given | options)
 
 
 def model(**options):
@@ -72,7 +71,7 @@ class Plain(EnhancedTrainer):
         return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
 
 
-def trained(folder, weak=None, rows=ROWS, dropout=0.0, alpha=0.3, kind=Plain, collator=None, **options):
+def trained(folder, weak=None, rows=ROWS, dropout=0.0, alpha=0.3, kind=Plain, collator=None, resumed=None, **options):
     trainer = kind(
         model=model(dropout=dropout),
         args=arguments(folder, **options),
@@ -81,7 +80,7 @@ def trained(folder, weak=None, rows=ROWS, dropout=0.0, alpha=0.3, kind=Plain, co
         weak_batches=weak,
         alpha=alpha,
     )
-    trainer.train()
+    trainer.train(resume_from_checkpoint=resumed)
     return trainer
 
 
@@ -134,15 +133,8 @@ def test_alpha_1_is_plain_training_on_the_union_of_the_batches(tmp_path, optimiz
         def _get_train_sampler(self, *_):
             return torch.utils.data.SequentialSampler(self.train_dataset)
 
-    rows = enhanced.batches
-    whole = trained(
-        tmp_path,
-        kind=InOrder,
-        rows=rows,
-        per_device_train_batch_size=1,
-        optim=optimizer,
-        collator=lambda batches: dict(batches[0]),
-    )
+    options = {"per_device_train_batch_size": 1, "optim": optimizer, "collator": lambda batches: dict(batches[0])}
+    whole = trained(tmp_path, kind=InOrder, rows=enhanced.batches, **options)
     assert whole.state.global_step == 24
     assert torch.equal(weights(enhanced), weights(whole))
 
@@ -153,11 +145,8 @@ def test_an_extra_step_is_one_by_hand_after_the_accumulated_one_at_the_rate_of_t
     enhanced = trained(tmp_path, weak_batches(size=3), **options)
     assert (len(enhanced.batches), enhanced.state.global_step) == (6 * 3, 6)
     network = model()
-    decayed = [
-        {"params": [network.line.weight], "weight_decay": 0.1},
-        {"params": [network.line.bias], "weight_decay": 0},
-    ]
-    optimizer = torch.optim.AdamW(decayed, lr=1)
+    groups = (network.line.weight, 0.1), (network.line.bias, 0)
+    optimizer = torch.optim.AdamW([{"params": [part], "weight_decay": decay} for part, decay in groups], lr=1)
     for step in range(6):
         *normal, extra = enhanced.batches[3 * step : 3 * step + 3]
         assert [len(batch["labels"]) for batch in (*normal, extra)] == [2, 2, 3]
@@ -192,8 +181,7 @@ def test_the_images_of_all_accumulated_batches_come_first(tmp_path):
             seen.append(list(images))
             return super().draw(images, **options)
 
-    options = {"gradient_accumulation_steps": 3, "per_device_train_batch_size": 2}
-    trained(tmp_path, Watched(WEAK, load, batch_of, size=2), **options)
+    trained(tmp_path, Watched(WEAK, load, batch_of, size=2), gradient_accumulation_steps=3)
     assert [len(images) for images in seen] == [6, 6]
     assert sorted(seen[0] + seen[1]) == list(range(12))
 
@@ -201,14 +189,7 @@ def test_the_images_of_all_accumulated_batches_come_first(tmp_path):
 def test_a_run_that_goes_on_draws_the_same_weak_positives(tmp_path):
     options = {"save_strategy": "steps", "save_steps": 4, "num_train_epochs": 2, "save_only_model": False}
     whole = trained(tmp_path / "whole", weak_batches(), **options)
-    second = Plain(
-        model=model(),
-        args=arguments(tmp_path / "whole", **options),
-        train_dataset=ROWS,
-        data_collator=transformers.default_data_collator,
-        weak_batches=weak_batches(),
-    )
-    second.train(resume_from_checkpoint=str(tmp_path / "whole" / "checkpoint-8"))
+    second = trained(tmp_path / "whole", weak_batches(), resumed=str(tmp_path / "whole/checkpoint-8"), **options)
     assert len(second.batches) == 2 * 4
     for mine, other in zip(second.batches, whole.batches[-8:], strict=True):
         assert all(torch.equal(mine[name], other[name]) for name in ("inputs", "labels"))
@@ -216,24 +197,20 @@ def test_a_run_that_goes_on_draws_the_same_weak_positives(tmp_path):
 
 
 def test_extra_batches_are_loaded_by_the_workers_of_the_data_loader_and_change_nothing(tmp_path):
-    class Marked(WeakBatches):
-        """Every row says which process loaded it."""
+    def train_with(workers):
+        """The weights, and for every batch the processes that loaded its parts."""
+        processes = []
 
-        def __init__(self, **options):
-            self.processes = []
-            super().__init__(WEAK, lambda pairs, step: [(os.getpid(), load(pairs, step))], self.join, **options)
+        def join(parts):
+            processes.append([process for process, _ in parts])
+            return batch_of([rows for _, rows in parts])
 
-        def join(self, parts):
-            self.processes.append([process for part in parts for process, _ in part])
-            return batch_of([rows for part in parts for _, rows in part])
-
-    found, processes = [], []
-    for workers in (0, 2):
-        weak = Marked(size=6)
+        weak = WeakBatches(WEAK, lambda pairs, step: (os.getpid(), load(pairs, step)), join, size=6)
         trainer = trained(tmp_path, weak, dropout=0.5, dataloader_num_workers=workers, max_steps=3)
-        found.append(weights(trainer))
-        processes.append(weak.processes)
         assert trainer._loader is None
+        return weights(trainer), processes
+
+    found, processes = zip(*map(train_with, (0, 2)), strict=True)
     assert torch.equal(*found)
     assert processes[0] == [[os.getpid()]] * 3
     first, *others = processes[1]
@@ -279,10 +256,9 @@ def test_bad_input_is_refused(tmp_path):
 
 
 def dataset_of(images):
-    rows = [
-        {"image_id": image, "caption_id": 10 * image + k, "caption": f"{image} {k}"} for image in images for k in (1, 2)
-    ]
-    return datasets.Dataset.from_list([{**row, "image": f"picture {row['image_id']}"} for row in rows])
+    names = ("image_id", "image", "caption_id", "caption")
+    rows = [(image, f"picture {image}", 10 * image + k, f"{image} {k}") for image in images for k in (1, 2)]
+    return datasets.Dataset.from_list([dict(zip(names, row, strict=True)) for row in rows])
 
 
 def test_rows_of_pairs_become_an_image_with_the_caption_of_another():

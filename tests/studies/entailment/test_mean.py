@@ -5,30 +5,26 @@ import json
 import numpy as np
 import pyarrow as pa
 import pytest
+from command_line import run_command
 from tiny_flickr import flickr_library, run_in_order
 
 import cxc_eccv as ce
-from cxc_eccv.cli import main
 from cxc_eccv.comparison import ScoredReport
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.studies.entailment.mean import mean_entailment
+from cxc_eccv.studies.entailment.entail_at_k.mean import mean_entailment
 from cxc_eccv.types import Report, Result
 
 
 @pytest.fixture
 def reports(sample_library, make_run, tmp_path):
     """What evaluate gives of a model's two files, under any options."""
-    flickr, on_coco, on_flickr = (
-        flickr_library(tmp_path / "data"),
-        make_run(sample_library),
-        run_in_order([(0,), (5, 9), (1,)]),
-    )
+    flickr, on_flickr = flickr_library(tmp_path / "data"), run_in_order([(0,), (5, 9), (1,)])
 
-    def made(**options):
-        coco = ce.evaluate(on_coco, "entailment", data_dir=sample_library, per_query=True, **options)
-        return coco, ce.evaluate(on_flickr, "flickr30k_entailment", data_dir=flickr, per_query=True, **options)
+    def evaluate_both(**options):
+        given = (make_run(sample_library), "entailment", sample_library), (on_flickr, "flickr30k_entailment", flickr)
+        return [ce.evaluate(run, task, data_dir=data, per_query=True, **options) for run, task, data in given]
 
-    return made
+    return evaluate_both
 
 
 def scored(pair):
@@ -66,8 +62,7 @@ def test_each_collection_has_draws_of_its_own():
 
     def report(task):
         row = Result(task, "i2t", "entail_at_1", 0.5, 200, parameters={"k": 1})
-        columns = {"task": task, "direction": "i2t", "metric": "entail_at_1"}
-        columns = {name: [text] * 200 for name, text in columns.items()}
+        columns = {"task": [task] * 200, "direction": ["i2t"] * 200, "metric": ["entail_at_1"] * 200}
         table = pa.table({"query_id": queries, **columns, "value": values.astype(float), "cluster": queries})
         return ScoredReport.of(task, Report((row,), {}, {"split": "test"}, table))
 
@@ -87,30 +82,13 @@ def test_reports_that_do_not_go_together_have_no_mean(reports):
         mean_entailment(scored((coco, flickr))[:1])
 
 
-def test_the_command_prints_a_row_for_each_collection_and_the_mean(reports, tmp_path, capsys, monkeypatch):
+def test_the_command_prints_a_row_for_each_collection_and_the_mean(reports, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     for name, report in zip(("coco", "f30k"), reports(), strict=True):
         report.save(tmp_path / name)
-    file = tmp_path / "mean.json"
-    with pytest.raises(SystemExit) as ended:
-        main(
-            [
-                "entailment",
-                "mean",
-                str(tmp_path / "coco"),
-                str(tmp_path / "f30k"),
-                "--name",
-                "mine",
-                "--output",
-                str(file),
-            ]
-        )
-    shown = capsys.readouterr()
-    assert not ended.value.code, shown.err
-    assert all(word in shown.out for word in ("mine", "COCO", "Flickr30k", "mean", "Entail@30", "not entailed"))
+    file, command = tmp_path / "mean.json", ("entailment", "mean", tmp_path / "coco")
+    printed, _ = run_command(*command, tmp_path / "f30k", "--name", "mine", "--output", file)
+    assert all(word in printed for word in ("mine", "COCO", "Flickr30k", "mean", "Entail@30", "not entailed"))
     (model,) = json.loads(file.read_text())["models"]
     assert [row["key"] for row in model["results"]][-1] == "entailment_mean/i2t/entail_at_30"
-    with pytest.raises(SystemExit) as ended:
-        main(["entailment", "mean", str(tmp_path / "coco")])
-    assert ended.value.code == 2
-    assert "reports given: 1. Give two reports for each model" in capsys.readouterr().err
+    assert "reports given: 1. Give two reports for each model" in run_command(*command, status=2)[1]

@@ -6,8 +6,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import tiny_models
+from command_line import run_command
 
-from cxc_eccv.cli import main
+from cxc_eccv.builders.lookup import caption_texts, file_names
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
@@ -15,20 +16,12 @@ from cxc_eccv.studies.entailment import scoring
 from cxc_eccv.studies.entailment.classifier import EntailmentClassifier
 from cxc_eccv.studies.entailment.processing import EntailmentProcessor
 from cxc_eccv.studies.entailment.scoring import load_classifier
+from cxc_eccv.studies.entailment.training_data import premises_of
 from cxc_eccv.types import Embeddings
 
 SAMPLE = ("--data-dir", "sample")
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:text has no record of the pairs it was trained on"),
-    pytest.mark.thorough,
-]
-
-
-def run(*arguments):
-    with pytest.raises(SystemExit) as ended:
-        main([str(argument) for argument in arguments])
-    return ended.value.code
+pytestmark = pytest.mark.thorough
 
 
 @pytest.fixture(scope="module")
@@ -47,30 +40,22 @@ def place(tmp_path_factory):
     return folder
 
 
-@pytest.mark.filterwarnings("ignore:.*pairs are longer than the context")
 @pytest.mark.parametrize("kind", ["text", "both"])
-def test_what_is_mined_is_what_the_classifier_says(place, kind, tmp_path, capsys):
+def test_what_is_mined_is_what_the_classifier_says(place, kind, tmp_path):
     images = mirror_folder("sample")
     file = tmp_path / "weak.parquet"
     options = ("--images", images) if kind == "both" else ()
-    command = ("mine", place / "run.npz", "--classifier", place / kind, "--top-k", 2, "--threshold", 0)
-    assert run(*command, *options, "--output", file, *SAMPLE) == 0
-    printed = capsys.readouterr().out
+    command = ("mine", place / "run.npz", "--classifier", place / kind, "--top-k", "2", "--threshold", "0")
+    printed, _ = run_command(*command, *options, "--output", file, *SAMPLE)
     assert "120 of 120 pairs reach the threshold 0.0, of 60 images" in printed
     assert "Trained on val data: 9 pairs" in printed
     table, library = pq.read_table(file), Library("sample")
-    content = library.karpathy("train")
-    texts = dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True))
-    premises = {}
-    for image, text in zip(content.caption_image_ids.tolist(), content.captions["text"].to_pylist(), strict=True):
-        premises.setdefault(image, []).append(text.strip())
-    found = {path.name: path for path in images.rglob("*.jpg")}
-    names = dict(zip(content.image_ids.tolist(), content.images["file_name"].to_pylist(), strict=True))
-    rows = table["image_id"].to_pylist()
-    expected = load_classifier(place / kind).score(
-        [" ".join(premises[image]) for image in rows],
-        [found[names[image]] for image in rows] if kind == "both" else None,
-        [texts[caption] for caption in table["caption_id"].to_pylist()],
+    rows, files = np.asarray(table["image_id"]), {path.name: path for path in images.rglob("*.jpg")}
+    names = file_names(library, "train", rows).to_pylist()
+    expected, _ = load_classifier(place / kind).score_and_count(
+        premises_of(library.karpathy("train"), rows),
+        [files[name] for name in names] if kind == "both" else None,
+        caption_texts(library, "train", np.asarray(table["caption_id"])).to_pylist(),
         progress=False,
     )
     np.testing.assert_allclose(np.asarray(table["score"]), expected, atol=1e-6)
@@ -78,30 +63,25 @@ def test_what_is_mined_is_what_the_classifier_says(place, kind, tmp_path, capsys
     assert facts["classifier"]["training_data"]["holds"] == {"coco/val": 9}
 
 
-@pytest.mark.filterwarnings("ignore:.*pairs are longer than the context")
-def test_from_a_model_to_a_dataset(place, tmp_path, capsys):
+def test_from_a_model_to_a_dataset(place, tmp_path):
     """A retriever of texts alone, a rule fitted on labelled pairs of val, and the config that takes the file."""
     tiny_models.save(tiny_models.bert(), tmp_path / "retriever")
     file = tmp_path / "weak.parquet"
-    command = ("mine", "--model", tmp_path / "retriever", "--classifier", place / "text", "--top-k", 100)
-    chosen = ("--precision", 0.1, "--labelled", "cxc/val", "--share", 0.1)
-    assert run(*command, *chosen, "--output", file, *SAMPLE) == 0
-    assert "Rank alone" in capsys.readouterr().out
+    command = ("mine", "--model", tmp_path / "retriever", "--classifier", place / "text", "--top-k", "100")
+    chosen = ("--precision", "0.1", "--labelled", "cxc/val", "--share", "0.1")
+    assert "Rank alone" in run_command(*command, *chosen, "--output", file, *SAMPLE)[0]
     facts = json.loads(pq.read_schema(file).metadata[b"cxc_eccv"])
     assert (facts["rule"]["precision"], facts["rule"]["share"], facts["rule"]["labelled"]) == (0.1, 0.1, "cxc/val")
     assert facts["retriever"]["image_vectors"] == "mean of the image's own captions"
     built = ("--configs", "pairs", "--splits", "train", "--output", tmp_path / "data")
-    assert run("build", *SAMPLE, *built, "--mined", file) == 0
+    run_command("build", *SAMPLE, *built, "--mined", file)
     weak = pq.read_table(next((tmp_path / "data" / "pairs").iterdir()))["weak_positives"].to_pylist()
     assert sum(map(len, weak)) == 5 * pq.read_metadata(file).num_rows
     assert {source for own in weak for entry in own for source in entry["sources"]} == {"mined"}
-    capsys.readouterr()
 
 
-@pytest.mark.filterwarnings("ignore:.*pairs are longer than the context")
-def test_score_says_that_val_was_trained_on(place, capsys):
-    assert run("entailment", "score", "cxc/val", "--model", place / "text", "--threshold", 0, *SAMPLE) == 0
-    printed = capsys.readouterr().out
+def test_score_says_that_val_was_trained_on(place):
+    printed, _ = run_command("entailment", "score", "cxc/val", "--model", place / "text", "--threshold", "0", *SAMPLE)
     assert "text on cxc/val, 80 pairs" in printed
     assert "Trained on val data: 9 pairs" in printed
 
@@ -115,7 +95,7 @@ def score(part, name, *options):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("mine", "--classifier", "text"), "name the retriever's file, or a model"),
         (mine_text("--model", "m"), "one of the two"),
@@ -137,11 +117,10 @@ def score(part, name, *options):
         (("evaluate", "run.npz", "--unjudged", "text", "--metrics", "nosuch"), "nosuch"),
     ],
 )
-def test_options_are_refused_before_weights_are_loaded(place, arguments, told, monkeypatch, tmp_path, capsys):
-    monkeypatch.chdir(place)
-    if told != "lacks":  # what a run lacks is seen when it is mined
+def test_options_are_refused_before_weights_are_loaded(place, arguments, message, monkeypatch, tmp_path):
+    if message != "lacks":  # what a run lacks is seen when it is mined
         monkeypatch.setattr(scoring, "load_classifier", lambda *_, **__: pytest.fail("weights were loaded first"))
     output = ("--output", tmp_path / "weak.parquet") if arguments[0] == "mine" else ()
-    assert run(*arguments, *output, *SAMPLE) == 2
-    assert told in " ".join(capsys.readouterr().err.split())
+    _, errors = run_command(*arguments, *output, *SAMPLE, status=2, cwd=place)
+    assert message in " ".join(errors.split())
     assert not list(tmp_path.glob("*.parquet"))

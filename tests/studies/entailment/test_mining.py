@@ -16,13 +16,13 @@ from cxc_eccv.errors import DataError, InvalidOption, MissingIds, RunTooShallow,
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_mined
-from cxc_eccv.studies.entailment import mining
 from cxc_eccv.studies.entailment.answering import Answerer
-from cxc_eccv.studies.entailment.labelled import LabelledPairs, read_labelled
-from cxc_eccv.studies.entailment.mining import MiningOptions
-from cxc_eccv.studies.entailment.rule import fit_rule
-from cxc_eccv.studies.entailment.seen import record_seen
-from cxc_eccv.studies.entailment.training_data import SCHEMA
+from cxc_eccv.studies.entailment.mining import mine as mining
+from cxc_eccv.studies.entailment.mining.mine import MiningOptions
+from cxc_eccv.studies.entailment.mining.rule import fit_rule
+from cxc_eccv.studies.entailment.quality.labelled import LabelledPairs, read_labelled
+from cxc_eccv.studies.entailment.quality.seen import record_seen
+from cxc_eccv.studies.entailment.training_data import SCHEMA, premises_of
 from cxc_eccv.types import Embeddings
 
 
@@ -42,9 +42,8 @@ class SharedWords(Answerer):
         return np.array([share(*pair) for pair in zip(premises, hypotheses, strict=True)]), cut
 
 
-def mine(run, classifier, library, *, labelled_run=None, similarity=None, batch_size=64, progress=True, **options):
-    how = {"similarity": similarity, "batch_size": batch_size, "progress": progress}
-    return mining.mine(run, classifier, library, MiningOptions(**options), labelled_run=labelled_run, **how)
+def mine(run, classifier, library, *, labelled_run=None, **options):
+    return mining.mine(run, classifier, library, MiningOptions(**options), labelled_run=labelled_run, progress=False)
 
 
 def share(premise, hypothesis):
@@ -95,7 +94,7 @@ def rows_of(mined):
 @pytest.mark.parametrize("top_k", [1, 7, 30])
 def test_pairs_are_those_of_a_loop_over_images(library, run, top_k, tmp_path):
     content, file = library.karpathy("train"), tmp_path / "weak.parquet"
-    mined = mine(run, SharedWords(), library, top_k=top_k, threshold=0.6, output=file, progress=False)
+    mined = mine(run, SharedWords(), library, top_k=top_k, threshold=0.6, output=file)
     expected = by_hand(content, cosines(run), top_k, np.float32(0.6))
     assert expected
     assert rows_of(mined) == [row[:3] for row in expected]
@@ -105,10 +104,10 @@ def test_pairs_are_those_of_a_loop_over_images(library, run, top_k, tmp_path):
     assert again.facts == mined.facts
     assert again.facts["rule"] == {"top_k": top_k, "threshold": 0.6, "pairs_scored": 60 * top_k, "pairs_cut": 0}
     assert (again.facts["schema"], again.facts["collection"], again.facts["split"]) == (1, "coco", "train")
+    classifier = {"name": "shared-words", "fingerprint": "f" * 64, "premise": "captions"}
+    classifier["training_data"] = {"holds": {}}
+    assert (again.facts["classifier"], again.facts["retriever"]["name"]) == (classifier, "random")
     assert {"edition", "version", "files"} <= set(again.facts["data"])
-    assert (again.facts["classifier"]["name"], again.facts["classifier"]["fingerprint"]) == ("shared-words", "f" * 64)
-    assert again.facts["classifier"]["training_data"] == {"holds": {}}
-    assert again.facts["retriever"]["name"] == "random"
     assert again.facts["data"]["content"] == content.fingerprint
     assert set(again.table["rule"].to_pylist()) == {f"top {top_k}, p >= 0.6"}
     assert [path.name for path in tmp_path.iterdir()] == ["weak.parquet"]
@@ -116,17 +115,17 @@ def test_pairs_are_those_of_a_loop_over_images(library, run, top_k, tmp_path):
 
 def test_scores_and_lists_give_what_vectors_give(library, run):
     content, table = library.karpathy("train"), cosines(run).astype(np.float64)
-    options = {"top_k": 5, "threshold": 0.75, "progress": False}
+    options = {"top_k": 5, "threshold": 0.75}
     wanted = rows_of(mine(run, SharedWords(), library, **options))
     scores = ScoresRun(content.image_ids, content.caption_ids, table)
     assert rows_of(mine(scores, SharedWords(), library, **options)) == wanted
-    lists = {
-        image: content.caption_ids[np.argsort(-row)][:10]
-        for image, row in zip(content.image_ids.tolist(), table, strict=True)
-    }
-    assert rows_of(mine(RankingsRun.from_dicts(i2t=lists), SharedWords(), library, **options)) == wanted
+    tops = content.caption_ids[np.argsort(-table)[:, :10]]
+    lists = RankingsRun.from_dicts(i2t=dict(zip(content.image_ids.tolist(), tops, strict=True)))
+    assert rows_of(mine(lists, SharedWords(), library, **options)) == wanted
     with pytest.raises(RunTooShallow):
-        mine(RankingsRun.from_dicts(i2t=lists), SharedWords(), library, top_k=6, threshold=0.75, progress=False)
+        mine(lists, SharedWords(), library, top_k=6, threshold=0.75)
+    with pytest.raises(MissingIds, match="lacks"):
+        mine(vectors_of(library, "validation"), SharedWords(), library, threshold=0.75)
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])
@@ -137,7 +136,7 @@ def test_a_retriever_of_texts_ranks_by_the_mean_of_the_images_own_captions(libra
     if similarity == "cosine":
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     means = np.stack([vectors[content.caption_image_ids == image].mean(axis=0) for image in content.image_ids])
-    mined = mine(texts, SharedWords(), library, top_k=9, threshold=0.75, progress=False)
+    mined = mine(texts, SharedWords(), library, top_k=9, threshold=0.75)
     assert rows_of(mined) == [row[:3] for row in by_hand(content, means @ vectors.T, 9, 0.75)]
     assert mined.facts["retriever"]["image_vectors"] == "mean of the image's own captions"
 
@@ -146,47 +145,32 @@ def test_a_retriever_of_texts_ranks_by_the_mean_of_the_images_own_captions(libra
 def labelled(library):
     """All pairs of 20 images of train, true where the hypothesis shares many words; a few by chance."""
     content, rng = library.karpathy("train"), np.random.default_rng(1)
-    texts = content.captions["text"].to_pylist()
+    texts, images = content.captions["text"].to_pylist(), content.image_ids[:20]
     rows = []
-    for image in content.image_ids[:20].tolist():
-        premise = " ".join(texts[row].strip() for row in np.flatnonzero(content.caption_image_ids == image))
+    for image, premise in zip(images.tolist(), premises_of(content, images), strict=True):
         for caption, owner, text in zip(content.caption_ids.tolist(), content.caption_image_ids, texts, strict=True):
             truth = (share(premise, text) > 0.8) ^ (rng.random() < 0.02)
-            key = f"coco/{image}", f"coco/{caption}"
-            rows += [] if owner == image else [(premise, text, int(truth), *key)]
-    names = ("premise", "hypothesis", "label", "image_key", "caption_key")
-    table = pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
-    columns = [
-        table[field.name].cast(field.type) if field.name in names else pa.nulls(len(rows), field.type)
-        for field in SCHEMA
-    ]
-    return LabelledPairs("by hand", pa.table(columns, schema=SCHEMA), {})
+            row = {"premise": premise, "hypothesis": text, "label": int(truth)}
+            rows += [] if owner == image else [row | {"image_key": f"coco/{image}", "caption_key": f"coco/{caption}"}]
+    return LabelledPairs("by hand", pa.Table.from_pylist(rows, schema=SCHEMA), {})
 
 
 pytestmark = [pytest.mark.filterwarnings("ignore:shared-words has no record of the pairs"), pytest.mark.thorough]
 
 
-def listed_by_hand(library, run, labelled, top_k):
-    """Probability, rank and label of the labelled pairs in the lists, by a loop."""
-    said = by_hand(library.karpathy("train"), cosines(run), top_k, 0.0)
-    keys = zip(*(labelled.table[name].to_pylist() for name in ("image_key", "caption_key", "label")), strict=True)
-    truth = {(int(image[5:]), int(caption[5:])): label for image, caption, label in keys}
-    return [
-        (np.float32(p), rank, truth[image, caption], image)
-        for image, caption, rank, p in said
-        if (image, caption) in truth
-    ]
-
-
 def test_the_rule_weighs_classifier_and_rank_by_the_labelled_pairs_of_the_lists(library, run, labelled, tmp_path):
-    options = {"top_k": 60, "labelled": labelled, "progress": False}
+    options = {"top_k": 60, "labelled": labelled}
     mined = mine(run, SharedWords(), library, precision=0.5, output=tmp_path / "weak.parquet", **options)
-    expected = fit_rule(*zip(*listed_by_hand(library, run, labelled, 60), strict=True), precision=0.5)
+    lists = by_hand(library.karpathy("train"), cosines(run), 60, 0.0)
+    truth = {(row["image_key"], row["caption_key"]): row["label"] for row in labelled.table.to_pylist()}
+    listed = [((f"coco/{image}", f"coco/{caption}"), rank, np.float32(p)) for image, caption, rank, p in lists]
+    known = [(p, rank, truth[key], key[0]) for key, rank, p in listed if key in truth]
+    expected = fit_rule(*zip(*known, strict=True), precision=0.5)
     rule = mined.facts["rule"]
     assert {name: rule[name] for name in expected.facts()} == expected.facts()
     assert (rule["precision"], rule["labelled"], rule["pairs"]) == (0.5, "by hand", 20 * 60)
     wanted = {}
-    for image, caption, rank, p in by_hand(library.karpathy("train"), cosines(run), 60, 0.0):
+    for image, caption, rank, p in lists:
         if (found := expected.rule.probabilities([np.float32(p)], [rank])[0]) >= expected.threshold:
             wanted[image, caption, rank] = found
     assert dict(zip(rows_of(mined), mined.table["score"].to_pylist(), strict=True)) == pytest.approx(wanted)
@@ -198,7 +182,7 @@ def test_the_rule_weighs_classifier_and_rank_by_the_labelled_pairs_of_the_lists(
 def test_labelled_pairs_of_another_split_have_the_ranks_of_the_retriever_there(library, run, labelled):
     own = read_labelled("cxc/val", library)
     with pytest.raises(InvalidOption, match=r"are of coco/validation: .*\(--labelled-retriever\)"):
-        mine(run, SharedWords(), library, labelled=own, top_k=200, progress=False)
+        mine(run, SharedWords(), library, labelled=own, top_k=200)
     there = vectors_of(library, "validation")
     with pytest.warns(UserWarning, match=r"cover .* pairs in the lists of their images\. .*\(--share\)"):
         mine(run, SharedWords(), library, labelled=own, labelled_run=there, top_k=200, threshold=0.0)
@@ -212,7 +196,7 @@ def test_a_precision_that_is_out_of_reach_is_told_before_any_pair_is_scored(libr
     column = labelled.table.schema.get_field_index("label")
     table = labelled.table.set_column(column, "label", pa.array(chance).cast(pa.int8()))
     with pytest.raises(InvalidOption, match=r"no threshold reaches a precision of 0\.9 on these 1,200 pairs"):
-        mine(run, classifier, library, precision=0.9, labelled=replace(labelled, table=table), top_k=60, progress=False)
+        mine(run, classifier, library, precision=0.9, labelled=replace(labelled, table=table), top_k=60)
     assert len(classifier.asked) == 1_200
 
 
@@ -225,7 +209,7 @@ def test_pairs_that_the_classifier_was_trained_on_choose_no_rule(library, run, l
 
     def use(table, **options):
         pairs = replace(labelled, table=table)
-        return mine(run, Trained(), library, labelled=pairs, top_k=60, progress=False, **options)
+        return mine(run, Trained(), library, labelled=pairs, top_k=60, **options)
 
     with pytest.raises(InvalidOption, match=r"shared-words was trained on 295 of 5,900"):
         use(labelled.table)
@@ -241,13 +225,13 @@ def test_labelled_pairs_outside_the_lists_are_refused(library, run, labelled):
         mine(run, SharedWords(), library, labelled=replace(labelled, table=labelled.table.slice(0, 0)))
     own = labelled.table.filter(pa.compute.equal(labelled.table["image_key"], labelled.table["image_key"][0]))
     with pytest.raises(DataError, match=r"\A1 of 1 labelled images"):
-        mine(run, SharedWords(), library, labelled=replace(labelled, table=own), top_k=200, progress=False)
+        mine(run, SharedWords(), library, labelled=replace(labelled, table=own), top_k=200)
 
 
 def test_flickr30k_is_mined_as_coco_is(tmp_path):
     library = flickr_library(tmp_path, split="train")
     run = run_in_order([[0, 5, 6, 10], [5, 0, 1], [10, 11, 0]])
-    options = {"collection": "flickr30k", "top_k": 2, "threshold": 0.0, "progress": False}
+    options = {"collection": "flickr30k", "top_k": 2, "threshold": 0.0}
     mined = mine(run, SharedWords(), library, output=tmp_path / "weak.parquet", **options)
     first, second, third = IMAGES
     expected = [(first, 5, 1), (first, 6, 2), (second, 0, 1), (second, 1, 2), (third, 0, 1), (third, 1, 2)]
@@ -270,35 +254,32 @@ def test_a_classifier_that_looks_at_images_gets_the_files(library, run, tmp_path
 
     classifier = Looks()
     folder = mirror_folder("sample")
-    mined = mine(run, classifier, library, images=folder, top_k=2, threshold=0.0, progress=False)
+    mined = mine(run, classifier, library, images=folder, top_k=2, threshold=0.0)
     names = dict(zip(*(library.images("train")[name].to_pylist() for name in ("image_id", "file_name")), strict=True))
     assert [path.name for path in classifier.seen] == [names[image] for image in mined.table["image_id"].to_pylist()]
     assert mined.facts["classifier"]["premise"] == "image and captions"
     with pytest.raises(InvalidOption, match="give their folder"):
-        mine(run, classifier, library, threshold=0.75, progress=False)
+        mine(run, classifier, library, threshold=0.75)
     (tmp_path / "empty").mkdir()
     with pytest.raises(SourceMissing, match="60 of 60 images are not below"):
-        mine(run, classifier, library, images=tmp_path / "empty", threshold=0.75, progress=False)
+        mine(run, classifier, library, images=tmp_path / "empty", threshold=0.75)
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
-        ({"split": "test"}, "weak positives are for training"),
-        ({"threshold": 90}, "probabilities run from 0 to 1"),
         ({"threshold": 0.9, "precision": 0.9}, "not both"),
-        ({"precision": 0.9}, r"need labelled pairs \(--labelled\)"),
         ({"share": 0.06}, r"need labelled pairs \(--labelled\)"),
-        ({"share": 6}, "share 6: give a fraction"),
-        ({}, "neither labelled pairs nor a threshold"),
+        ({"share": 0}, "share 0: give a fraction above 0 and below 1"),
+        ({"share": 1}, "share 1: give a fraction"),
         ({"collection": "flickr8k", "threshold": 0.5}, "collection"),
         ({"top_k": 0, "threshold": 0.5}, "top_k"),
         ({"threshold": 0.5, "output": "weak.csv"}, "must end in .parquet"),
     ],
 )
-def test_what_cannot_be_mined_is_refused_before_the_work(library, run, options, told):
+def test_what_cannot_be_mined_is_refused_before_the_work(library, run, options, message):
     classifier = SharedWords()
-    with pytest.raises((InvalidOption, UnknownName), match=told):
+    with pytest.raises((InvalidOption, UnknownName), match=message):
         mine(run, classifier, library, **options)
     assert not classifier.asked
 
@@ -310,48 +291,43 @@ def test_no_rule_is_fitted_on_test_data(library, run, tmp_path):
     pq.write_table(read_labelled("cxc/test", library).table, tmp_path / "probabilities.parquet")
     labelled = read_labelled(str(tmp_path / "probabilities.parquet"), library)
     with pytest.raises(InvalidOption, match=r"80 labelled pairs .* include 80 with an image or a caption of coco/test"):
-        mine(run, SharedWords(), library, labelled=labelled, progress=False)
-
-
-def test_a_run_of_another_split_is_refused(library):
-    with pytest.raises(MissingIds, match="lacks"):
-        mine(vectors_of(library, "validation"), SharedWords(), library, threshold=0.75, progress=False)
+        mine(run, SharedWords(), library, labelled=labelled)
 
 
 def test_what_is_scored_before_a_kill_is_not_scored_again(library, run, tmp_path, monkeypatch):
     monkeypatch.setattr(mining._PairSide, "shard_size", 100)
-    file, put, stored = tmp_path / "weak.parquet", FolderStore.put, []
+    file, put = tmp_path / "weak.parquet", FolderStore.put
 
-    def put_or_die(store, start, fingerprint, shard):
-        if len(stored) == 2:
-            raise KeyboardInterrupt
-        stored.append(start)
-        put(store, start, fingerprint, shard)
+    def mine_five(classifier, output=file):
+        mine(run, classifier, library, top_k=5, threshold=0.75, output=output)
+        return len(classifier.asked)
 
-    monkeypatch.setattr(FolderStore, "put", put_or_die)
-    with pytest.raises(KeyboardInterrupt):
-        mine(run, SharedWords(), library, top_k=5, threshold=0.75, output=file, progress=False)
-    monkeypatch.setattr(FolderStore, "put", put)
+    def mine_until_killed():
+        stored = []
+
+        def put_or_die(store, start, fingerprint, shard):
+            if len(stored) == 2:
+                raise KeyboardInterrupt
+            stored.append(start)
+            put(store, start, fingerprint, shard)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(FolderStore, "put", put_or_die)
+            with pytest.raises(KeyboardInterrupt):
+                mine_five(SharedWords())
+
+    mine_until_killed()
     assert not file.exists()
-    second = SharedWords()
-    mine(run, second, library, top_k=5, threshold=0.75, output=file, progress=False)
-    assert len(second.asked) == 300 - 200
-    whole = tmp_path / "whole.parquet"
-    mine(run, SharedWords(), library, top_k=5, threshold=0.75, output=whole, progress=False)
-    assert file.read_bytes() == whole.read_bytes()
+    assert mine_five(SharedWords()) == 300 - 200
+    assert mine_five(SharedWords(), tmp_path / "whole.parquet") == 300
+    assert file.read_bytes() == (tmp_path / "whole.parquet").read_bytes()
 
     class Other(SharedWords):
         fingerprint = "0" * 64
 
-    stored.clear()
-    monkeypatch.setattr(FolderStore, "put", put_or_die)
-    with pytest.raises(KeyboardInterrupt):
-        mine(run, SharedWords(), library, top_k=5, threshold=0.75, output=file, progress=False)
-    monkeypatch.setattr(FolderStore, "put", put)
-    other = Other()
+    mine_until_killed()
     with pytest.warns(UserWarning, match="2 kept shards of pairs were damaged, or of another model"):
-        mine(run, other, library, top_k=5, threshold=0.75, output=file, progress=False)
-    assert len(other.asked) == 300
+        assert mine_five(Other()) == 300
 
 
 def test_cut_premises_are_counted_once_for_all_slices_and_after_a_kill(library, run, tmp_path, monkeypatch):
@@ -363,9 +339,9 @@ def test_cut_premises_are_counted_once_for_all_slices_and_after_a_kill(library, 
     for row in library.captions("train").to_pylist():
         premises.setdefault(row["image_id"], []).append(row["text"].strip())
     long = 5 * sum(len(" ".join(texts)) > 200 for texts in premises.values())
-    with pytest.warns(UserWarning, match=f"^{long} of 300 pairs are longer than the context of shared-words") as told:
-        mined = mine(run, Short(), library, top_k=5, threshold=0.75, output=tmp_path / "weak.parquet", progress=False)
-    assert len(told) == 1
+    with pytest.warns(UserWarning, match=f"^{long} of 300 pairs are longer than the context of shared-words") as seen:
+        mined = mine(run, Short(), library, top_k=5, threshold=0.75, output=tmp_path / "weak.parquet")
+    assert len(seen) == 1
     assert mined.facts["rule"]["pairs_cut"] == long > 0
 
 
@@ -377,10 +353,10 @@ def test_a_threshold_that_nothing_reaches_costs_no_scores(library, run, tmp_path
 
     file = tmp_path / "weak.parquet"
     with pytest.raises(InvalidOption, match=r"none of 300 pairs reaches the threshold 0\.9; the highest probability"):
-        mine(run, Cautious(), library, top_k=5, threshold=0.9, output=file, progress=False)
+        mine(run, Cautious(), library, top_k=5, threshold=0.9, output=file)
     assert not file.exists()
     again = Cautious()
-    assert mine(run, again, library, top_k=5, threshold=0.3, output=file, progress=False).table.num_rows
+    assert mine(run, again, library, top_k=5, threshold=0.3, output=file).table.num_rows
     assert not again.asked
 
 
@@ -389,11 +365,11 @@ import sys
 import numpy as np
 sys.path.insert(0, sys.argv[2])
 from test_mining import SharedWords, mine, vectors_of
-from cxc_eccv.studies.entailment import mining
+from cxc_eccv.studies.entailment.mining import mine as mining
 from cxc_eccv.sources.library import Library
 mining._PairSide.shard_size = 50
 library, classifier = Library("sample"), SharedWords()
-options = {"top_k": 7, "threshold": 0.75, "progress": False}
+options = {"top_k": 7, "threshold": 0.75}
 mined = mine(vectors_of(library), classifier, library, output=sys.argv[1], **options)
 in_memory = mine(vectors_of(library), SharedWords(), library, **options)
 assert in_memory.table.equals(mined.table)
@@ -405,5 +381,5 @@ assert len(classifier.asked) < 60 * 7, "the processes did not share the work"
 def test_two_processes_mine_the_file_of_one(library, run, tmp_path):
     (tmp_path / "script.py").write_text(SCRIPT)
     torchrun("script.py", "two.parquet", Path(__file__).parent, folder=tmp_path)
-    mine(run, SharedWords(), library, top_k=7, threshold=0.75, output=tmp_path / "one.parquet", progress=False)
+    mine(run, SharedWords(), library, top_k=7, threshold=0.75, output=tmp_path / "one.parquet")
     assert (tmp_path / "two.parquet").read_bytes() == (tmp_path / "one.parquet").read_bytes()

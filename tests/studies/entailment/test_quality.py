@@ -7,16 +7,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command_line import run_command
 from label_files import write_label_file
 
-from cxc_eccv.cli import main
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing, UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.entailment import answering
 from cxc_eccv.studies.entailment.answering import Announced, Answerer
-from cxc_eccv.studies.entailment.labelled import read_labelled
 from cxc_eccv.studies.entailment.measures import choose_threshold, measure_classifier, measure_reliability
-from cxc_eccv.studies.entailment.quality import diagram, render_classifier, report_classifier, warn_of_training_data
+from cxc_eccv.studies.entailment.quality import BOTTOM, LEFT, RIGHT, TOP, render_classifier, report_classifier
+from cxc_eccv.studies.entailment.quality.labelled import read_labelled
 from cxc_eccv.studies.entailment.training_data import SCHEMA
 
 
@@ -36,26 +36,6 @@ def said(pairs):
     return 1 / (1 + np.exp(-1.5 * (np.asarray(pairs.table["rating"]) - 3 + noise)))
 
 
-class FakeClassifier(Answerer):
-    """Says what the ratings of the pairs say."""
-
-    name, fingerprint = "fake", "f" * 64
-
-    def __init__(self, said, **config):
-        options = {"threshold": 0.4, "training_data": {"holds": {}, "sources": {"sick/train": {}}}} | config
-        self.threshold, self.training_data, self.said = options["threshold"], options["training_data"], said
-
-    def score_and_count(self, premises, images, hypotheses, **_options):
-        assert len(premises) == len(hypotheses) == self.said.size
-        return self.said, 0
-
-
-def run(*arguments):
-    with pytest.raises(SystemExit) as ended:
-        main([*map(str, arguments), "--data-dir", "sample"])
-    return ended.value.code
-
-
 def test_labels_of_people_are_labelled_pairs(library, tmp_path):
     content = library.karpathy("train")
     pairs = [(int(content.image_ids[0]), int(caption)) for caption in content.caption_ids[5:8]]
@@ -63,9 +43,7 @@ def test_labels_of_people_are_labelled_pairs(library, tmp_path):
     found = read_labelled(str(tmp_path / "labels.parquet"), library)
     assert found.table["caption_key"].to_pylist() == [f"coco/{caption}" for _, caption in pairs]
     assert found.table["hypothesis"].to_pylist() == content.captions["text"][5:8].to_pylist()
-    assert found.table["premise"][0].as_py() == " ".join(
-        text.strip() for text in content.captions["text"][:5].to_pylist()
-    )
+    assert found.table["premise"][0].as_py() == " ".join(map(str.strip, content.captions["text"][:5].to_pylist()))
     assert found.labels.tolist() == [0, 1, 1]
 
 
@@ -136,9 +114,6 @@ def test_a_table_that_holds_no_pairs_is_refused(tmp_path, library, columns, told
     pq.write_table(table, tmp_path / "pairs.parquet")
     with pytest.raises(MalformedSource, match=told):
         read_labelled(str(tmp_path / "pairs.parquet"), library)
-
-
-def test_a_file_that_is_not_there_is_refused(tmp_path, library):
     with pytest.raises(SourceMissing, match=r"does not exist\. Give a file of labelled pairs"):
         read_labelled(str(tmp_path / "pairs.csv"), library)
     (tmp_path / "pairs.parquet").write_bytes(b"no table")
@@ -172,87 +147,6 @@ def test_a_precision_that_nothing_reaches_is_said_and_refused_where_it_is_wanted
         report_classifier(pairs, backwards, library, model="backwards", precision=0.9)
 
 
-def test_the_diagram_puts_every_bin_where_it_belongs(pairs, said, library):
-    report = report_classifier(pairs, said, library, model="mine")
-    drawn = diagram(report)
-    left, top, right, bottom = drawn.box
-    for row, (x, y, low, high) in zip(report.reliability.bins, drawn.rings, strict=True):
-        assert x == pytest.approx(left + (right - left) * row.probability, abs=0.051)
-        assert y == pytest.approx(bottom - (bottom - top) * row.share, abs=0.051)
-        assert low >= y >= high
-    heights = [height for _, _, height in drawn.bars]
-    counts = [row.pairs for row in report.reliability.bins]
-    assert heights == [round(70 * count / max(counts), 1) for count in counts]
-
-
-def test_what_it_was_trained_on_is_said():
-    assert warn_of_training_data({"holds": {}}) == ()
-    told = warn_of_training_data({"holds": {"coco/val": 5, "coco/test": 7, "flickr30k/test": 1}})
-    assert told == (
-        "Trained on test data: 7 pairs hold images, captions or words of coco/test and 1 pairs hold images, captions "
-        "or words of flickr30k/test.",
-        "Trained on val data: 5 pairs hold images, captions or words of coco/val.",
-    )
-
-
-def test_the_page_escapes_names_and_needs_nothing_from_elsewhere(pairs, said, library):
-    report = report_classifier(pairs, said, library, model="<b>mine</b>")
-    page = render_classifier(report)
-    assert "<b>mine" not in page
-    assert "&lt;b&gt;mine&lt;/b&gt; on cxc/test" in page
-    assert "http:" not in page
-    assert "https:" not in page
-    assert page.count("<circle") == len(report.reliability.bins)
-    assert "may have seen val and test data" in page
-
-
-def fake_classifier(monkeypatch, fake):
-    pytest.importorskip("torch")
-    known = Announced(fake.name, lambda: fake, fake.threshold, training_data=fake.training_data)
-    monkeypatch.setattr(answering, "announce", lambda *_, **__: known)
-
-
-def test_the_page_names_the_data_of_the_runs_that_it_went_on_from(pairs, said, library):
-    before = {"sources": {"sick/train": {}}, "holds": {}}
-    record = {"sources": {"coco/train": {}}, "holds": {}, "before": before}
-    page = render_classifier(report_classifier(pairs, said, library, model="mine", training_data=record))
-    assert re.search(r"sick/train.{1,60}coco/train", page, re.DOTALL)
-
-
-def test_score_prints_and_writes_what_a_second_run_reads(pairs, said, tmp_path, monkeypatch, capsys):
-    fake_classifier(monkeypatch, FakeClassifier(said))
-    out = tmp_path / "report"
-    assert run("entailment", "score", "cxc/test", "--model", "folder", "--output", out) == 0
-    printed = capsys.readouterr().out
-    assert "fake on cxc/test, 80 pairs of 45 images, 36 entailed" in printed
-    assert "Threshold 0.4, the classifier's own" in printed
-    assert "not recorded" not in printed
-    content = json.loads((out / "report.json").read_text())
-    assert content["kind"] == "entailment classifier 1"
-    assert content["provenance"]["fingerprint"] == "f" * 64
-    assert content["provenance"]["training_data"]["sources"] == {"sick/train": {}}
-    assert content["provenance"]["left_out"] == {"pairs of an image with its own caption": 63}
-    expected = measure_classifier(pairs.labels, said, 0.4, pairs.images)
-    assert [(row["name"], row["value"]) for row in content["rates"]] == [(rate.name, rate.value) for rate in expected]
-    table = pq.read_table(out / "probabilities.parquet")
-    assert table.drop_columns(["probability"]).equals(pairs.table)
-    assert np.asarray(table["probability"]).tolist() == said.tolist()
-    again = tmp_path / "again"
-    scores = ("--model", out / "probabilities.parquet", "--threshold", "0.4")
-    assert run("entailment", "score", "cxc/test", *scores, "--output", again) == 0
-    assert json.loads((again / "report.json").read_text())["rates"] == content["rates"]
-    assert run("entailment", "score", out / "probabilities.parquet", *scores) == 0
-
-
-def test_a_model_that_saw_test_data_says_so(said, monkeypatch, tmp_path, capsys):
-    data = {"holds": {"coco/test": 39}, "sources": {"cxc/test": {}}}
-    fake_classifier(monkeypatch, FakeClassifier(said, training_data=data))
-    assert run("entailment", "score", "cxc/test", "--model", "folder", "--output", tmp_path / "report") == 0
-    assert "Trained on test data: 39 pairs" in capsys.readouterr().out
-    for name in ("report.json", "report.html"):
-        assert "Trained on test data: 39 pairs" in (tmp_path / "report" / name).read_text()
-
-
 def test_probabilities_are_found_by_ids_or_by_their_order(pairs, said, tmp_path):
     ids = [
         [int(key.partition("/")[2]) for key in pairs.table[name].to_pylist()] for name in ("image_key", "caption_key")
@@ -272,8 +166,83 @@ def test_probabilities_are_found_by_ids_or_by_their_order(pairs, said, tmp_path)
         pairs.align(mixed, tmp_path)
 
 
+def test_the_page_draws_every_bin_escapes_names_and_needs_nothing_from_elsewhere(pairs, said, library):
+    record = {"sources": {"coco/train": {}}, "holds": {}, "before": {"sources": {"sick/train": {}}, "holds": {}}}
+    report = report_classifier(pairs, said, library, model="<b>mine</b>", training_data=record)
+    page, bins = render_classifier(report), report.reliability.bins
+    assert report.cautions == ()
+    assert "<b>mine" not in page
+    assert "&lt;b&gt;mine&lt;/b&gt; on cxc/test" in page
+    assert not re.search("https?:", page)
+    assert re.search(r"sick/train.{1,60}coco/train", page, re.DOTALL)
+    rings = re.findall(r'y1="([\d.]+)" y2="([\d.]+)"/><circle cx="([\d.]+)" cy="([\d.]+)"', page)
+    for row, (low, high, x, y) in zip(bins, np.array(rings, dtype=float), strict=True):
+        assert x == pytest.approx(LEFT + (RIGHT - LEFT) * row.probability, abs=0.051)
+        shares = np.array([row.share, row.share_low, row.share_high])
+        assert (y, low, high) == pytest.approx(tuple(BOTTOM - (BOTTOM - TOP) * shares), abs=0.051)
+    rectangles = re.findall(r'<rect x="([\d.]+)" y="([\d.]+)" width="[\d.]+" height="([\d.]+)"', page)
+    bars = np.array(rectangles, dtype=float)
+    most = max(row.pairs for row in bins)
+    assert bars[:, 2].tolist() == [round(70 * row.pairs / most, 1) for row in bins]
+    assert (bars[:, 1] + bars[:, 2]).tolist() == pytest.approx([BOTTOM] * len(bins))
+    assert bars[:, 0].tolist() == pytest.approx([LEFT + (RIGHT - LEFT) * row.low + 1 for row in bins], abs=0.051)
+
+
+class FakeClassifier(Answerer):
+    """Says what the ratings of the pairs say."""
+
+    name, fingerprint, threshold = "fake", "f" * 64, 0.4
+
+    def __init__(self, said, holds):
+        self.said, self.training_data = said, {"holds": holds, "sources": {"sick/train": {}}}
+
+    def score_and_count(self, premises, images, hypotheses, **_options):
+        assert len(premises) == len(hypotheses) == self.said.size
+        return self.said, 0
+
+
+def score(*arguments, **options):
+    return run_command("entailment", "score", *arguments, "--data-dir", "sample", **options)
+
+
+def test_score_prints_and_writes_what_a_second_run_reads(pairs, said, tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    fake = FakeClassifier(said, {"coco/test": 39, "flickr30k/test": 1, "coco/val": 5})
+    known = Announced(fake.name, lambda: fake, fake.threshold, training_data=fake.training_data)
+    monkeypatch.setattr(answering, "announce", lambda *_, **__: known)
+    out = tmp_path / "report"
+    printed, _ = score("cxc/test", "--model", "folder", "--output", out)
+    assert "fake on cxc/test, 80 pairs of 45 images, 36 entailed" in printed
+    assert "Threshold 0.4, the classifier's own" in printed
+    assert "not recorded" not in printed
+    content = json.loads((out / "report.json").read_text())
+    assert content["cautions"] == [
+        "Trained on test data: 39 pairs hold images, captions or words of coco/test and 1 pairs hold images, captions "
+        "or words of flickr30k/test.",
+        "Trained on val data: 5 pairs hold images, captions or words of coco/val.",
+    ]
+    assert all("Trained on test data: 39 pairs" in text for text in (printed, (out / "report.html").read_text()))
+    assert content["kind"] == "entailment classifier 1"
+    assert content["provenance"]["fingerprint"] == "f" * 64
+    assert content["provenance"]["training_data"]["sources"] == {"sick/train": {}}
+    assert content["provenance"]["left_out"] == {"pairs of an image with its own caption": 63}
+    expected = measure_classifier(pairs.labels, said, 0.4, pairs.images)
+    assert [(row["name"], row["value"]) for row in content["rates"]] == [(rate.name, rate.value) for rate in expected]
+    table = pq.read_table(out / "probabilities.parquet")
+    assert table.drop_columns(["probability"]).equals(pairs.table)
+    assert np.asarray(table["probability"]).tolist() == said.tolist()
+    (tmp_path / "said.csv").write_text("\n".join(["probability", *map(repr, said.tolist())]) + "\n")
+    (tmp_path / "said.jsonl").write_text("\n".join(json.dumps({"probability": value}) for value in said.tolist()))
+    for scores in (out / "probabilities.parquet", tmp_path / "said.csv", tmp_path / "said.jsonl"):
+        again = tmp_path / "again"
+        printed, _ = score("cxc/test", "--model", scores, "--threshold", "0.4", "--output", again)
+        assert json.loads((again / "report.json").read_text())["rates"] == content["rates"]
+        assert "may have seen val and test data" in printed
+    score(out / "probabilities.parquet", "--model", out / "probabilities.parquet")
+
+
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ((), "'--model'"),
         (("--model", "b.csv", "--threshold", "0.5", "--precision", "0.9"), "give one of them"),
@@ -282,26 +251,13 @@ def test_probabilities_are_found_by_ids_or_by_their_order(pairs, said, tmp_path)
         (("--model", "text.csv"), "line 3, column 'probability'"),
         (("--model", "high.csv"), "high.csv, line 2, column 'probability': found '1.5'"),
         (("--model", "low.csv", "--threshold", "0.9"), "no pair reaches the threshold 0.9"),
-        (("--model", "low.csv", "--threshold", "-3"), "threshold -3: probabilities run from 0 to 1"),
     ],
 )
-def test_bad_input_ends_without_a_number(arguments, told, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_bad_input_ends_without_a_number(arguments, message, tmp_path):
     rows = {"text": ["0.5", "a half"], "high": ["1.5"] * 80, "low": ["0.25"] * 80}
     for name, cells in rows.items():
         (tmp_path / f"{name}.csv").write_text("\n".join(["probability", *cells]) + "\n")
     (tmp_path / "wrong.csv").write_text("score\n0.5\n")
-    assert run("entailment", "score", "cxc/test", *arguments) == 2
-    printed = capsys.readouterr()
-    assert told in printed.err
-    assert not printed.out
-
-
-def test_csv_and_json_lines_give_the_same_numbers(said, tmp_path, capsys):
-    (tmp_path / "said.csv").write_text("\n".join(["probability", *map(repr, said.tolist())]) + "\n")
-    (tmp_path / "said.jsonl").write_text("\n".join(json.dumps({"probability": value}) for value in said.tolist()))
-    printed = []
-    for name in ("said.csv", "said.jsonl"):
-        assert run("entailment", "score", "cxc/test", "--model", tmp_path / name) == 0
-        printed.append(capsys.readouterr().out.replace(name, "said"))
-    assert printed[0] == printed[1]
+    printed, errors = score("cxc/test", *arguments, status=2, cwd=tmp_path)
+    assert message in errors
+    assert not printed

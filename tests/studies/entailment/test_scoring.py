@@ -91,21 +91,19 @@ def test_cut_premises_are_counted_in_one_warning(loaded):
         loaded.score(premises[:1], None, ["a cat"], progress=False)
 
 
-def test_a_cut_pair_loses_the_end_of_its_premise_alone():
+@pytest.mark.parametrize(
+    ("premise", "hypothesis", "cut", "read"),
+    [
+        ("a dog on the street " * 9, "two cat and a man", 1, "a dog on the street " * 3 + "a [SEP] two cat and a man "),
+        ("a", "a", 0, "a [SEP] a "),
+        ("the dog", "two cat and a man " * 9, 1, "the [SEP] " + "two cat and a man " * 4),
+    ],
+)
+def test_a_cut_pair_loses_the_end_of_its_premise_and_its_hypothesis_only_if_it_must(premise, hypothesis, cut, read):
     _, processor = cases.classifier("bert alone")
-    prepared = processor.prepare(["a dog on the street " * 9, "a"], None, ["two cat and a man", "a"])
-    tokens = processor.tokenizer.batch_decode(prepared.inputs["input_ids"])
-    assert prepared.cut == 1
-    assert tokens[0] == "[CLS] " + "a dog on the street " * 3 + "a [SEP] two cat and a man [SEP]"
-    assert tokens[1].startswith("[CLS] a [SEP] a [SEP] [PAD]")
-
-
-def test_a_hypothesis_longer_than_the_context_is_cut_and_one_token_of_the_premise_stays():
-    _, processor = cases.classifier("bert alone")
-    prepared = processor.prepare(["the dog"], None, ["two cat and a man " * 9])
-    assert prepared.cut == 1
-    text = processor.tokenizer.decode(prepared.inputs["input_ids"][0])
-    assert text == "[CLS] the [SEP] " + "two cat and a man " * 4 + "[SEP]"
+    prepared = processor.prepare([premise], None, [hypothesis])
+    assert prepared.cut == cut
+    assert processor.tokenizer.decode(prepared.inputs["input_ids"][0]) == f"[CLS] {read}[SEP]"
 
 
 def test_hypotheses_cut_by_the_visual_branch_are_counted():
@@ -115,15 +113,16 @@ def test_hypotheses_cut_by_the_visual_branch_are_counted():
     assert prepared.inputs["visual_input_ids"].shape == (2, 24)
 
 
-def test_what_the_text_branch_does_not_read_is_not_counted_as_cut():
+def test_each_branch_counts_what_its_tokenizer_cuts_of_what_it_reads():
     model, _ = cases.classifier("bert with blip")
-    short, wide = tiny_models.bert_tokenizer(8), tiny_models.bert_tokenizer(24)
-    processor = EntailmentProcessor.for_model(
-        model, short, visual_tokenizer=wide, image_processor=tiny_models.vit_images()
-    )
-    picture = tiny_models.picture(1)
-    assert processor.prepare([""], [picture], ["a dog " * 5]).cut == 0
-    assert processor.prepare(["a dog"], [picture], ["a dog " * 5]).cut == 1
+    narrow, wide = (tiny_models.bert_tokenizer(limit) for limit in (8, 40))
+    image = [tiny_models.picture(1)]
+    for text, visual, limits, cuts in ((narrow, wide, (8, 24), (1, 1, 0, 1)), (wide, narrow, (24, 8), (0, 1, 1, 0))):
+        options = {"visual_tokenizer": visual, "image_processor": tiny_models.vit_images()}
+        processor = EntailmentProcessor.for_model(model, text, **options)
+        assert (processor.tokenizer.model_max_length, processor.visual_tokenizer.model_max_length) == limits
+        pairs = (["a dog"], None), (["a dog"], image), ([""], image), (["a dog", "a"], [None, *image])
+        assert tuple(processor.prepare(*pair, ["a dog " * 5, "a"][: len(pair[0])]).cut for pair in pairs) == cuts
 
 
 def test_pairs_that_would_be_cut_are_counted_without_their_images(loaded):
@@ -160,20 +159,21 @@ def test_it_scores_in_other_types_of_numbers(folder, loaded):
     np.testing.assert_allclose(*found, atol=0.05)
 
 
-def test_what_is_no_pair_is_refused_before_any_work(loaded):
-    with pytest.raises(InvalidOption, match="2 premises, 2 images and 1 hypotheses"):
-        loaded.score(["a", "a"], None, ["a"])
-    with pytest.raises(InvalidOption, match="1 premises, 2 images and 1 hypotheses"):
-        loaded.score(["a"], [None, None], ["a"])
-    with pytest.raises(InvalidOption, match="pair 1 has neither premise nor image"):
-        loaded.score(["a", " "], None, ["a", "a"])
-    with pytest.raises(InvalidOption, match="pair 0: the hypothesis is empty"):
-        loaded.score(["a"], None, [" "])
-    with pytest.raises(InvalidOption, match="batch_size"):
-        loaded.score(["a"], None, ["a"], batch_size=0)
-    text = load_classifier(*cases.classifier("bert alone")[:1], processor=cases.classifier("bert alone")[1])
-    with pytest.raises(TowerMissing, match="pair 0 has only an image"):
-        text.score([""], [tiny_models.picture(1)], ["a"])
+@pytest.mark.parametrize(
+    ("pairs", "options", "message"),
+    [
+        ((["a", "a"], None, ["a"]), {}, "2 premises, 2 images and 1 hypotheses"),
+        ((["a"], [None, None], ["a"]), {}, "1 premises, 2 images and 1 hypotheses"),
+        ((["a", " "], None, ["a", "a"]), {}, "pair 1 has neither premise nor image"),
+        ((["a"], None, [" "]), {}, "pair 0: the hypothesis is empty"),
+        ((["a"], None, ["a"]), {"batch_size": 0}, "batch_size"),
+        (([""], [tiny_models.picture(1)], ["a"]), {}, "pair 0 has only an image"),
+    ],
+)
+def test_what_is_no_pair_is_refused_before_any_work(pairs, options, message):
+    model, processor = cases.classifier("bert alone")
+    with pytest.raises((InvalidOption, TowerMissing), match=message):
+        load_classifier(model, processor=processor).score(*pairs, **options)
 
 
 def test_values_that_are_not_finite_are_refused():
@@ -214,20 +214,5 @@ def test_a_processor_needs_what_its_model_reads():
         EntailmentProcessor.for_model(model, tokenizer)
     with pytest.raises(InvalidOption, match="a text branch needs a tokenizer"):
         EntailmentProcessor.for_model(model, image_processor=images, visual_tokenizer=tokenizer)
-
-
-def test_a_tokenizer_of_more_tokens_than_the_encoder_is_refused():
-    model, _ = cases.classifier("bert alone")
     with pytest.raises(InvalidOption, match=r"the tokenizer has \d+ tokens, but BertModel embeds only 22"):
-        EntailmentProcessor.for_model(model, tiny_models.clip_tokenizer())
-
-
-def test_two_branches_may_have_tokenizers_of_their_own():
-    model, _ = cases.classifier("bert with blip")
-    wider = tiny_models.bert_tokenizer(10)
-    processor = EntailmentProcessor.for_model(
-        model, tiny_models.bert_tokenizer(), visual_tokenizer=wider, image_processor=tiny_models.vit_images()
-    )
-    assert (processor.tokenizer.model_max_length, processor.visual_tokenizer.model_max_length) == (24, 10)
-    assert processor.prepare(["a dog"], [tiny_models.picture(1)], ["a dog " * 6]).cut == 1
-    assert processor.prepare(["a dog"], None, ["a dog " * 6]).cut == 0
+        EntailmentProcessor.for_model(cases.classifier("bert alone")[0], tiny_models.clip_tokenizer())

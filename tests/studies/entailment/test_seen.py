@@ -6,9 +6,9 @@ import pytest
 
 from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.entailment.labelled import LabelledPairs
 from cxc_eccv.studies.entailment.quality import report_classifier
-from cxc_eccv.studies.entailment.seen import SEEN_FILE, read_seen, record_seen
+from cxc_eccv.studies.entailment.quality.labelled import LabelledPairs
+from cxc_eccv.studies.entailment.quality.seen import SEEN_FILE, read_seen, record_seen
 from cxc_eccv.studies.entailment.training_data import SCHEMA
 
 
@@ -25,7 +25,7 @@ SENTENCE = ("Two men talk.", None, "men talk")
 
 
 def test_a_pair_is_found_again_by_its_words_or_by_its_image(tmp_path):
-    record_seen(tmp_path, pairs_of(DOG, SENTENCE), pairs_of(CAT))
+    record_seen(tmp_path, pairs_of(DOG, SENTENCE), pairs_of(CAT, SENTENCE))
     asked = pairs_of(
         ("a dog runs, a brown dog", None, "A dog!"),
         ("other words", "coco/7", "a dog"),
@@ -41,16 +41,14 @@ def test_a_pair_is_found_again_by_its_words_or_by_its_image(tmp_path):
 
 
 def test_a_run_that_goes_on_has_seen_what_the_one_before_saw(tmp_path):
-    first, second, third = (tmp_path / name for name in ("first", "second", "third"))
-    for folder in (first, second, third):
+    first, second, third = folders = [tmp_path / name for name in ("first", "second", "third")]
+    for folder in folders:
         folder.mkdir()
     record_seen(first, pairs_of(DOG), pairs_of(SENTENCE))
     seen = record_seen(second, pairs_of(CAT), pairs_of(CAT).slice(0, 0), str(first))
     assert seen.complete
-    assert {name: int(found.sum()) for name, found in seen.among(pairs_of(DOG, CAT, SENTENCE)).items()} == {
-        "trained": 2,
-        "held_out": 1,
-    }
+    uses = seen.among(pairs_of(DOG, CAT, SENTENCE))
+    assert [uses[name].tolist() for name in ("trained", "held_out")] == [[True, True, False], [False, False, True]]
     assert read_seen(second / SEEN_FILE).among(pairs_of(DOG, CAT))["trained"].all()
     (first / SEEN_FILE).unlink()
     assert not record_seen(third, pairs_of(CAT), pairs_of(SENTENCE), str(first)).complete

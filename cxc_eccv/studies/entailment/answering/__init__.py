@@ -12,7 +12,7 @@ from cxc_eccv.discovery import find_declared
 from cxc_eccv.errors import InvalidOption, ModelError
 from cxc_eccv.studies.entailment.answerer import Announced, Answerer, Kind
 from cxc_eccv.studies.entailment.answering.from_file import announce_file
-from cxc_eccv.studies.entailment.calibration import read_judge
+from cxc_eccv.studies.entailment.quality.calibration import read_judge
 
 __all__ = ["Announced", "Answerer", "announce", "is_address", "is_file", "kinds", "recognise"]
 

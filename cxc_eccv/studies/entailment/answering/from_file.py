@@ -10,7 +10,7 @@ from typing import Any
 from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.studies.entailment.answerer import Announced, Answerer
-from cxc_eccv.studies.entailment.calibration import Calibration, read_judge, refuse_another_judge
+from cxc_eccv.studies.entailment.quality.calibration import Calibration, read_judge, refuse_another_judge
 
 
 class FromFile(Answerer):

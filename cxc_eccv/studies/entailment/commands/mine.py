@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -82,8 +82,8 @@ def mine(
     """
     from cxc_eccv.runs import load_run
     from cxc_eccv.studies.entailment.judges import check_judge
-    from cxc_eccv.studies.entailment.labelled import find_labelled, read_labelled
-    from cxc_eccv.studies.entailment.rule import check_rule
+    from cxc_eccv.studies.entailment.mining.rule import check_rule
+    from cxc_eccv.studies.entailment.quality.labelled import find_labelled, read_labelled
     from cxc_eccv.types import check_whole
 
     if (retriever is None) == (model is None):
@@ -98,15 +98,15 @@ def mine(
     if labelled is not None:
         find_labelled(labelled)
     run: Run | None = None if retriever is None else load_run(retriever)
-    of_labels: Run | None = None if labelled_retriever is None else load_run(labelled_retriever)
+    labelled_run: Run | None = None if labelled_retriever is None else load_run(labelled_retriever)
     library = open_library()
     with needs_train_extra():
         from cxc_eccv.studies.entailment.answering import announce
-    from cxc_eccv.studies.entailment.mining import MiningOptions, labelled_part, require_labelled_run
-    from cxc_eccv.studies.entailment.mining import mine as mine_pairs
+    from cxc_eccv.studies.entailment.mining.lists import labelled_part, require_labelled_run
+    from cxc_eccv.studies.entailment.mining.mine import MiningOptions
+    from cxc_eccv.studies.entailment.mining.mine import mine as mine_pairs
 
-    loading: dict[str, Any] = {"device": device}
-    announced = announce(classifier, images=images is not None, **loading)
+    announced = announce(classifier, images=images is not None, device=device)
     looked_at = images if announced.has_visual else None
     pairs = None if labelled is None else read_labelled(labelled, library, images=looked_at)
     options = MiningOptions(
@@ -121,15 +121,14 @@ def mine(
         output=output,
     )
     options.check(announced, library)
-    run_of = partial(_encode, model, library, images, batch_size, loading)
-    labelled_run: Run | None = None
+    encode = partial(_encode, model, library, images, batch_size, device)
     of_labelled = part if pairs is None else labelled_part(pairs, library)
-    if pairs is not None and of_labelled != part and (labelled_retriever is not None or model is None):
-        labelled_run = require_labelled_run(of_labels, pairs, of_labelled)
+    if pairs is not None and of_labelled != part and model is None:
+        require_labelled_run(labelled_run, pairs, of_labelled)
     judge = announced.load()
-    run = run_of(part) if run is None else run
+    run = encode(part) if run is None else run
     if of_labelled != part and labelled_run is None:
-        labelled_run = run_of(of_labelled)
+        labelled_run = encode(of_labelled)
     mined = mine_pairs(run, judge, library, options, labelled_run=labelled_run, batch_size=batch_size)
     _tell(mined, output)
 
@@ -142,8 +141,8 @@ def _part_of(split: str) -> tuple[str, str]:
 
 def _tell(mined: MinedPairs, output: Path) -> None:
     from cxc_eccv.sources.edition import describe_data
+    from cxc_eccv.studies.entailment.mining.rule import table_of_rule
     from cxc_eccv.studies.entailment.quality import warn_of_training_data
-    from cxc_eccv.studies.entailment.rule import table_of_rule
     from cxc_eccv.tables import tables_to_console
     from cxc_eccv.tasks.task import COLLECTIONS
 
@@ -167,14 +166,14 @@ def _encode(
     library: Library,
     images: Path | None,
     batch_size: int,
-    loading: dict[str, Any],
+    device: str | None,
     part: tuple[str, str],
 ) -> Run:
     """The run of a model, whose encoding is made once and kept."""
-    loaded = load_named_model(str(model), **loading)
+    loaded = load_named_model(str(model), device=device)
     from cxc_eccv.encoding import encode_once
     from cxc_eccv.from_model import split_items
-    from cxc_eccv.studies.entailment.mining import COLLECTIONS
+    from cxc_eccv.studies.entailment.mining.lists import COLLECTIONS
 
     if loaded.is_cross_encoder:
         raise InvalidOption(f"{loaded.name} scores pairs; name a model with embeddings, or lists that it ranked anew")

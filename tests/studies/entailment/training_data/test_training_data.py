@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from training_data_mirror import COCO, SNLI_VE, STSB, karpathy, write_mirror
 
-from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, UnknownName
+from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing, UnknownName
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.entailment.training_data import SCHEMA, corpora, load_training_data, part_of
@@ -36,34 +36,21 @@ def test_a_corpus_says_where_it_is_from_and_what_it_holds(name, sample_library):
     assert all(sample_library.catalog.group(group).citations for group in corpus.groups)
     assert sample_library.catalog.group(corpus.groups[0]).licence
     assert set(corpus.published_parts) <= set(corpus.expected) <= {"train", "restval", "val", "test"}
-    assert bool(corpus.published) == bool(corpus.published_parts)
+    assert bool(corpus.published) == bool(corpus.published_parts) == (name in PUBLISHED)
     assert set(corpus.kinds) <= {"text", "visual", "multimodal"}
     assert corpus.rule
     assert corpus.title
 
 
-def test_every_corpus_of_the_papers_table_is_there():
-    published = {name: corpus.published for name, corpus in corpora().items() if corpus.published}
-    assert published == {
-        "xnli": "400.2k",
-        "mrpc": "5.8k",
-        "rte": "2.7k",
-        "stsb": "7.2k",
-        "qqp": "404.2k",
-        "simplification": "167.6k",
-        "snli_ve": "529.5k",
-        "cxc": "39.5k",
-        "eccv": "26.4k",
-        "entailment": "2k",
-    }
+PUBLISHED = ("cxc", "eccv", "entailment", "mrpc", "qqp", "rte", "simplification", "snli_ve", "stsb", "xnli")
 
 
-@pytest.mark.parametrize("name", [name for name, corpus in corpora().items() if corpus.published])
+@pytest.mark.parametrize("name", PUBLISHED)
 def test_what_its_authors_count_is_the_papers_count(name):
     corpus = corpora()[name]
     counted = sum(corpus.expected[part] for part in corpus.published_parts)
-    if name == "eccv":
-        assert counted == 21_442  # the remark says which of our counts the paper's is
+    if name == "eccv":  # the remark says which of our counts the paper's is
+        assert (counted, corpus.published) == (21_442, "26.4k")
     else:
         assert f"{counted // 100 / 10:g}k" == corpus.published
 
@@ -100,9 +87,6 @@ def test_cxc_pairs_an_image_and_its_captions_with_a_rated_caption_of_another(sam
                 expected.append((" ".join(images[image]), captions[caption], int(score >= 3), np.float32(score)))
     columns = [data.pairs[name].to_pylist() for name in ("premise", "hypothesis", "label", "rating")]
     assert list(zip(*columns, strict=True)) == expected
-
-
-def test_cxc_labels_follow_another_threshold(sample_library):
     pairs = load_training_data(sample_library, ["cxc/val", "cxc_sts/val"], threshold=4.0).pairs
     np.testing.assert_array_equal(np.asarray(pairs["label"]), np.asarray(pairs["rating"]) >= np.float32(4))
 
@@ -130,24 +114,25 @@ def test_sentences_in_the_words_of_a_test_caption_are_left_out_and_counted(libra
     assert data.provenance["not_at_hand"] == ["flickr8k/val", "flickr8k/test"]
 
 
-def test_validation_is_kept_out_too_where_asked(library):
-    data = load_training_data(library, ["stsb/train"], protect="val,test")
-    left_out = data.provenance["sources"]["stsb/train"]["left_out"]
-    assert left_out["words of a caption in coco/val"] == 1
-    assert (data.pairs.num_rows, data.provenance["holds"], data.provenance["trained_on_val"]) == (3, {}, False)
-
-
-def test_allowed_test_data_enters_and_the_provenance_says_so(library):
-    data = load_training_data(library, ["stsb/train"], allow_test_data=True)
-    assert data.pairs.num_rows == len(STSB)
-    assert data.provenance["holds"] == {"coco/val": 1, "coco/test": 1, "flickr30k/test": 1}
-    assert data.provenance["trained_on_test"]
-    kept = load_training_data(library, ["stsb/train"], protect="val,test", allow_test_data=True).provenance
-    assert (kept["trained_on_test"], kept["trained_on_val"], kept["protected"]) == (
-        True,
-        False,
-        ["coco/val", "flickr30k/val"],
-    )
+@pytest.mark.parametrize(
+    ("options", "pairs", "holds", "protected"),
+    [
+        ({"protect": "val,test"}, 3, {}, ["coco/val", "flickr30k/val", "coco/test", "flickr30k/test"]),
+        ({"allow_test_data": True}, 6, {"coco/val": 1, "coco/test": 1, "flickr30k/test": 1}, []),
+        (
+            {"protect": "val,test", "allow_test_data": True},
+            5,
+            {"coco/test": 1, "flickr30k/test": 1},
+            ["coco/val", "flickr30k/val"],
+        ),
+    ],
+)
+def test_validation_is_kept_out_and_test_data_let_in_where_asked(library, options, pairs, holds, protected):
+    data = load_training_data(library, ["stsb/train"], **options)
+    assert (data.pairs.num_rows, data.provenance["holds"], data.provenance["protected"]) == (pairs, holds, protected)
+    assert data.provenance["trained_on_test"] == ("coco/test" in holds)
+    assert data.provenance["trained_on_val"] == ("coco/val" in holds)
+    assert sum(data.provenance["sources"]["stsb/train"]["left_out"].values()) == len(STSB) - pairs
 
 
 def test_photographs_of_a_test_split_are_left_out(library, tmp_path):
@@ -156,16 +141,8 @@ def test_photographs_of_a_test_split_are_left_out(library, tmp_path):
     for name, _, _ in SNLI_VE:
         (folder / name).touch()
     data = load_training_data(library, ["snli_ve/train"], images=folder)
-    assert sources(data) == {
-        "snli_ve/train": (
-            3,
-            {
-                "no majority among the annotators": 1,
-                "image in flickr30k/test": 1,
-                "words of a caption in coco/test": 1,
-            },
-        )
-    }
+    left_out = {"no majority among the annotators", "image in flickr30k/test", "words of a caption in coco/test"}
+    assert sources(data) == {"snli_ve/train": (3, dict.fromkeys(left_out, 1))}
     rows = [(row["premise"], row["image"], row["kind"], row["label"]) for row in data.pairs.to_pylist()]
     assert rows == [
         ("a woman sings a singer", "100.jpg", "multimodal", 1),
@@ -231,18 +208,9 @@ def test_the_users_own_pairs_are_guarded_however_they_name_an_image(mirror, libr
     path = mirror / "entailment/entailment_val.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     data = load_training_data(library, ["entailment/val"])
-    assert sources(data) == {
-        "entailment/val": (
-            2,
-            {
-                "image in coco/test": 3,
-                "caption in coco/test": 1,
-                "words of a caption in coco/test": 1,
-                "image in flickr30k/test": 2,
-                "words of a caption in flickr30k/test": 1,
-            },
-        )
-    }
+    left_out = {"image in coco/test": 3, "caption in coco/test": 1, "words of a caption in coco/test": 1}
+    left_out |= {"image in flickr30k/test": 2, "words of a caption in flickr30k/test": 1}
+    assert sources(data) == {"entailment/val": (2, left_out)}
     assert data.pairs["image_key"].to_pylist() == ["coco/1", None]
 
 
@@ -279,12 +247,7 @@ def test_parts_have_aliases():
         *((names, {}, InvalidOption, "at least one part .*, each once") for names in ([], ["cxc/val", "cxc/dev"])),
         # The test splits are given up by their own option alone.
         *((["cxc/val"], {"protect": p}, InvalidOption, "--allow-test-data") for p in ("", "val", "test,train", "all")),
-        (
-            ["cxc/val", "cxc/test"],
-            {},
-            InvalidOption,
-            r"cxc/test: no pair is left .* image in coco/test \(80\).*allow",
-        ),
+        (["cxc/val", "cxc/test"], {}, InvalidOption, r"cxc/test: no pair is left .* image in coco/test \(80\).*allow"),
         (["cxx/val"], {}, UnknownName, "did you mean 'cxc'"),
         (["cxc/train"], {}, UnknownName, "Known: cxc/val, cxc/test"),
         (["stsb/train"], {}, SourceMissing, "stsb_train"),
@@ -294,3 +257,39 @@ def test_parts_have_aliases():
 def test_what_cannot_be_loaded_is_refused(sample_library, names, options, error, message):
     with pytest.raises(error, match=message):
         load_training_data(sample_library, names, **options)
+
+
+NORMAL = "Zebra\t0\tThe zebra is an African equine .\nPear\t3\tPears are fruits of trees .\n"
+SIMPLE = "Zebra\t1\tA zebra is a horse from Africa .\nPear\t0\tPears grow on trees .\n"
+
+
+@pytest.fixture
+def aligned(mirror):
+    """Aligned sentences of Wikipedia: a pair for every line of two files."""
+    with (mirror / "catalog.toml").open("a") as file:
+        file.write("[entries.simplification_normal]\n[entries.simplification_simple]\n")
+    (mirror / "entailment/normal.aligned").write_text(NORMAL)
+    (mirror / "entailment/simple.aligned").write_text(SIMPLE)
+    return Library(mirror, offline=True)
+
+
+def test_a_sentence_entails_its_simplification(aligned):
+    pairs = load_training_data(aligned, ["simplification/train"]).pairs
+    assert [(row["premise"], row["hypothesis"], row["label"]) for row in pairs.to_pylist()] == [
+        ("The zebra is an African equine .", "A zebra is a horse from Africa .", 1),
+        ("Pears are fruits of trees .", "Pears grow on trees .", 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("simple", "message"),
+    [
+        (SIMPLE.splitlines()[0], r"simple\.aligned: found 1 lines, expected as many as in normal\.aligned, 2"),
+        (SIMPLE.replace("Pear\t", "Apple\t"), r"line 2: found article 'Apple', expected 'Pear'"),
+        (SIMPLE.replace("\t1\t", " "), r"line 1: found 1 cells, expected 3 cells between tabs"),
+    ],
+)
+def test_simplifications_that_do_not_go_together_are_refused(aligned, simple, message):
+    (aligned.data_dir / "entailment/simple.aligned").write_text(simple)
+    with pytest.raises(MalformedSource, match=message):
+        load_training_data(aligned, ["simplification/train"])

@@ -11,10 +11,10 @@ import hashlib
 import json
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,36 +33,32 @@ from cxc_eccv.encoding.distributed.shards import (
 )
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.parquet import write_parquet
-from cxc_eccv.ranking.rank import top_k as rank_top
-from cxc_eccv.ranking.scores import one_blas_thread, refuse_zero_vectors, similarity_of, to_unit_length
+from cxc_eccv.ranking.scores import similarity_of
 from cxc_eccv.runs import EmbeddingsRun, Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import MINED_FACTS, MINED_FORMAT, MINED_SCHEMA, KarpathySplit, MinedPairs
-from cxc_eccv.studies.entailment.labelled import LabelledPairs, Questions, find_images
-from cxc_eccv.studies.entailment.rule import FittedRule, check_rule, fit_rule
-from cxc_eccv.studies.entailment.seen import seen_by
+from cxc_eccv.studies.entailment.mining.lists import (
+    COLLECTIONS,
+    SPLITS,
+    Candidates,
+    find_labelled_pairs,
+    labelled_part,
+    rank_captions,
+    require_labelled_run,
+    warn_of_gaps,
+)
+from cxc_eccv.studies.entailment.mining.rule import FittedRule, check_rule, fit_rule
+from cxc_eccv.studies.entailment.quality.labelled import LabelledPairs, Questions, find_images
+from cxc_eccv.studies.entailment.quality.seen import seen_by
 from cxc_eccv.studies.entailment.training_data import count_named, evaluation_splits, premises_of
-from cxc_eccv.tasks.task import COCO, FLICKR30K
-from cxc_eccv.types import Embeddings, IntArray, Judgments, check_whole, positions_of
+from cxc_eccv.types import check_whole
 from cxc_eccv.writing import check_output, replaced_file
 
 if TYPE_CHECKING:
     from cxc_eccv.studies.entailment.answerer import Announced, Answerer
 
-SPLITS = ("train", "restval", "validation")
-
-COLLECTIONS = {"coco": COCO, "flickr30k": FLICKR30K}
-
 PAIRS_AT_ONCE = 2_048
 """Pairs of a slice: what a killed run loses."""
-
-
-class Candidates(NamedTuple):
-    """(P,) rows of images and of captions in the split, and ranks from 1 among the captions of other images."""
-
-    images: IntArray
-    captions: IntArray
-    ranks: IntArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,8 +103,6 @@ def mine(
     options: MiningOptions,
     *,
     labelled_run: Run | None = None,
-    similarity: str | None = None,
-    device: str | None = None,
     batch_size: int = 64,
     progress: bool = True,
 ) -> MinedPairs:
@@ -119,39 +113,32 @@ def mine(
     the work; with an output, a killed call resumes where it stopped.
     """
     path = options.check(classifier, library)
-    part, labelled = (options.collection, options.split), options.labelled
     content = COLLECTIONS[options.collection].content(library, options.split)
     with join_processes() as processes, lock_output(path, processes):
-        rank = partial(
-            _rank,
-            top_k=options.top_k,
-            processes=processes,
-            similarity=similarity,
-            device=device,
-            progress=progress and not processes.rank,
-        )
+        shown = progress and not processes.rank
+        rank = partial(rank_captions, top_k=options.top_k, processes=processes, progress=shown)
         score = partial(_score, classifier, output=path, processes=processes, batch_size=batch_size, progress=progress)
         lists = rank(run, content)
         questions = _questions(classifier, content, lists, options.images)
         rule: dict[str, Any] = {"top_k": options.top_k, "threshold": options.threshold}
         fitted = None
-        if labelled is not None:
-            of_labelled = labelled_part(labelled, library)
+        if options.labelled is not None:
+            part = labelled_part(options.labelled, library)
             there, lists_there = content, lists
-            if of_labelled != part:
-                there = COLLECTIONS[of_labelled[0]].content(library, of_labelled[1])
-                lists_there = rank(require_labelled_run(labelled_run, labelled, of_labelled), there)
-            listed, labels = _find_labelled(labelled, of_labelled, there, lists_there)
+            if part != (options.collection, options.split):
+                there = COLLECTIONS[part[0]].content(library, part[1])
+                lists_there = rank(require_labelled_run(labelled_run, options.labelled, part), there)
+            listed, labels = find_labelled_pairs(options.labelled, part, there, lists_there)
             probabilities = score("labelled", _questions(classifier, there, listed, options.images))[0]
             if options.share is None:
-                _warn_of_gaps(labelled, listed, lists_there)
+                warn_of_gaps(options.labelled, listed, lists_there)
             wanted = {name: getattr(options, name) for name in ("threshold", "precision", "share")}
             fitted = fit_rule(probabilities, listed.ranks, labels, there.image_ids[listed.images], **wanted)
-            rule |= {**fitted.facts(), "labelled": labelled.name}
+            rule |= {**fitted.facts(), "labelled": options.labelled.name}
             rule |= {} if options.precision is None else {"precision": options.precision}
         scores, cut = score("pairs", questions)
         rule |= {"pairs_scored": scores.size, "pairs_cut": cut}
-        retriever = _describe_retriever(run, lists, similarity)
+        retriever = _describe_retriever(run, lists)
         facts = _describe(options, classifier, retriever, rule, library, content)
         mined = MinedPairs(_keep(content, lists, scores, fitted, facts), facts)
         _write(mined, path, processes)
@@ -198,113 +185,6 @@ def _refuse_seen_pairs(classifier: Answerer | Announced, labelled: LabelledPairs
         )
 
 
-def labelled_part(labelled: LabelledPairs, library: Library) -> tuple[str, str]:
-    """The collection and the split of most images of labelled pairs, as ``("coco", "validation")``."""
-    keys = {key for key in labelled.table["image_key"].to_pylist() if key is not None}
-    counts = {}
-    for name, collection in COLLECTIONS.items():
-        ids = (key.partition("/")[2] for key in keys if key.startswith(f"{name}/"))
-        numbers = np.array(sorted(int(number) for number in ids if number.isdecimal()), dtype=np.int64)
-        for split in collection.splits(library) if numbers.size else ():
-            if split in SPLITS:
-                counts[name, split] = int(np.isin(numbers, collection.content(library, split).image_ids).sum())
-    best = max(counts, key=lambda part: counts[part], default=None)
-    if best is None or not counts[best]:
-        raise InvalidOption(
-            f"none of the labelled pairs {labelled.name} has an image of an available train, restval or val split of "
-            "COCO or Flickr30k. Label pairs of the retriever's lists there (cxc-eccv entailment export --split val)"
-        )
-    return best
-
-
-def require_labelled_run(run: Run | None, labelled: LabelledPairs, part: tuple[str, str]) -> Run:
-    """The retriever's run of the split of the labelled pairs; InvalidOption if it is missing."""
-    if run is None:
-        raise InvalidOption(
-            f"labelled pairs {labelled.name} are of {'/'.join(part)}: give the same retriever's file for that split "
-            "too (--labelled-retriever)"
-        )
-    return run
-
-
-def _find_labelled(
-    labelled: LabelledPairs, part: tuple[str, str], content: KarpathySplit, lists: Candidates
-) -> tuple[Candidates, IntArray]:
-    """The distinct labelled pairs that are in the lists, and their labels."""
-    size = content.caption_ids.size
-    captions = {f"{part[0]}/{number}": place for place, number in enumerate(content.caption_ids.tolist())}
-    by_words = {text.strip(): place for place, text in enumerate(content.captions["text"].to_pylist())}
-    images = {f"{part[0]}/{number}": place for place, number in enumerate(content.image_ids.tolist())}
-    table = labelled.table.select(["image_key", "caption_key", "hypothesis", "label"]).to_pylist()
-    known: dict[int, int] = {}
-    for row in table:
-        image, key = images.get(row["image_key"]), row["caption_key"]
-        caption = by_words.get(row["hypothesis"].strip()) if key is None else captions.get(key)
-        if image is not None and caption is not None:
-            known.setdefault(image * size + caption, row["label"])
-    numbers = lists.images * size + lists.captions
-    has_label = np.isin(numbers, np.array(list(known), dtype=np.int64))
-    listed = Candidates(*(column[has_label] for column in lists))
-    if not listed.ranks.size:
-        raise InvalidOption(
-            f"none of {labelled.table.num_rows:,} labelled pairs {labelled.name} is in the retriever's lists of "
-            f"{'/'.join(part)}. Label pairs of its lists (cxc-eccv entailment export), or raise --top-k"
-        )
-    return listed, np.array([known[number] for number in numbers[has_label].tolist()], dtype=np.int64)
-
-
-def _with_image_vectors(run: Run, content: KarpathySplit, similarity: str | None) -> Run:
-    """The run; one of texts only gets the mean vector of an image's own captions as the image's vector."""
-    if not isinstance(run, EmbeddingsRun) or run.captions is None or run.images is not None:
-        return run
-    places, known = positions_of(content.caption_ids, run.captions.ids)
-    if not known.all():
-        return run  # ranking reports the missing ids
-    vectors = run.captions.vectors[places]
-    if similarity_of(run, similarity) == "cosine":
-        refuse_zero_vectors(content.caption_ids[~vectors.any(axis=1)], len(vectors), "captions", run.path or "run")
-        vectors = to_unit_length(vectors)
-    owners = positions_of(content.caption_image_ids, content.image_ids)[0]
-    sums = np.zeros((content.image_ids.size, vectors.shape[1]))
-    np.add.at(sums, owners, vectors)
-    means = sums / np.bincount(owners, minlength=len(sums))[:, None]
-    return replace(run, images=Embeddings(content.image_ids, means.astype(np.float32)))
-
-
-def _rank(
-    run: Run,
-    content: KarpathySplit,
-    *,
-    top_k: int,
-    processes: Processes,
-    similarity: str | None,
-    **options: Any,  # noqa: ANN401 - of the ranking
-) -> Candidates:
-    """Rank the top captions of other images for every image; each process ranks a part of the images."""
-    run = _with_image_vectors(run, content, similarity)
-    owners = positions_of(content.caption_image_ids, content.image_ids)[0]
-    part = np.array_split(np.arange(content.image_ids.size), processes.count)[processes.rank]
-    depth = top_k + int(np.bincount(owners).max())
-    parts: list[tuple[IntArray, IntArray, IntArray]] = []
-    if part.size:
-        linked = np.isin(owners, part)
-        links = Judgments.from_pairs(
-            content.image_ids[part],
-            content.caption_ids,
-            content.caption_image_ids[linked],
-            content.caption_ids[linked],
-        )
-        with one_blas_thread():
-            best = rank_top(run, links, "i2t", depth, similarity=similarity, **options).ids
-        captions = positions_of(best.ravel(), content.caption_ids)[0].reshape(best.shape)
-        others = owners[captions] != part[:, None]
-        ranks = np.cumsum(others, axis=1)
-        kept = others & (ranks <= top_k)
-        parts.append((np.broadcast_to(part[:, None], best.shape)[kept], captions[kept], ranks[kept]))
-    gathered = [piece for pieces in processes.gather(parts) for piece in pieces]
-    return Candidates(*(np.concatenate(column) for column in zip(*gathered, strict=True)))
-
-
 def _questions(
     classifier: Answerer, content: KarpathySplit, candidates: Candidates, images: str | Path | None
 ) -> Questions:
@@ -313,17 +193,6 @@ def _questions(
     files = find_images(classifier, [name if row in asked else None for row, name in enumerate(names)], images)
     texts = content.captions["text"].to_pylist()
     return Questions(premises_of(content, content.image_ids), files, texts, candidates.images, candidates.captions)
-
-
-def _warn_of_gaps(labelled: LabelledPairs, listed: Candidates, lists: Candidates) -> None:
-    """Warn if labels cover only a part of the lists: labelled pairs may be entailed more often than the others."""
-    whole = int(np.isin(lists.images, listed.images).sum())
-    if listed.ranks.size < whole:
-        warnings.warn(
-            f"labelled pairs {labelled.name} cover {listed.ranks.size:,} of {whole:,} pairs in the lists of their "
-            "images. Unless these were drawn at random, give the share of entailed pairs in the lists (--share)",
-            stacklevel=3,
-        )
 
 
 class _PairSide:
@@ -409,13 +278,13 @@ def _describe(
     }
 
 
-def _describe_retriever(run: Run, candidates: Candidates, similarity: str | None) -> dict[str, Any]:
+def _describe_retriever(run: Run, candidates: Candidates) -> dict[str, Any]:
     """Facts of the retriever; its fingerprint is that of its lists."""
     lists = hashlib.sha256(b"".join(np.ascontiguousarray(column, dtype=np.int64).tobytes() for column in candidates))
     name = run.model or (run.path.name if run.path else "a run")
     facts: dict[str, Any] = {"name": name, "fingerprint": lists.hexdigest(), "run": run.facts()}
     if isinstance(run, EmbeddingsRun):
-        facts["similarity"] = similarity_of(run, similarity)
+        facts["similarity"] = similarity_of(run)
         facts |= {} if run.images is not None else {"image_vectors": "mean of the image's own captions"}
     return facts
 

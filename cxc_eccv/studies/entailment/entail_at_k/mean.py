@@ -13,10 +13,10 @@ from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.registry import task
 from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
+from cxc_eccv.studies.entailment.entail_at_k.asked import TASKS
 from cxc_eccv.tables import Cell, Table
 from cxc_eccv.types import FloatArray, Result
 
-TASKS = ("entailment", "flickr30k_entailment")
 MEAN = "entailment_mean"
 
 

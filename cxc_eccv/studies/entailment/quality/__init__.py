@@ -18,7 +18,6 @@ from cxc_eccv.parquet import write_parquet
 from cxc_eccv.sources.edition import describe_data
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics.agreement import cohen_kappa
-from cxc_eccv.studies.entailment.labelled import LabelledPairs
 from cxc_eccv.studies.entailment.measures import (
     Rate,
     Reliability,
@@ -29,7 +28,8 @@ from cxc_eccv.studies.entailment.measures import (
     measure_classifier,
     measure_reliability,
 )
-from cxc_eccv.studies.entailment.seen import SeenPairs
+from cxc_eccv.studies.entailment.quality.labelled import LabelledPairs
+from cxc_eccv.studies.entailment.quality.seen import SeenPairs
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types import FloatArray, IntArray
 from cxc_eccv.writing import replaced_folder
@@ -240,50 +240,8 @@ def warn_of_training_data(training_data: Mapping[str, Any] | None, holds: str = 
 JSON, PROBABILITIES, HTML = "report.json", "probabilities.parquet", "report.html"
 CLASSIFIER_FILES = (JSON, PROBABILITIES, HTML)
 
-WIDTH, HEIGHT = 360, 360
 LEFT, TOP, RIGHT, BOTTOM = 36, 28, 344, 316
-TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
-TALLEST = 70.0
-
-
-@dataclass(frozen=True, slots=True)
-class Diagram:
-    """A reliability diagram in the units of its view box, and its description in words.
-
-    ``rings`` hold x, y and both ends of the interval of each bin's share; ``bars`` left, width and height.
-    """
-
-    description: str
-    points: str
-    rings: tuple[tuple[float, float, float, float], ...]
-    bars: tuple[tuple[float, float, float], ...]
-    x_ticks: tuple[tuple[float, str], ...]
-    y_ticks: tuple[tuple[float, str], ...]
-    size: tuple[int, int] = (WIDTH, HEIGHT)
-    box: tuple[int, int, int, int] = (LEFT, TOP, RIGHT, BOTTOM)
-
-
-def diagram(report: ClassifierReport) -> Diagram:
-    """Lay out the reliability of a report, both axes from 0 to 100%."""
-    bins = report.reliability.bins
-    rings = tuple((_x(row.probability), _y(row.share), _y(row.share_low), _y(row.share_high)) for row in bins)
-    most = max(row.pairs for row in bins)
-    bars = tuple(
-        (_x(row.low) + 1, round(_x(row.high) - _x(row.low) - 2, 1), round(TALLEST * row.pairs / most, 1))
-        for row in bins
-    )
-    in_words = "; ".join(
-        f"{row.pairs:,} pairs at {100 * row.probability:.0f}%, {100 * row.share:.0f}% entailed" for row in bins
-    )
-    ticks = [f"{100 * at:g}" for at in TICKS]
-    return Diagram(
-        f"Mean probability and share of entailed pairs. {in_words}.",
-        " ".join(f"{x},{y}" for x, y, _, _ in rings),
-        rings,
-        bars,
-        tuple(zip(map(_x, TICKS), ticks, strict=True)),
-        tuple(zip(map(_y, TICKS), ticks, strict=True)),
-    )
+"""The ends of the axes of the reliability diagram, both from 0 to 100%."""
 
 
 def _x(probability: float) -> float:
@@ -325,7 +283,9 @@ def render_classifier(report: ClassifierReport) -> str:
         report=report,
         css=page_style(),
         tables=report.tables(),
-        chart=diagram(report),
+        x=_x,
+        y=_y,
+        box=(LEFT, TOP, RIGHT, BOTTOM),
         facts=[(title, text) for title, text in facts.items() if text],
     )
 

@@ -12,15 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, UnknownName
 from cxc_eccv.sources.reading import read_object
-from cxc_eccv.studies.entailment.measures import check_threshold, fit_calibration, measure_reliability
+from cxc_eccv.studies.entailment.measures import check_threshold, fit_calibration, log_odds, measure_reliability
 from cxc_eccv.writing import write_json
 
 METHODS = ("platt", "isotonic")
 ENOUGH = 1_000
 """Pairs from which on isotonic regression is chosen: with fewer it follows noise."""
-
-CLIP = 1e-6
-"""Distance from 0 and 1 at which log-odds end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +40,7 @@ class Calibration:
         values = np.asarray(probabilities, dtype=np.float64)
         if self.method == "isotonic":
             return np.interp(values, self.x, self.y)
-        return np.asarray(1 / (1 + np.exp(-(self.x[0] * _log_odds(values) + self.y[0]))))
+        return np.asarray(1 / (1 + np.exp(-(self.x[0] * log_odds(values) + self.y[0]))))
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -84,7 +81,7 @@ def fit(
         method = "isotonic" if truth.size >= ENOUGH else "platt"
     about = (pairs, int(truth.size), fingerprint, error)
     if method == "platt":
-        scale, offset = fit_calibration(_log_odds(values), truth)
+        scale, offset = fit_calibration(log_odds(values), truth)
         return Calibration(method, (scale,), (offset,), *about)
     if method != "isotonic":
         raise UnknownName("method of calibration", method, METHODS)
@@ -97,11 +94,6 @@ def fit(
     if steps[0] == steps[-1]:
         raise DataError(f"calibration failed: on {pairs}, higher probabilities are not likelier to be labelled 1")
     return Calibration(method, tuple(distinct[kept].tolist()), tuple(np.clip(steps[kept], 0, 1).tolist()), *about)
-
-
-def _log_odds(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    clipped = np.clip(values, CLIP, 1 - CLIP)
-    return np.asarray(np.log(clipped / (1 - clipped)))
 
 
 def write_judge(path: Path, judge: str, calibration: Calibration, measured: Mapping[str, Any]) -> Path:

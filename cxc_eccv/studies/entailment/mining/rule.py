@@ -19,15 +19,13 @@ from cxc_eccv.studies.entailment.measures import (
     check_threshold,
     choose_threshold,
     fit_logistic,
+    log_odds,
     precision_of_best,
 )
 from cxc_eccv.tables import Table
 from cxc_eccv.types import FloatArray, IntArray
 
 FOLDS = 5
-
-NEAREST = 1e-6
-"""Probabilities are clipped to this distance from 0 and 1, so that their logits are finite, in float32 too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +108,7 @@ def fit_rule(
 
 def _features(scores: ArrayLike, ranks: ArrayLike) -> list[FloatArray]:
     """(N,) logits, and (N,) negative logarithms of the ranks: both rise with the chance of entailment."""
-    clipped = np.clip(np.asarray(scores, dtype=np.float64), NEAREST, 1 - NEAREST)
-    return [np.log(clipped / (1 - clipped)), -np.log(np.asarray(ranks, dtype=np.float64))]
+    return [log_odds(scores), -np.log(np.asarray(ranks, dtype=np.float64))]
 
 
 def _fit(features: Sequence[FloatArray], truth: IntArray, share: float | None) -> MiningRule:
@@ -149,8 +146,8 @@ def check_rule(threshold: float | None, precision: float | None, share: float | 
     """Refuse options of a rule that are out of range or do not go together; ``labelled``: there are pairs to fit on."""
     if threshold is not None:
         check_threshold(threshold)
-    if share is not None:
-        check_share(share)
+    if share is not None and not 0 < share < 1:
+        raise InvalidOption(f"share {share:g}: give a fraction above 0 and below 1")
     if threshold is not None and precision is not None:
         raise InvalidOption("give a threshold or a precision, not both")
     if labelled:
@@ -163,12 +160,6 @@ def check_rule(threshold: float | None, precision: float | None, share: float | 
             "(--labelled), to fit a rule on the classifier's score and the rank, or a threshold (--threshold) on the "
             "classifier's score alone"
         )
-
-
-def check_share(share: float) -> None:
-    """Raise InvalidOption unless a share of entailed pairs is between 0 and 1."""
-    if not 0 < share < 1:
-        raise InvalidOption(f"share {share:g}: give a fraction above 0 and below 1")
 
 
 TITLES = {"classifier": "Classifier alone", "rank": "Rank alone", "both": "Classifier and rank"}

@@ -1,0 +1,1 @@
+"""Entail@K beyond a report: pairs for others to judge, people's answers, and the mean over collections."""

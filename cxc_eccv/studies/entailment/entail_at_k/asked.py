@@ -1,0 +1,273 @@
+"""Pairs for others to judge: what several models retrieve, for people; pairs without a label, for another judge.
+
+People are asked once about every pair by the scheme ``entailment``, on a sheet for each image, in an order that reveals
+neither model nor rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cxc_eccv.builders.lookup import caption_texts, file_names
+from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.evaluation import evaluate
+from cxc_eccv.evaluation.report import choose_similarity, provenance_of
+from cxc_eccv.evaluation.select import collections_held
+from cxc_eccv.evaluation.settings import check_split
+from cxc_eccv.judgments.evidence import labels_of_file
+from cxc_eccv.parquet import write_parquet
+from cxc_eccv.ranking.rank import top_k
+from cxc_eccv.registry import task
+from cxc_eccv.runs import RankingsRun, Run
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.readers import KarpathySplit
+from cxc_eccv.studies.asking.exchange import find_format, find_images
+from cxc_eccv.studies.asking.questions import CANDIDATE, Question, Questionnaire
+from cxc_eccv.studies.asking.schemes import schemes
+from cxc_eccv.studies.entailment.training_data import premises_of
+from cxc_eccv.tasks.task import Task
+from cxc_eccv.types import IntArray, Judgments, TopK, check_whole
+from cxc_eccv.writing import replaced_file, write_json, write_rows
+
+SCHEMA = 1
+
+ASKED = "asked.json"
+"""The record of an export; older versions named it after the table, with another suffix."""
+
+TASKS = ("entailment", "flickr30k_entailment")
+LABELS_OF = {"entailment": Library.entailment, "flickr30k_entailment": Library.flickr30k_entailment}
+"""Task to the reader of the user's label file of its collection."""
+
+ORIGINAL, LABELLED = "original caption", "labelled before"
+
+Pair = tuple[int, int]
+"""An image id and a caption id."""
+
+
+def export_pairs(
+    runs: Mapping[str, Run],
+    output: str | Path,
+    *,
+    form: str = "html",
+    images: str | Path = "coco",
+    split: str = "test",
+    data_dir: str | Path | Library | None = None,
+    sample: int = 50,
+    depth: int = 10,
+    seed: int = 0,
+    mark_known: bool = True,
+) -> list[Path]:
+    """Write the top captions of some images, as several models rank them, for people to judge.
+
+    The images are drawn from those that every model has. ``asked.json`` beside the questions records the models and
+    their lists, seed, split and hashes of the data;
+    :func:`cxc_eccv.studies.entailment.entail_at_k.manual.score_answers`, which has an example, needs it.
+
+    Args:
+        runs: name of each model to its run; all of one collection, COCO or Flickr30k.
+        output: folder without questions.
+        form: one of :func:`cxc_eccv.studies.asking.exchange.formats`.
+        images: as for :func:`cxc_eccv.studies.asking.exchange.find_images`.
+        split: ``validation`` or ``test``.
+        data_dir: as for :func:`cxc_eccv.evaluate`.
+        sample: number of images.
+        depth: captions of each image and model.
+        seed: seed of the draw.
+        mark_known: leave out an image's own captions, and pairs that a file of entailment labels has.
+    """
+    folder = Path(output)
+    if (folder / ASKED).exists():
+        raise InvalidOption(f"{folder / ASKED} exists, and answers may belong to it: choose another folder")
+    for name, value in (("sample", sample), ("depth", depth)):
+        check_whole(name, value)
+    check_whole("seed", seed, least=0)
+    check_split(split)
+    if not runs:
+        raise InvalidOption("there is no run to export; give at least one")
+    library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
+    entail_task = _task_of(runs, library, split)
+    content = entail_task.collection.content(library, split)
+    asked = _draw_images(runs, entail_task.judgments(library, split, "i2t"), sample, np.random.default_rng(seed))
+    tops, models = _rank_captions(runs, asked, depth)
+    about = {
+        "schema": SCHEMA,
+        "task": entail_task.name,
+        **provenance_of(library, split=split, seed=seed),
+        "depth": depth,
+        "known": "marked" if mark_known else "hidden",
+        "content": content.fingerprint,
+        "images": asked.query_ids.tolist(),
+        "models": models,
+    }
+    questionnaire = ask(entail_task, content, list(tops.values()))
+    if mark_known:
+        questionnaire = leave_out(questionnaire, KnownLabels(entail_task, library, split).mark(questionnaire))
+    only = [number for number, sheet in enumerate(questionnaire.sheets) if sheet]
+    if not only:
+        raise InvalidOption("all of these pairs are labelled already; to ask about them too, give --hide-known")
+    names = {question.file_name for sheet in questionnaire.sheets for question in sheet}
+    rows = content.images.to_pylist()
+    addresses = find_images(images, names, library, split, None if entail_task.name == TASKS[0] else rows)
+    written = find_format(form).export([questionnaire], addresses, folder, only)
+    return [*written, write_json(folder / ASKED, about)]
+
+
+def _task_of(runs: Mapping[str, Run], library: Library, split: str) -> Task:
+    """The task of the collection that all runs are of."""
+    tasks = [task(name) for name in TASKS]
+    about: dict[str, str] = {}
+    for name, run in runs.items():
+        if (reason := run.why_not("i2t")) is not None:
+            raise InvalidOption(f"{name} ranks no captions for images: {reason}")
+        held = collections_held([own.collection for own in tasks], run, library, split)
+        about[name] = next(own.name for own in tasks if held[own.collection] is None)
+    if len(set(about.values())) > 1:
+        listed = ", ".join(f"{name} is of {task(own).collection.name}" for name, own in about.items())
+        raise InvalidOption(f"the runs are of different collections: {listed}. Export each collection by itself.")
+    return task(next(iter(about.values())))
+
+
+def _draw_images(runs: Mapping[str, Run], judged: Judgments, wanted: int, random: np.random.Generator) -> Judgments:
+    """The judgments of images drawn from those that every run has."""
+    common = np.sort(judged.query_ids)
+    for run in runs.values():
+        there = run.lists["i2t"].query_ids if isinstance(run, RankingsRun) else run.ids("images")
+        common = common[np.isin(common, there)]
+    if common.size < wanted:
+        raise InvalidOption(
+            f"only {common.size:,} images of the split are in every run, fewer than {wanted:,}. Lower --sample, or "
+            "give runs on the same images."
+        )
+    chosen = random.choice(common, wanted, replace=False)
+    return judged.without(np.setdiff1d(judged.query_ids, chosen), np.empty(0, dtype=np.int64))
+
+
+def _rank_captions(
+    runs: Mapping[str, Run], asked: Judgments, depth: int
+) -> tuple[dict[str, TopK], list[dict[str, Any]]]:
+    """The top captions and the record of every run."""
+    if depth > asked.gallery_ids.size:
+        raise InvalidOption(f"depth {depth:,} (--depth): the split has only {asked.gallery_ids.size:,} captions")
+    tops, models = {}, []
+    for name, run in runs.items():
+        scoring = choose_similarity(run, similarity=None)
+        tops[name] = top_k(run, asked, "i2t", depth, similarity=scoring["similarity"])
+        models.append({"name": name, "run": dict(run.facts()), **scoring, "captions": tops[name].ids.tolist()})
+    return tops, models
+
+
+def ask(entail_task: Task, content: KarpathySplit, tops: Sequence[TopK]) -> Questionnaire:
+    """A sheet for each image with every pair once, in the order of a hash, which reveals neither model nor rank."""
+    prefix = entail_task.collection.name.lower()
+    files = dict(zip(content.image_ids.tolist(), content.images["file_name"].to_pylist(), strict=True))
+    texts = zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True)
+    captions = {number: " ".join(text.split()) for number, text in texts}
+    premises: dict[int, list[str]] = {}
+    for caption, image in zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True):
+        premises.setdefault(image, []).append(captions[caption])
+    sheets = []
+    for place, image in enumerate(tops[0].query_ids.tolist()):
+        caption_ids = np.unique(np.concatenate([top.ids[place] for top in tops])).tolist()
+        if image not in files or not captions.keys() >= set(caption_ids):
+            raise DataError(
+                f"image {image} or one of its captions is not in the split: the export was made from other data. Point "
+                "--data-dir at that data"
+            )
+        caption_ids.sort(key=lambda caption, image=image: blake2b(f"{image}-{caption}".encode()).digest())
+        sheets.append(
+            [
+                Question(
+                    f"{prefix}-{image}-{caption}",
+                    image,
+                    caption,
+                    files[image],
+                    captions[caption],
+                    CANDIDATE,
+                    tuple(premises[image]),
+                )
+                for caption in caption_ids
+            ]
+        )
+    return Questionnaire(schemes()["entailment"], sheets)
+
+
+def leave_out(asked: Questionnaire, pairs: Collection[Pair]) -> Questionnaire:
+    """The questions about other pairs."""
+    sheets = [[each for each in sheet if (each.image_id, each.caption_id) not in pairs] for sheet in asked.sheets]
+    return Questionnaire(asked.scheme, sheets)
+
+
+class KnownLabels:
+    """The labels of pairs in the data."""
+
+    def __init__(self, entail_task: Task, library: Library, split: str) -> None:
+        judged = entail_task.judgments(library, split, "i2t")
+        pairs = zip(judged.query_ids[judged.rows].tolist(), judged.gallery_ids[judged.indices].tolist(), strict=True)
+        gains = [] if judged.gains is None else judged.gains.tolist()
+        self._labels = dict(zip(pairs, gains, strict=True))
+        content = entail_task.collection.content(library, split)
+        self._owner = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
+        images, captions, _, _ = labels_of_file(content, LABELS_OF[entail_task.name](library, split))
+        self._annotated = set(zip(images.tolist(), captions.tolist(), strict=True))
+
+    def label(self, pair: Pair) -> tuple[int, str] | None:
+        """The label of an image's own caption or of an annotated pair, and which of the two it is; else None."""
+        if self._owner[pair[1]] == pair[0]:
+            return 1, ORIGINAL
+        return (int(self._labels[pair]), LABELLED) if pair in self._annotated and pair in self._labels else None
+
+    def mark(self, asked: Questionnaire) -> dict[Pair, int]:
+        """The labels of those pairs that :meth:`label` knows."""
+        pairs = ((question.image_id, question.caption_id) for sheet in asked.sheets for question in sheet)
+        return {pair: label[0] for pair in pairs if (label := self.label(pair))}
+
+    def derived(self, pair: Pair) -> int | None:
+        """The label derived from ratings of a pair that :meth:`label` does not know; else None."""
+        return None if self.label(pair) or pair not in self._labels else int(self._labels[pair])
+
+
+def list_unjudged(runs: Iterable[Run], library: Library, split: str = "test") -> pa.Table:
+    """Every pair that Entail@K of these runs needs and that no source labels, once, by image and caption.
+
+    With a ``probability`` for each row, the table is the value of ``unjudged`` of :func:`cxc_eccv.evaluate`.
+
+    Returns:
+        A table of ``image_id``, ``caption_id``, ``file_name``, ``captions`` (the image's own, joined by spaces) and
+        ``caption``.
+    """
+    asked = [np.empty((0, 2), dtype=np.int64)]
+
+    def note(image_ids: IntArray, caption_ids: IntArray) -> NDArray[np.int64]:
+        asked.append(np.stack([image_ids, caption_ids], axis=1).astype(np.int64))
+        return np.zeros(image_ids.size, dtype=np.int64)
+
+    for run in runs:
+        evaluate(run, "entailment", data_dir=library, split=split, unjudged=note, confidence=None, progress=False)
+    images, captions = np.unique(np.concatenate(asked), axis=0).T
+    return pa.table(
+        {
+            "image_id": images,
+            "caption_id": captions,
+            "file_name": file_names(library, split, images),
+            "captions": pa.array(premises_of(library.karpathy(split), images), pa.string()),
+            "caption": caption_texts(library, split, captions),
+        }
+    )
+
+
+def write_unjudged(path: Path, pairs: pa.Table) -> Path:
+    """Write pairs as Parquet, CSV or JSON lines; DataError if there are none."""
+    if not pairs.num_rows:
+        raise DataError("every pair that the runs retrieve has a label: nothing is to judge")
+    if path.suffix != ".parquet":
+        return write_rows(path, pairs.to_pylist())
+    with replaced_file(path) as part:
+        write_parquet(pairs, part)
+    return path
