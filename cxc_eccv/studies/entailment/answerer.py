@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cxc_eccv.errors import InvalidOption
+from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.sources.download import answers_folder
 
 
@@ -32,7 +32,6 @@ class Answerer(ABC):
         source: folder or Hub id that it was loaded from, where ``pairs_seen.parquet`` may lie; empty if none.
         commit: commit on the Hub.
         calibrated: facts of a calibration, or None.
-        is_paid: answers cost money: each is saved when it comes, and none is asked for that cannot be saved.
         pairs_at_once: pairs that are asked together, after which their probabilities are saved.
     """
 
@@ -44,7 +43,6 @@ class Answerer(ABC):
     training_data: Mapping[str, Any] | None = None
     source: str = ""
     commit: str | None = None
-    is_paid: bool = False
     pairs_at_once: int = 2048
     calibrated: Mapping[str, Any] | None = None
 
@@ -86,6 +84,16 @@ class Answerer(ABC):
             if any(lacks):
                 raise InvalidOption(f"{self.name}, pair {lacks.index(True)}: {reason}")
 
+    def ask(
+        self, premises: Sequence[str], images: Sequence[Any] | None, hypotheses: Sequence[str], batch_size: int
+    ) -> tuple[NDArray[np.float64], int]:
+        """As :meth:`score_and_count`; DataError for anything but a probability of each pair."""
+        answers, cut = self.score_and_count(premises, images, hypotheses, batch_size=batch_size, progress=False)
+        probabilities = np.asarray(answers)
+        if probabilities.shape != (len(premises),) or not ((probabilities >= 0) & (probabilities <= 1)).all():
+            raise DataError(f"{self.name} must give one probability between 0 and 1 for each of {len(premises)} pairs")
+        return probabilities, cut
+
     def calibrate(self, probabilities: ArrayLike) -> NDArray[np.float64]:
         """The (P,) probabilities that answers stand for."""
         return np.asarray(probabilities)
@@ -102,7 +110,6 @@ class Announced:
     training_data: Mapping[str, Any] | None = None
     source: str = ""
     commit: str | None = None
-    is_paid: bool = False
 
 
 @dataclass(frozen=True, slots=True)

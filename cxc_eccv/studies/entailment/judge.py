@@ -165,9 +165,12 @@ class ClassifierJudge(Judge):
             with bar, resumable("The classifier's answers are kept; the same command continues from them."):
                 for start in range(0, asked.size, self.classifier.pairs_at_once):
                     rows = asked[start : start + self.classifier.pairs_at_once]
-                    pairs = [(premises[row], images[row], hypotheses[row]) for row in first[rows].tolist()]
-                    probabilities[rows], cut_here = self._ask(pairs)
-                    cut += cut_here
+                    texts, files, claims = (
+                        [side[row] for row in first[rows]] for side in (premises, images, hypotheses)
+                    )
+                    seen = None if self.images is None else files
+                    probabilities[rows], n_cut = self.classifier.ask(texts, seen, claims, self._batch_size)
+                    cut += n_cut
                     self._answers.write(distinct[rows], probabilities[rows])
                     bar.update(rows.size)
         if cut:
@@ -177,19 +180,6 @@ class ClassifierJudge(Judge):
                 stacklevel=2,
             )
         return self.classifier.calibrate(probabilities[back])
-
-    def _ask(self, pairs: Sequence[tuple[str, Path | None, str]]) -> tuple[NDArray[np.float64], int]:
-        premises, images, hypotheses = (list(part) for part in zip(*pairs, strict=True))
-        seen = None if self.images is None else images
-        answers, cut = self.classifier.score_and_count(
-            premises, seen, hypotheses, batch_size=self._batch_size, progress=False
-        )
-        probabilities = np.asarray(answers)
-        if probabilities.shape != (len(pairs),) or not ((probabilities >= 0) & (probabilities <= 1)).all():
-            raise DataError(
-                f"{self.classifier.name} must give one probability between 0 and 1 for each of {len(pairs)} pairs"
-            )
-        return probabilities, cut
 
 
 def fit_on_others(

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import tiny_models
+from chat_server import chat_server, completion
 from PIL import Image
 
 import cxc_eccv as ce
@@ -213,9 +214,19 @@ def test_a_model_of_inference_is_taken_wherever_a_classifier_is(tmp_path, sample
     save_embeddings(tmp_path / "run.npz", EmbeddingsRun(*sides))
     mined = ("--classifier", tmp_path / "nli", "--top-k", 1, "--threshold", 0, "--output", tmp_path / "weak.parquet")
     assert run_command("mine", tmp_path / "run.npz", *mined) == 0
-    refused = ("--classifier", "http://localhost/v1#m", "--threshold", 0, "--output", tmp_path / "other.parquet")
-    assert run_command("mine", tmp_path / "run.npz", *refused) != 0
-    assert "m is an endpoint: mine with a model that runs here" in " ".join(capsys.readouterr().err.split())
+    with chat_server(lambda _place, _body: (200, completion("Yes", {"Yes": 0.6, "No": 0.2}))) as (url, requests):
+        mined = (
+            "--classifier",
+            f"{url}#served",
+            "--top-k",
+            1,
+            "--threshold",
+            0.7,
+            "--output",
+            tmp_path / "paid.parquet",
+        )
+        assert run_command("mine", tmp_path / "run.npz", *mined) == 0
+        assert pq.read_table(tmp_path / "paid.parquet").num_rows == len(requests) > 0
 
 
 def texts_of(table):

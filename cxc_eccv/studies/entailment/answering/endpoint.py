@@ -62,7 +62,6 @@ class Endpoint(Answerer):
         name: name in files and reports; None for MODEL.
     """
 
-    is_paid = True
     pairs_at_once = 256
 
     def __init__(
@@ -312,7 +311,7 @@ def announce(
 ) -> Announced:
     """Check address and options; nothing is asked yet."""
     endpoint = Endpoint(source, has_visual=images, name=name, **options)
-    return Announced(endpoint.name, lambda: endpoint, has_visual=images, is_paid=True)
+    return Announced(endpoint.name, lambda: endpoint, has_visual=images)
 
 
 KIND = Kind(

@@ -27,7 +27,7 @@ class FromFile(Answerer):
         self.inner, self.name, self.fingerprint = inner, inner.name, inner.fingerprint
         self.threshold = inner.threshold if threshold is None else threshold
         self.has_visual, self.reads_captions = inner.has_visual, inner.reads_captions
-        self.is_paid, self.pairs_at_once = inner.is_paid, inner.pairs_at_once
+        self.pairs_at_once = inner.pairs_at_once
         self.training_data, self.source, self.commit = inner.training_data, inner.source, inner.commit
         self._calibration, self.calibrated = calibration, None
         if calibration is not None:

@@ -31,7 +31,7 @@ from cxc_eccv.encoding.distributed.shards import (
     lock_output,
     remove_parts,
 )
-from cxc_eccv.errors import DataError, InvalidOption, UnknownName
+from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.ranking.scores import similarity_of
 from cxc_eccv.runs import EmbeddingsRun, Run
@@ -91,8 +91,6 @@ class MiningOptions:
             _refuse_seen_pairs(classifier, self.labelled)
             labelled_part(self.labelled, library)
         find_images(classifier, [], self.images)
-        if classifier.is_paid:
-            raise InvalidOption(f"{classifier.name} is an endpoint: mine with a model that runs here")
         return None if self.output is None else check_output(self.output, [".parquet"])
 
 
@@ -214,13 +212,7 @@ class _PairSide:
         """Score slices of the pairs, as (N, 1) probabilities."""
         for part in parts:
             premises, files, hypotheses = self._questions.part(part)
-            options: dict[str, Any] = {"batch_size": self._batch_size, "progress": False}
-            scores, cut = self._classifier.score_and_count(premises, files, hypotheses, **options)
-            if scores.shape != (len(premises),) or not ((scores >= 0) & (scores <= 1)).all():
-                raise DataError(
-                    f"{self._classifier.name} must give one probability between 0 and 1 for each of {len(premises)} "
-                    "pairs"
-                )
+            scores, cut = self._classifier.ask(premises, files, hypotheses, self._batch_size)
             yield Shard(self.ids[part], scores[:, None].astype(np.float32), Notes(truncated=cut))
 
 
