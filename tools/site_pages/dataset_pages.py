@@ -34,8 +34,7 @@ def dataset_page(config: DatasetConfig, splits: Mapping[str, Any]) -> str:
         f"# `{config.name}`",
         f"**{config.title}**",
         config_sections(config, config.features, splits, BUILT, "##", brief=True),
-        f"Sources: {sources}. Their terms and BibTeX entries, and more statistics, are in the card: "
-        f"`dataset_cards/{config.name}.md` of the repository.",
+        f"Sources: {sources}. Terms, BibTeX and more statistics: `dataset_cards/{config.name}.md`.",
     ]
     return "\n\n".join(blocks) + "\n"
 

@@ -12,6 +12,7 @@ __all__ = ["metric_parts", "metrics_table"]
 
 INPUTS = {
     "ranks": "the ranks of all positives",
+    "judged_ranks": "the ranks of all judged items",
     "top_k": "the top K or R items and judgments with gains",
     "plausible_hits": "the plausible matches counted among the top items",
     "rated_pairs": "the model's similarity of each rated pair",
@@ -26,31 +27,23 @@ INPUTS = {
 EVALUATE = """\
 ## Through `evaluate`
 
-`evaluate.load(ce.metric("{name}"))` computes it from {takes} of your own, see
-[Through `evaluate`](index.md#through-evaluate)."""
+[`evaluate.load(ce.metric("{name}"))`](index.md#through-evaluate)"""
 
 
 def metric_parts(spec: Spec) -> dict[str, str]:
     """Name to text of the generated parts of a metric's page."""
     described = Description(spec)
-    summary, takes = (
-        described.text.partition("\n\n")[0],
-        "concepts of images" if spec.explains else "rankings or similarities",
-    )
-    through_evaluate = EVALUATE.format(name=spec.name, takes=takes)
+    summary = described.text.partition("\n\n")[0]
     return {
         "facts": f"# {described.title}\n\n{summary}\n\n{_facts(spec)}",
-        "use": f"## From Python\n\n::: {spec.function.__module__}.{spec.name}\n\n{through_evaluate}",
+        "use": f"## From Python\n\n::: {spec.function.__module__}.{spec.name}\n\n{EVALUATE.format(name=spec.name)}",
     }
 
 
 def metrics_table() -> str:
     """A row for every metric."""
-    rows = [
-        (f"[{Description(spec).title}]({name}.md)", f"`{name}`", _tasks(spec))
-        for name, spec in registry.metrics().items()
-    ]
-    return table(["metric", "name", "reported by default on"], rows)
+    rows = [(f"[{Description(spec).title}]({name}.md)", f"`{name}`") for name, spec in registry.metrics().items()]
+    return table(["metric", "name"], rows)
 
 
 def _facts(spec: Spec) -> str:
