@@ -98,12 +98,11 @@ def _family_section(tasks: Sequence[Task], sizes: Mapping[str, Sequence[Mapping[
 
 
 def _facts(tasks: Sequence[Task]) -> str:
-    """Metrics, data, licence and papers, a line each."""
+    """Metrics and papers, a line each."""
     metrics = dict.fromkeys(name for task in tasks for name in (*task.metrics, *task.whole))
     papers = dict.fromkeys(paper for task in tasks for paper in task.citation.split("; "))
     lines = {
         "metrics": ", ".join(map(_linked, metrics)),
-        "data": tasks[0].collection.name,
         "defined in": ARXIV.sub(r"[\g<0>](https://arxiv.org/abs/\1)", "; ".join(papers)),
     }
     return "\n".join(f"- {name}: {value}" for name, value in lines.items())
