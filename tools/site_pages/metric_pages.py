@@ -10,20 +10,6 @@ from site_pages.task_page import task_links
 
 __all__ = ["metric_parts", "metrics_table"]
 
-INPUTS = {
-    "ranks": "the ranks of all positives",
-    "judged_ranks": "the ranks of all judged items",
-    "top_k": "the top K or R items and judgments with gains",
-    "plausible_hits": "the plausible matches counted among the top items",
-    "rated_pairs": "the model's similarity of each rated pair",
-    "altered_ranks": "the ranks of all positives, with altered captions in the gallery and without",
-    "comparisons": "the scores of images with captions, and with their hard negatives",
-    "scores": "values of other metrics in all parts of a task",
-    "concepts": "the concepts that two images show",
-    "concept_similarity": "the concepts that two images show, and how similar two concepts are",
-    "concept_sizes": "the concepts that two images show, with the areas of their instances",
-}
-
 EVALUATE = """\
 ## Through `evaluate`
 
@@ -52,7 +38,6 @@ def _facts(spec: Spec) -> str:
     aggregate = "sum over both directions" if spec.aggregate == "sum" else f"{spec.aggregate} over {_unit(spec)}"
     lines = {
         "in reports": ", ".join(f"`{spec.label(**parameters)}`" for parameters in spec.variants()),
-        "computed from": INPUTS.get(spec.needs, spec.needs),
         "value": f"{aggregate}, {reach}; {'higher' if spec.higher_is_better else 'lower'} is better",
         "reported by default on": _tasks(spec),
         "defined in": ARXIV.sub(r"[\g<0>](https://arxiv.org/abs/\1)", spec.citation),
