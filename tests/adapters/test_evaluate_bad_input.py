@@ -145,6 +145,22 @@ def test_bad_gains_are_refused(load_metric, changed, error, message):
 @pytest.mark.parametrize(
     ("changed", "error", "message"),
     [
+        ({"verdicts": [[1], [1]]}, DataError, "query 1 has 1 verdicts for 2 references"),
+        ({"verdicts": [[1], [1, 3]]}, DataError, "query 1 has the verdict 3; a verdict is 0, 1 or 2"),
+        ({"predictions": [[1, 2], [3, 2]]}, RunTooShallow, "query 1: its ranking lacks the judged item 1"),
+    ],
+)
+def test_bad_verdicts_are_refused(load_metric, changed, error, message):
+    good = {"predictions": [[1, 2], [3, 2, 1]], "references": [[1], [3, 1]], "verdicts": [[1], [1, 0]]}
+    metric = load_metric("bpref")
+    with pytest.raises(error, match=message):
+        metric.compute(**{**good, **changed})
+    assert metric.compute(**good) == {"bpref": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "message"),
+    [
         ({"categories": None}, InvalidOption, "categories is None; give a dict of every gallery id"),
         ({"categories": {"a": [1]}}, InvalidOption, "categories has the key 'a'"),
         ({"categories": {1: [5], 2: [5]}}, UnknownIds, "ranking of query 0 holds item 3, which is not in categories"),
