@@ -39,15 +39,9 @@ def dataset_page(config: DatasetConfig, splits: Mapping[str, Any]) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def datasets_table(every: Mapping[str, Any]) -> str:
+def datasets_table() -> str:
     """A row for every config."""
     rows = [
-        (
-            f"[`{name}`]({name}.md)",
-            config.title,
-            ", ".join(config.splits),
-            *(every.get(name, {}).get(split, {}).get("rows") for split in ("validation", "test")),
-        )
-        for name, config in dataset_configs().items()
+        (f"[`{name}`]({name}.md)", config.title, ", ".join(config.splits)) for name, config in dataset_configs().items()
     ]
-    return table(["config", "what", "splits", "rows of validation", "rows of test"], rows)
+    return table(["config", "what", "splits"], rows)

@@ -42,7 +42,7 @@ def _facts(spec: Spec) -> str:
         "reported by default on": _tasks(spec),
         "defined in": ARXIV.sub(r"[\g<0>](https://arxiv.org/abs/\1)", spec.citation),
     }
-    return "\n".join(f"- {name}: {value}" for name, value in lines.items())
+    return "\n".join(f"- {name}: {value}" for name, value in lines.items() if value)
 
 
 def _unit(spec: Spec) -> str:
@@ -55,5 +55,5 @@ def _unit(spec: Spec) -> str:
 
 def _tasks(spec: Spec) -> str:
     reporting = [task for task in registry.tasks().values() if spec.name in (*task.metrics, *task.whole)]
-    otherwise = "[`cxc-eccv explain`](../explain.md)" if spec.explains else "none; name it to get it"
-    return ", ".join(task_links(reporting, "../tasks.md")) or otherwise
+    explained = "[`cxc-eccv explain`](../explain.md)" if spec.explains else ""
+    return ", ".join(task_links(reporting, "../tasks.md")) or explained
