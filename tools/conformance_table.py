@@ -1,4 +1,4 @@
-"""Write expected.json of the conformance kit, and the table of docs/conformance.md, from what is installed.
+"""Write expected.json of the conformance kit, and the table of docs/reference/conformance.md, from what is installed.
 
     python tools/conformance_table.py             both
     python tools/conformance_table.py --expected  the values alone
@@ -17,7 +17,7 @@ from cxc_eccv.tables import tables_to_markdown
 
 ROOT = Path(__file__).resolve().parents[1]
 EXPECTED = ROOT / "cxc_eccv" / "integrations" / "conformance" / "expected.json"
-PAGE = ROOT / "docs" / "conformance.md"
+PAGE = ROOT / "docs" / "reference" / "conformance.md"
 START, END = "<!-- generated: table -->\n", "<!-- end of the generated part -->\n"
 
 

@@ -15,15 +15,13 @@ from functools import cached_property, partial
 from typing import Any
 
 from cxc_eccv import registry
-from cxc_eccv.adapters.altered import AlteredRankingModule
-from cxc_eccv.adapters.compared import ComparedPartsModule, ComparisonsModule
 from cxc_eccv.adapters.concepts import ConceptModule, ConceptSizesModule, SimilarConceptsModule
-from cxc_eccv.adapters.graded import GradedRankingModule
 from cxc_eccv.adapters.inputs import LIST
-from cxc_eccv.adapters.judged import JudgedRankingModule
+from cxc_eccv.adapters.judged import GradedRankingModule, JudgedRankingModule
 from cxc_eccv.adapters.module import MetricModule
+from cxc_eccv.adapters.pairs import ComparedPartsModule, ComparisonsModule, RatedPairsModule
 from cxc_eccv.adapters.plausible import PlausibleMatchModule
-from cxc_eccv.adapters.ranks import BothDirectionsModule, RankingModule, RatedPairsModule
+from cxc_eccv.adapters.ranks import AlteredRankingModule, BothDirectionsModule, RankingModule
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.sources.catalog import load_catalog

@@ -1,4 +1,4 @@
-"""``evaluate`` modules of metrics on ranks, on values of other metrics, and on rated pairs."""
+"""``evaluate`` modules of metrics on ranks, on ranks among altered items, and on values of other metrics."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cxc_eccv.adapters.inputs import Column, finite_numbers, id_lists, ids, names
+from cxc_eccv.adapters.inputs import Column, id_lists, names
 from cxc_eccv.adapters.module import PER_QUERY, MetricModule, label, results_of, variants
 from cxc_eccv.adapters.rankings import GALLERY_SIZE, RANKING_LIMITS, RANKINGS, find_positives
-from cxc_eccv.errors import MalformedRun
+from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, RunTooShallow
 from cxc_eccv.ranking.lists import values_at_known_depth
-from cxc_eccv.types import RatedPairs
+from cxc_eccv.runs.checks import whole_ids
+from cxc_eccv.types import check_whole
+from cxc_eccv.types.altered import AlteredRanks
 
 POSITIVES = Column(id_lists, "list of int64", "ids of the positives of each query, in any order; at least one.")
 
@@ -85,43 +87,61 @@ class BothDirectionsModule(MetricModule):
         return {cls.spec.name: float(cls.spec.function(np.array(values), **parameters))}
 
 
-class RatedPairsModule(MetricModule):
-    """A rank correlation; predictions are similarities of pairs, references their ratings."""
+class AlteredRankingModule(MetricModule):
+    """A metric of rankings with altered items; references are the positives, which are originals."""
 
     columns: ClassVar[Mapping[str, Column]] = {
-        "predictions": Column(finite_numbers, "float64", "the model's similarity of each rated pair, finite."),
-        "references": Column(finite_numbers, "float64", "the human rating of each pair."),
-        "query_ids": Column(
-            ids,
-            "int64",
-            "id of each pair's query: the caption for STS, the image for SIS and SITS. List a pair in both orders if "
-            "it counts for both items.",
+        "predictions": RANKINGS,
+        "references": Column(
+            id_lists, "list of int64", "ids of the positives of each query, at least one; they are originals."
         ),
-        "item_ids": Column(ids, "int64", "id of the item rated with the query."),
     }
-    n_inputs = 2
     option_texts: ClassVar[Mapping[str, str]] = {
-        "per_sample": "also return the correlation of every sample, as `<name>_samples`."
+        "altered": "ids of all altered items of the gallery; required.",
+        "per_query": PER_QUERY,
     }
-    result_texts: ClassVar[Mapping[str, str]] = {"{}_std": "standard deviation over the samples (ddof 0)."}
-    limits = """\
-- Ratings or similarities that are all equal, NaN, infinite values, empty input and unequal lengths raise an error.
-- The value depends on which item of a pair is the query; the paper's choice is given above."""
+    limits = RANKING_LIMITS
     example: ClassVar[Mapping[str, list[Any]]] = {
-        "predictions": [0.91, 0.35, 0.54, 0.18, 0.77, 0.32, 0.62, 0.09],
-        "references": [4.8, 2.1, 3.0, 0.6, 4.1, 1.9, 3.6, 0.2],
-        "query_ids": [1, 1, 2, 3, 4, 5, 6, 6],
-        "item_ids": [11, 12, 13, 14, 15, 16, 17, 18],
+        "predictions": [[10, 31, 30, 20], [21, 20, 10, 30]],
+        "references": [[30], [20]],
     }
+    example_options: ClassVar[Mapping[str, Any]] = {"altered": [11, 21, 31]}
 
     @classmethod
     def scores(
-        cls, inputs: Mapping[str, list[Any]], *, per_sample: bool = False, **parameters: object
+        cls,
+        inputs: Mapping[str, list[Any]],
+        *,
+        altered: ArrayLike | None = None,
+        per_query: bool = False,
+        **parameters: object,
     ) -> dict[str, Any]:
-        """Name to value; for a metric with samples their mean and standard deviation."""
-        pairs = RatedPairs(*(np.array(inputs[name]) for name in ("query_ids", "item_ids", "references")))
-        values = cls.spec.function(pairs, np.array(inputs["predictions"]), **parameters)
-        name = cls.spec.name
-        spread = {f"{name}_std": float(np.std(values))} if values.ndim else {}
-        samples = {f"{name}_samples": np.atleast_1d(values).tolist()} if per_sample else {}
-        return {name: float(values.mean()), **spread, **samples}
+        """Name to value, one for every combination of parameters."""
+        ids = _check_altered(inputs, altered)
+        originals = [[item for item in row if item not in ids] for row in inputs["predictions"]]
+        whole, plain = find_positives(inputs), find_positives({**inputs, "predictions": originals})
+        first = np.array([row[:1] != kept[:1] for row, kept in zip(inputs["predictions"], originals, strict=True)])
+        ranks = AlteredRanks(plain.ranks, whole.ranks, first, np.zeros_like(first))
+        results: dict[str, Any] = {}
+        for chosen in variants(cls.spec, parameters):
+            name = label(cls.spec, chosen)
+            # A missing original could rank next, so rankings must be long enough without altered items.
+            depths, k = (plain.depths, chosen["k"]) if "k" in chosen else (whole.depths, 1)
+            check_whole(f"{name}: k", k)
+            if (short := np.flatnonzero(depths < k)).size:
+                raise RunTooShallow(
+                    f"{name} of query {short[0]} looks at {k} items, but its ranking holds {depths[short[0]]} without "
+                    "altered items. Rank more of the gallery."
+                )
+            results |= results_of(cls.spec, name, cls.spec.function(ranks, **chosen), per_query=per_query)
+        return results
+
+
+def _check_altered(inputs: Mapping[str, list[Any]], altered: ArrayLike | None) -> set[int]:
+    if altered is None:
+        raise InvalidOption("altered is missing; give the ids of all altered items, including those not in rankings")
+    ids = set(whole_ids(altered, "altered").tolist())
+    for row, references in enumerate(inputs["references"]):
+        for item in ids.intersection(references):
+            raise DataError(f"references of query {row}: item {item} is altered; positives must be originals")
+    return ids

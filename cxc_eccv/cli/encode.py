@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cxc_eccv.cli.choices import BatchSize, Device, Dtype, SkipBadImages, open_library, split_name
-from cxc_eccv.cli.extras import check_model, load_named_model
+from cxc_eccv.cli.extras import check_model, is_first_process, load_named_model
 from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
 from cxc_eccv.terminal import say
 from cxc_eccv.writing import check_output
@@ -122,15 +121,9 @@ def encode(
     from cxc_eccv.cli.user_tables import find_reranker
     from cxc_eccv.from_model import find_sentences
     from cxc_eccv.runs.kept import SUFFIX
-    from cxc_eccv.sources.edition import describe_data
 
     check_output(output, SUFFIXES)
-    for option, value in {"only": only, "captions": captions, "rerank": rerank}.items():
-        if config is not None and value is not None:
-            raise InvalidOption(f"--{option} is for the items of a split; leave it out, or --config")
-    for option, value in {"built": built, "beside": beside}.items():
-        if config is None and value is not None:
-            raise InvalidOption(f"--{option} needs --config; name the config")
+    _check_config(config, {"only": only, "captions": captions, "rerank": rerank}, {"built": built, "beside": beside})
     _check_values(only, score, top_k, max_pairs)
     library, split, keeps = open_library(), split_name(split), output.name.endswith(SUFFIX)
     if keeps:
@@ -143,36 +136,45 @@ def encode(
         refused |= {"caption-prompt": caption_prompt, "skip-bad-images": skip_bad_images}
         _refuse_of_judges(model, refused | {"trust-remote-code": trust_remote_code})
         options = {"name": name, "top_k": top_k, "max_pairs": max_pairs, "output": output}
-        wrote = _rerank_by(judge, first, library, split, options)
-        say_once(f"wrote {output}: {wrote}, {describe_data({'data': {'edition': library.edition}, 'split': split})}")
+        _say_wrote(output, _rerank_by(judge, first, library, split, options), library, split)
         return
     check_model(model, images, pooling=pooling, batch_size=batch_size, dtype=dtype, central_crop=central_crop)
     if config is not None:
         find_sentences(config, split, built)
-    loaded = load_named_model(
-        model,
-        name=name,
-        revision=revision,
-        trust_remote_code=trust_remote_code,
-        caption_prompt=caption_prompt,
-        image_prompt=image_prompt,
-        device=device,
-        dtype=dtype,
-    )
+    prompts = {"caption_prompt": caption_prompt, "image_prompt": image_prompt}
+    source = {"revision": revision, "trust_remote_code": trust_remote_code}
+    loaded = load_named_model(model, name=name, device=device, dtype=dtype, **source, **prompts)
     _refuse_of_other_models(loaded, central_crop, score, rerank)
     options = {"batch_size": batch_size, "skip_bad_images": skip_bad_images}
+    of_vectors = {"pooling": pooling, "central_crop": central_crop}
     if config is not None:
-        options |= {"pooling": pooling, "central_crop": central_crop, "built": built, "images": images}
+        options |= of_vectors | {"built": built, "images": images}
         wrote = _encode_config(loaded, config, library, split, further, output, options)
     else:
-        items = _find_items(loaded, only, images, own_captions, library, split) | {"output": output}
+        options |= _find_items(loaded, only, images, own_captions, library, split) | {"output": output}
         if loaded.is_cross_encoder:
-            wrote = _score(loaded, first, top_k, options | items | {"max_pairs": max_pairs, "score": score})
+            wrote = _score(loaded, first, top_k, options | {"max_pairs": max_pairs, "score": score})
+        elif keeps:
+            wrote = _keep(loaded, library, split, options | of_vectors)
         else:
-            options |= items | {"pooling": pooling, "central_crop": central_crop}
-            wrote = _keep(loaded, library, split, options) if keeps else _encode_items(loaded, options)
-    data = describe_data({"data": {"edition": library.edition}, "split": split})
-    say_once(f"wrote {output}: {wrote}, {data}")
+            wrote = _encode_items(loaded, options | of_vectors)
+    _say_wrote(output, wrote, library, split)
+
+
+def _say_wrote(output: Path, wrote: str, library: Library, split: str) -> None:
+    """Print what was written, and the data it is of."""
+    from cxc_eccv.sources.edition import describe_data
+
+    say_once(f"wrote {output}: {wrote}, {describe_data({'data': {'edition': library.edition}, 'split': split})}")
+
+
+def _check_config(config: str | None, of_split: Mapping[str, object], of_config: Mapping[str, object]) -> None:
+    """Refuse options for the items of a split beside --config, and options of --config without it."""
+    for option, value in (of_config if config is None else of_split).items():
+        if value is not None and config is None:
+            raise InvalidOption(f"--{option} needs --config; name the config")
+        if value is not None:
+            raise InvalidOption(f"--{option} is for the items of a split; leave it out, or --config")
 
 
 def _check_values(only: str | None, score: str, top_k: int, max_pairs: int) -> None:
@@ -234,7 +236,7 @@ def _encode_config(
     from cxc_eccv.runs import save_embeddings
 
     run = encode_sentences(loaded, config, library, split, **how)
-    if os.environ.get("RANK", "0") == "0":
+    if is_first_process():
         save_embeddings(output, run if beside is None else put_beside(beside, run))
     sizes = [f"{len(ids)} {name}" for name, ids in run.further.items() if name.endswith("ids")]
     sizes += [] if run.images is None else [f"{len(run.images.ids)} images"]
@@ -269,7 +271,7 @@ def _keep(loaded: LoadedModel, library: Library, split: str, options: dict[str, 
 
     output = options.pop("output")
     run, _ = encode_once(loaded, **options)
-    if os.environ.get("RANK", "0") == "0":
+    if is_first_process():
         keep_run(output, run, split=split, data_dir=library)
     return "the run"
 
@@ -325,5 +327,5 @@ def _choose_sides(loaded: LoadedModel, only: str | None, images: Path | None) ->
 
 def say_once(text: str) -> None:
     """Print a message, only on the first process."""
-    if os.environ.get("RANK", "0") == "0":
+    if is_first_process():
         say(text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,14 +22,17 @@ from cxc_eccv.cli.choices import (
     split_name,
 )
 from cxc_eccv.cli.compare import compare
-from cxc_eccv.cli.extras import check_model, load_named_model
+from cxc_eccv.cli.extras import check_model, is_first_process, load_named_model
 from cxc_eccv.cli.output import check_output, deliver, say_kept, say_written
 from cxc_eccv.cli.run_file import read_run, warn_of_other_versions, write_run
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import say
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cxc_eccv.runs import EmbeddingsRun, Run
+    from cxc_eccv.sources.library import Library
 
 
 def evaluate(
@@ -222,22 +224,35 @@ def evaluate(
         deliver(report, output, run, library, pages, write_run(context, library))
         return
     check_request(("images", "captions"), **options)  # what no model can change is refused before one is loaded
-    for folder, (own, title) in models.items():
-        place = output if output is None or len(models) == 1 else output / folder
-        text = write_run(context, library, model=[own], name=None if title is None else [title])
-        if len(models) > 1 and place is not None and _is_finished(place, text):
-            say(f"{place} holds the report of {own} with these options: skipping it")
+    _evaluate_models(context, models, library, options, scoring, pages)
+
+
+def _evaluate_models(
+    context: typer.Context,
+    models: Mapping[str, tuple[str, str | None]],
+    library: Library,
+    options: dict[str, Any],
+    scoring: Mapping[str, Any],
+    pages: Path | None,
+) -> None:
+    """Encode and score each model, but those whose report is there, and compare several at the end."""
+    from cxc_eccv.evaluation import evaluate as evaluate_run
+
+    output, keep_run, several = context.params["output"], context.params["keep_run"], len(models) > 1
+    for folder, (model, title) in models.items():
+        place = output / folder if several and output is not None else output
+        text = write_run(context, library, model=[model], name=None if title is None else [title])
+        if several and place is not None and _is_finished(place, text):
+            say(f"{place} holds the report of {model} with these options: skipping it")
             continue
         options["name"] = title
-        encoded = _encode(own, context.params, options)
-        if (
-            os.environ.get("RANK", "0") == "0"
-        ):  # of torchrun's processes, which share the encoding, the first one scores
+        encoded = _encode(model, context.params, options)
+        if is_first_process():
             report = evaluate_run(encoded, **options, **scoring)
             if keep_run is not None:
                 _keep(keep_run, encoded, options)
             deliver(report, place, encoded, library, pages, text)
-    if output is not None and len(models) > 1 and os.environ.get("RANK", "0") == "0":
+    if several and output is not None and is_first_process():
         compare([output / folder for folder in models], output=output)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,6 +34,11 @@ def load_named_model(model: str, **options: Any) -> LoadedModel:  # noqa: ANN401
 
     register_models()
     return load_model(model, **options)
+
+
+def is_first_process() -> bool:
+    """Whether this is the process, of those of torchrun that share the encoding, that writes and prints."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 import evaluate
 
 from cxc_eccv.adapters import described
-from cxc_eccv.adapters.altered import AlteredRankingModule
+from cxc_eccv.adapters.ranks import AlteredRankingModule
 from cxc_eccv.metrics.false_rate import SPEC
 
 

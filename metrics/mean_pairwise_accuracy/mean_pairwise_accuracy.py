@@ -3,7 +3,7 @@
 import evaluate
 
 from cxc_eccv.adapters import described
-from cxc_eccv.adapters.compared import ComparedPartsModule
+from cxc_eccv.adapters.pairs import ComparedPartsModule
 from cxc_eccv.metrics.mean_pairwise_accuracy import SPEC
 
 

@@ -3,7 +3,7 @@
 import evaluate
 
 from cxc_eccv.adapters import described
-from cxc_eccv.adapters.compared import ComparisonsModule
+from cxc_eccv.adapters.pairs import ComparisonsModule
 from cxc_eccv.metrics.pairwise_accuracy import SPEC
 
 

@@ -79,9 +79,6 @@ REFUSED = {
     "ids": ({"references": [[1, 18]]}, MalformedRun, r"references, row 0 is \[1, 18\]"),
     "an empty name": ({"references": [["dog", ""]]}, MalformedRun, "references, row 0"),
     "empty truth": ({"references": [[]]}, DataError, "ground truth of query 0 shows no concept"),
-    "unequal lengths": ({"predictions": [["dog"], ["cat"]]}, MalformedRun, "unequal lengths: 2 predictions"),
-    "nothing": ({"predictions": [], "references": []}, MalformedRun, "nothing to score"),
-    "option": ({"zeta": 1}, UnknownName, "unknown option 'zeta'"),
 }
 BAD_AREAS = {
     "negative": ({"prediction_areas": [[-0.5, 0.1]]}, DataError, "query 0: dog has an instance of area -0.5"),
@@ -92,7 +89,6 @@ BAD_AREAS = {
         "reference_areas, row 0, row 1 is nan",
     ),
     "too few": ({"prediction_areas": [[0.5]]}, DataError, "row 0 has 2 predictions and 1 prediction_areas"),
-    "missing": ({"prediction_areas": None}, MalformedRun, "prediction_areas missing"),
     "way": ({"relative_to": "larger"}, UnknownName, "way to compare areas 'larger'"),
     "threshold": ({"threshold": 0}, InvalidOption, "threshold is 0; give a number above 0"),
 }

@@ -89,9 +89,7 @@ def test_a_refused_batch_or_option_keeps_the_rows_added_before(load_metric):
         ({"predictions": ["0.1", "0.2", "0.3"]}, MalformedRun, "not a flat list of numbers"),
         ({"predictions": [0.1, 0.1, 0.1]}, MalformedRun, "similarities are all 0.1"),
         ({"references": [1.0, 1.0, 1.0]}, DataError, "ratings are all 1.0"),
-        ({"references": [1.0, 2.0]}, MalformedRun, "unequal lengths"),
         ({"item_ids": ["a", "b", "c"]}, MalformedRun, "item_ids"),
-        ({"query_ids": None}, MalformedRun, "query_ids missing"),
     ],
 )
 def test_bad_pairs_are_refused(load_metric, changed, error, message):
@@ -128,7 +126,7 @@ def test_other_refusals(load_metric):
         ({"gains": [[1], [1, 0]]}, DataError, "query 1 has 2 gains for 1 references"),
         ({"gains": [[1], [float("nan")]]}, MalformedRun, "gains, row 1, row 0 is nan"),
         ({"gains": [["1"], [1]]}, MalformedRun, "gains, row 0 are not a flat list of numbers"),
-        ({"gains": None}, MalformedRun, "gains missing"),
+        ({"gains": None}, MalformedRun, "gains missing; this metric needs predictions, references, gains"),
         ({"k": 0}, InvalidOption, "k is 0"),
         ({"k": "3"}, InvalidOption, "k is '3'"),
         ({"k": 3}, RunTooShallow, r"ndcg_at_k\(k=3\) of query 0 looks at the top 3, but its ranking ends at rank 2"),
@@ -144,9 +142,20 @@ def test_bad_gains_are_refused(load_metric, changed, error, message):
     assert metric.compute(**good)["ndcg_at_2"] == pytest.approx((1 + 1 / np.log2(3)) / 2)
 
 
-def test_a_missing_column_is_an_error_of_the_package(load_metric):
-    with pytest.raises(MalformedRun, match="gains missing; this metric needs predictions, references, gains"):
-        load_metric("ndcg_at_k").compute(**GOOD)
+@pytest.mark.parametrize(
+    ("changed", "error", "message"),
+    [
+        ({"verdicts": [[1], [1]]}, DataError, "query 1 has 1 verdicts for 2 references"),
+        ({"verdicts": [[1], [1, 3]]}, DataError, "query 1 has the verdict 3; a verdict is 0, 1 or 2"),
+        ({"predictions": [[1, 2], [3, 2]]}, RunTooShallow, "query 1: its ranking lacks the judged item 1"),
+    ],
+)
+def test_bad_verdicts_are_refused(load_metric, changed, error, message):
+    good = {"predictions": [[1, 2], [3, 2, 1]], "references": [[1], [3, 1]], "verdicts": [[1], [1, 0]]}
+    metric = load_metric("bpref")
+    with pytest.raises(error, match=message):
+        metric.compute(**{**good, **changed})
+    assert metric.compute(**good) == {"bpref": 1.0}
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 from command_line import run_command
 from full_disk import told
+from report_samples import near_run
 
 from cxc_eccv.cli import main
 from cxc_eccv.comparison.published import eccv_caption_table
 from cxc_eccv.evaluation import report_to_json
+from cxc_eccv.runs import save_embeddings
 from cxc_eccv.types import Report, Result
 
 __all__ = ["told"]
@@ -74,3 +76,17 @@ def write(tmp_path):
         return folder / "report.json"
 
     return written
+
+
+@pytest.fixture
+def evaluated(run, sample_library, tmp_path):
+    """Evaluate a model that places captions near their images, with so much noise, and give its report's path."""
+
+    def scored(name, noise, *options):
+        save_embeddings(tmp_path / f"{name}.npz", near_run(sample_library, noise, width=16))
+        arguments = (tmp_path / f"{name}.npz", "--data-dir", "sample", "--output", tmp_path / name, *options)
+        status, _, err = run("evaluate", *arguments)
+        assert status == 0, err
+        return tmp_path / name / "report.json"
+
+    return scored

@@ -7,12 +7,10 @@ import re
 import sys
 
 import pytest
-from report_samples import near_run
 
 from cxc_eccv.comparison.published import eccv_caption_table
 from cxc_eccv.evaluation import report_to_json
 from cxc_eccv.evaluation.report_files import read_report
-from cxc_eccv.runs import save_embeddings
 from cxc_eccv.types import Report, Result
 
 pytestmark = pytest.mark.thorough
@@ -174,17 +172,8 @@ def test_names_do_not_act_on_a_terminal(run, write):
         assert "x1b" in out
 
 
-@pytest.fixture
-def evaluated(run, sample_library, tmp_path):
-    for name, noise in (("old", 2.0), ("new", 0.5)):
-        save_embeddings(tmp_path / f"{name}.npz", near_run(sample_library, noise))
-        arguments = ("--data-dir", "sample", "--output", tmp_path / name)
-        assert run("evaluate", tmp_path / f"{name}.npz", *arguments)[0] == 0
-    return tmp_path / "old", tmp_path / "new"
-
-
 def test_a_comparison_is_written_as_its_console_shows_it(run, evaluated, tmp_path):
-    _, out, _ = run("compare", *evaluated, "--output", tmp_path / "out")
+    _, out, _ = run("compare", evaluated("old", 2.0), evaluated("new", 0.5), "--output", tmp_path / "out")
     names = ["compare.csv", "compare.html", "compare.json", "compare.md", "compare.tex"]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == names
     assert [line.rpartition("/")[2] for line in out.splitlines() if line.startswith("wrote ")] == sorted(

@@ -3,26 +3,19 @@
 import json
 import shutil
 
-import numpy as np
 import pytest
 from label_files import random_pairs, write_label_file
+from report_samples import near_run
 
 import cxc_eccv as ce
-from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.shelf import add_run
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import Embeddings, positions_of
 
 SAMPLE = ("--data-dir", "sample")
 
 
 def save_noisy(path, library, noise):
-    content, random = library.karpathy("test"), np.random.default_rng(7)
-    images = random.normal(size=(content.image_ids.size, 16))
-    captions = images[positions_of(content.caption_image_ids, content.image_ids)[0]]
-    captions = captions + noise * random.normal(size=captions.shape)
-    sides = Embeddings(content.image_ids, images), Embeddings(content.caption_ids, captions)
-    ce.save_embeddings(path, EmbeddingsRun(*sides))
+    ce.save_embeddings(path, near_run(library, noise, seed=7, width=16))
     return path
 
 

@@ -8,6 +8,7 @@ from report_samples import near_run
 from rich.console import Console
 
 from cxc_eccv.builders.config import dataset_configs
+from cxc_eccv.cli.encode import say_once
 from cxc_eccv.cli.sts import print_sts
 from cxc_eccv.comparison.published import eccv_caption_table
 from cxc_eccv.registry import metrics, task, tasks
@@ -224,6 +225,13 @@ def test_what_is_said_keeps_its_lines(capsys):
     say("one\ntwo\rthree\u2028four")
     say("five", err=True)
     assert capsys.readouterr() == ("one\ntwo\\rthree\\u2028four\n", "five\n")
+
+
+def test_of_the_processes_of_torchrun_the_first_one_speaks(monkeypatch, capsys):
+    for rank, said in (("1", ""), ("0", "done\n")):
+        monkeypatch.setenv("RANK", rank)
+        say_once("done")
+        assert capsys.readouterr().out == said
 
 
 def test_a_warning_is_a_message_too(run, embeddings, monkeypatch):

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from hub_endpoints import READER
-from hub_faults import SILENCE, Fault
+from hub_server import SILENCE, Fault
 from official import BENCHMARK, MODEL, add_benchmark, add_model, official_report
 
 REPO = "org/data"

@@ -88,19 +88,6 @@ def test_a_revision_that_is_named_stays(hub, client, project, sample_library):
     assert not hub.requests
 
 
-def test_what_people_wrote_in_the_card_is_kept(hub, client, project):
-    client.command("push", project, "org/card", "--yes")
-    repository = hub.store.repositories["dataset", "org/card"]
-    card = repository.files()["README.md"]
-    assert b"majority" in card
-    hub.store.write(repository, {"README.md": card + b"\nWritten by hand.\n"})
-    (project / "README.md").write_text(CARD + "\nMore labels.\n")
-    client.command("push", project, "org/card", "--yes")
-    card = repository.files()["README.md"]
-    assert b"Written by hand." in card
-    assert b"More labels." in card
-
-
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [

@@ -40,16 +40,6 @@ def test_a_pushed_dataset_loads_by_name_also_streaming(hub, client, built):
     assert hub.seen("GET /datasets/org/loads/resolve/.*parquet")
 
 
-def test_a_pushed_dataset_loads_after_people_edited_its_card(hub, client, built):
-    client.command("push", built, "org/edited", "--yes")
-    repository = hub.store.repositories["dataset", "org/edited"]
-    card = repository.files()["README.md"].decode()
-    hub.store.write(repository, {"README.md": card.replace("---\n", "---\nlicense: mit\n", 1).encode() + b"\nMore.\n"})
-    client.command("push", built, "org/edited", "--yes")
-    answer = client.code('import datasets; told = len(datasets.load_dataset(given, "sts", split="test"))', "org/edited")
-    assert answer.told == pq.read_metadata(built / "sts/test-00000-of-00001.parquet").num_rows
-
-
 def test_a_pushed_metric_space_loads_with_evaluate(hub, client):
     text = client.command("push", "map_at_r", "org/map_at_r", "--type", "space", "--yes").out
     assert "uploaded to" in text

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from hub_endpoints import WRITER
-from hub_faults import Fault
+from hub_server import Fault
 from official import BENCHMARK, MODEL, add_benchmark, add_model, official_report
 
 from cxc_eccv.errors import InvalidOption

@@ -2,20 +2,16 @@
 
 import shutil
 
-import numpy as np
 import pytest
 
 from cxc_eccv.evaluation.kept import keep_run
-from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.shelf import add_run, read_shelf
-from cxc_eccv.types import Embeddings
 
 
 @pytest.fixture
-def shelf(tmp_path, sample_library):
-    content, random = sample_library.karpathy("test"), np.random.default_rng(0)
-    sides = (Embeddings(ids, random.normal(size=(ids.size, 8))) for ids in (content.image_ids, content.caption_ids))
-    keep_run(tmp_path / "a.run.parquet", EmbeddingsRun(*sides), data_dir=sample_library, name="a", progress=False)
+def shelf(tmp_path, sample_library, make_run):
+    run = make_run(sample_library, width=8)
+    keep_run(tmp_path / "a.run.parquet", run, data_dir=sample_library, name="a", progress=False)
     add_run(tmp_path / "shelf", tmp_path / "a.run.parquet")
     return tmp_path / "shelf"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from hub_endpoints import WRITER
-from hub_faults import Fault
+from hub_server import Fault
 
 from cxc_eccv.builders.writing.folder import build_folder
 from cxc_eccv.evaluation import evaluate, report_to_json

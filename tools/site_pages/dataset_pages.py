@@ -34,21 +34,14 @@ def dataset_page(config: DatasetConfig, splits: Mapping[str, Any]) -> str:
         f"# `{config.name}`",
         f"**{config.title}**",
         config_sections(config, config.features, splits, BUILT, "##", brief=True),
-        f"Sources: {sources}. Their terms and BibTeX entries, and more statistics, are in the card: "
-        f"`dataset_cards/{config.name}.md` of the repository.",
+        f"Sources: {sources}. Terms, BibTeX and more statistics: `dataset_cards/{config.name}.md`.",
     ]
     return "\n\n".join(blocks) + "\n"
 
 
-def datasets_table(every: Mapping[str, Any]) -> str:
+def datasets_table() -> str:
     """A row for every config."""
     rows = [
-        (
-            f"[`{name}`]({name}.md)",
-            config.title,
-            ", ".join(config.splits),
-            *(every.get(name, {}).get(split, {}).get("rows") for split in ("validation", "test")),
-        )
-        for name, config in dataset_configs().items()
+        (f"[`{name}`]({name}.md)", config.title, ", ".join(config.splits)) for name, config in dataset_configs().items()
     ]
-    return table(["config", "what", "splits", "rows of validation", "rows of test"], rows)
+    return table(["config", "what", "splits"], rows)

@@ -10,47 +10,26 @@ from site_pages.task_page import task_links
 
 __all__ = ["metric_parts", "metrics_table"]
 
-INPUTS = {
-    "ranks": "the ranks of all positives",
-    "top_k": "the top K or R items and judgments with gains",
-    "plausible_hits": "the plausible matches counted among the top items",
-    "rated_pairs": "the model's similarity of each rated pair",
-    "altered_ranks": "the ranks of all positives, with altered captions in the gallery and without",
-    "comparisons": "the scores of images with captions, and with their hard negatives",
-    "scores": "values of other metrics in all parts of a task",
-    "concepts": "the concepts that two images show",
-    "concept_similarity": "the concepts that two images show, and how similar two concepts are",
-    "concept_sizes": "the concepts that two images show, with the areas of their instances",
-}
-
 EVALUATE = """\
 ## Through `evaluate`
 
-`evaluate.load(ce.metric("{name}"))` computes it from {takes} of your own, see
-[Through `evaluate`](index.md#through-evaluate)."""
+[`evaluate.load(ce.metric("{name}"))`](index.md#through-evaluate)"""
 
 
 def metric_parts(spec: Spec) -> dict[str, str]:
     """Name to text of the generated parts of a metric's page."""
     described = Description(spec)
-    summary, takes = (
-        described.text.partition("\n\n")[0],
-        "concepts of images" if spec.explains else "rankings or similarities",
-    )
-    through_evaluate = EVALUATE.format(name=spec.name, takes=takes)
+    summary = described.text.partition("\n\n")[0]
     return {
         "facts": f"# {described.title}\n\n{summary}\n\n{_facts(spec)}",
-        "use": f"## From Python\n\n::: {spec.function.__module__}.{spec.name}\n\n{through_evaluate}",
+        "use": f"## From Python\n\n::: {spec.function.__module__}.{spec.name}\n\n{EVALUATE.format(name=spec.name)}",
     }
 
 
 def metrics_table() -> str:
     """A row for every metric."""
-    rows = [
-        (f"[{Description(spec).title}]({name}.md)", f"`{name}`", _tasks(spec))
-        for name, spec in registry.metrics().items()
-    ]
-    return table(["metric", "name", "reported by default on"], rows)
+    rows = [(f"[{Description(spec).title}]({name}.md)", f"`{name}`") for name, spec in registry.metrics().items()]
+    return table(["metric", "name"], rows)
 
 
 def _facts(spec: Spec) -> str:
@@ -59,12 +38,11 @@ def _facts(spec: Spec) -> str:
     aggregate = "sum over both directions" if spec.aggregate == "sum" else f"{spec.aggregate} over {_unit(spec)}"
     lines = {
         "in reports": ", ".join(f"`{spec.label(**parameters)}`" for parameters in spec.variants()),
-        "computed from": INPUTS.get(spec.needs, spec.needs),
         "value": f"{aggregate}, {reach}; {'higher' if spec.higher_is_better else 'lower'} is better",
         "reported by default on": _tasks(spec),
         "defined in": ARXIV.sub(r"[\g<0>](https://arxiv.org/abs/\1)", spec.citation),
     }
-    return "\n".join(f"- {name}: {value}" for name, value in lines.items())
+    return "\n".join(f"- {name}: {value}" for name, value in lines.items() if value)
 
 
 def _unit(spec: Spec) -> str:
@@ -77,5 +55,5 @@ def _unit(spec: Spec) -> str:
 
 def _tasks(spec: Spec) -> str:
     reporting = [task for task in registry.tasks().values() if spec.name in (*task.metrics, *task.whole)]
-    otherwise = "[`cxc-eccv explain`](../explain.md)" if spec.explains else "none; name it to get it"
-    return ", ".join(task_links(reporting, "../tasks.md")) or otherwise
+    explained = "[`cxc-eccv explain`](../explain.md)" if spec.explains else ""
+    return ", ".join(task_links(reporting, "../tasks.md")) or explained

@@ -32,7 +32,6 @@ SECTIONS = """
 
 ## Protocol and evidence
 
-- **Defined in** {citation}.
 - **Ties** follow the [one rule](../ties.md).
 
 """
@@ -49,7 +48,6 @@ def first_sections(spec: Spec) -> str:
         formula=formula or lead(spec.description),
         code=code,
         printed=printed.getvalue().strip("\n"),
-        citation=spec.citation,
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from cxc_eccv import registry
 from cxc_eccv.adapters.described import Description
@@ -34,21 +33,21 @@ def expected_files(root: Path) -> dict[str, str]:
     for name, config in dataset_configs().items():
         whole[f"docs/datasets/{name}.md"] = dataset_page(config, every.get(name, {}))
     whole |= reference_pages()
-    for path, parts in _parts(every, sizes).items():
+    for path, parts in _parts(sizes).items():
         whole[path] = _merged(root / path, parts)
     for name, spec in registry.metrics().items():
         whole[f"docs/metrics/{name}.md"] = _metric_page(root, spec)
     return whole
 
 
-def _parts(every: Mapping[str, Any], sizes: Sizes) -> dict[str, dict[str, str]]:
+def _parts(sizes: Sizes) -> dict[str, dict[str, str]]:
     """Page to its generated parts, of the pages that are otherwise written by hand."""
     metrics = [f'- "{Description(spec).title}": metrics/{name}.md' for name, spec in registry.metrics().items()]
     datasets = [f"- {name}: datasets/{name}.md" for name in dataset_configs()]
     return {
         "mkdocs.yml": {"metrics": "\n".join(metrics), "datasets": "\n".join(datasets)},
         "docs/metrics/index.md": {"metrics": metrics_table()},
-        "docs/datasets/index.md": {"datasets": datasets_table(every)},
+        "docs/datasets/index.md": {"datasets": datasets_table()},
         "docs/tasks.md": {"tasks": f"{tasks_table()}\n\n{task_sections(sizes)}"},
         "docs/leaderboard.md": {"leaderboard tasks": leaderboard_table()},
         "docs/reference/cli.md": {"commands": commands()},

@@ -36,13 +36,12 @@ def tasks_table() -> str:
     rows = [
         (
             ", ".join(task_links(tasks)),
-            " ".join(tasks[0].parts),
             ", ".join(tasks[0].splits),
             f"`{tasks[0].main_metric}`",
         )
         for tasks in families()
     ]
-    return table(["task", "parts", "splits", "main metric"], rows)
+    return table(["task", "splits", "main metric"], rows)
 
 
 def task_sections(sizes: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
@@ -98,12 +97,11 @@ def _family_section(tasks: Sequence[Task], sizes: Mapping[str, Sequence[Mapping[
 
 
 def _facts(tasks: Sequence[Task]) -> str:
-    """Metrics, data, licence and papers, a line each."""
+    """Metrics and papers, a line each."""
     metrics = dict.fromkeys(name for task in tasks for name in (*task.metrics, *task.whole))
     papers = dict.fromkeys(paper for task in tasks for paper in task.citation.split("; "))
     lines = {
         "metrics": ", ".join(map(_linked, metrics)),
-        "data": tasks[0].collection.name,
         "defined in": ARXIV.sub(r"[\g<0>](https://arxiv.org/abs/\1)", "; ".join(papers)),
     }
     return "\n".join(f"- {name}: {value}" for name, value in lines.items())
@@ -111,8 +109,7 @@ def _facts(tasks: Sequence[Task]) -> str:
 
 def leaderboard_table() -> str:
     """A row for every task that the leaderboard declares by default."""
-    rows = [(f"`{entry.key}`", f"`{entry.config}`") for entry in leaderboard_tasks().values() if entry.main]
-    return table(["key in report.json", "config with the labels"], rows)
+    return table(["key in report.json"], [(f"`{entry.key}`",) for entry in leaderboard_tasks().values() if entry.main])
 
 
 def _sizes(rows: Sequence[Mapping[str, Any]]) -> str:

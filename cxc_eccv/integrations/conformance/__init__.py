@@ -9,8 +9,7 @@ from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.integrations.conformance import peers as peer_files
 from cxc_eccv.integrations.conformance.expected import check_ours, expected_values, kit_files
 from cxc_eccv.integrations.conformance.kit import Part, parts
-from cxc_eccv.integrations.conformance.peer import Comparison, Peer, compare
-from cxc_eccv.integrations.conformance.table import comparison_tables
+from cxc_eccv.integrations.conformance.peer import Comparison, Peer, compare, comparison_tables
 
 __all__ = [
     "Comparison",

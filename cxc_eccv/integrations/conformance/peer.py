@@ -1,4 +1,4 @@
-"""What a runner declares, and the proof of every difference."""
+"""What a runner declares, the proof of every difference, and the tables of all."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import NamedTuple
 
+from cxc_eccv.comparison.labels import metric_name
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.integrations.conformance.kit import Part
 from cxc_eccv.integrations.conformance.rules import Formula, Order
+from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types import PositiveRanks
 
 EXACT = 1e-9
@@ -130,3 +132,43 @@ def explain(peer: Peer, meaning: Meaning, part: Part, theirs: PositiveRanks, val
     reasons = [": ".join(filter(None, ("ties", meaning.rule)))] if not equal(exact, defined) else []
     reasons += [meaning.why] if not equal(defined, ours) else []
     return "; ".join(reasons) or f"rounded to {meaning.decimals} decimals"
+
+
+HEADER = ("metric", "labels", "ours", "i2t", "ours", "t2i", "ours", "difference")
+STACKED = (((0,), (1, 2), (3, 4), (5, 6), (7,)),)
+PROSE = frozenset({1, 2, 7})
+UNEXPLAINED = "UNEXPLAINED"
+LEGEND = "In percent. links: a caption belongs to its image; topics: to every image of its topic."
+
+
+def comparison_tables(chosen: Sequence[Peer], rows: Sequence[Comparison]) -> list[Table]:
+    """A table per library, with a row per metric and the values of both directions."""
+    tables = [_table(peer, [row for row in rows if row.library == peer.name]) for peer in chosen]
+    equal, unexplained = sum(row.why == "" for row in rows), sum(row.why is None for row in rows)
+    counts = (
+        f"{len(rows)} values: {equal} equal, {len(rows) - equal - unexplained} explained, {unexplained} unexplained."
+    )
+    return [*tables, Table((), (), notes=(LEGEND, counts))]
+
+
+def _table(peer: Peer, rows: Sequence[Comparison]) -> Table:
+    rule = f"ties stand {peer.rule}"
+    if peer.version is None:
+        return Table((), (), peer.name, rule, [f"not installed: pip install {peer.package}"])
+    few = f"; at most {peer.most_queries:,} queries, evenly spaced" if peer.most_queries else ""
+    header = [(heading,) for heading in HEADER]
+    return Table(header, list(_lines(rows)), f"{peer.name} {peer.version}", rule + few, prose=PROSE, stacked=STACKED)
+
+
+def _lines(rows: Sequence[Comparison]) -> Iterator[Sequence[str | Cell]]:
+    for labels, metric in dict.fromkeys((row.labels, row.metric) for row in rows):
+        both = [row for row in rows if (row.labels, row.metric) == (labels, metric)]
+        values = [f"{100 * value:.2f}" for row in both for value in (row.value, row.ours)]
+        reasons = [reason for row in both for reason in (UNEXPLAINED if row.why is None else row.why).split("; ")]
+        yield [
+            metric,
+            labels,
+            metric_name(both[0].key),
+            *values,
+            "; ".join(filter(None, dict.fromkeys(reasons))) or MISSING,
+        ]

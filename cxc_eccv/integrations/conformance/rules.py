@@ -5,7 +5,7 @@ A difference is explained if our metric over ranks in their order, or their form
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,30 @@ def in_order(part: Part, best_first: Callable[[Part, int], Iterable[IntArray]], 
         ranks.append(places)
         counts.append(places.size)
     return _positive_ranks(part, np.concatenate(ranks), np.array(counts))
+
+
+def top_k_order(part: Part, k: int) -> PositiveRanks:
+    """Ranks in the top K of ``torch.topk``, which chooses among equal scores by its algorithm."""
+    return in_order(part, _top_k, k)
+
+
+def _top_k(part: Part, k: int) -> Iterator[IntArray]:
+    import torch
+
+    for scores in part.scores:
+        yield torch.from_numpy(scores.astype(np.float32)).topk(k).indices.numpy()
+
+
+def argsort_order(part: Part, k: int) -> PositiveRanks:
+    """Ranks in the order of ``torch.argsort``, which is not stable by default: its order depends on the processor."""
+    return in_order(part, _argsort, k)
+
+
+def _argsort(part: Part, _k: int) -> Iterator[IntArray]:
+    import torch
+
+    for scores in part.scores:
+        yield torch.from_numpy(scores.astype(np.float32)).argsort(descending=True).numpy()
 
 
 def _positive_ranks(part: Part, ranks: IntArray, counts: IntArray) -> PositiveRanks:

@@ -165,9 +165,8 @@ class ClassifierJudge(Judge):
             with bar, resumable("The classifier's answers are kept; the same command continues from them."):
                 for start in range(0, asked.size, self.classifier.pairs_at_once):
                     rows = asked[start : start + self.classifier.pairs_at_once]
-                    texts, files, claims = (
-                        [side[row] for row in first[rows]] for side in (premises, images, hypotheses)
-                    )
+                    places = first[rows].tolist()
+                    texts, files, claims = ([side[at] for at in places] for side in (premises, images, hypotheses))
                     seen = None if self.images is None else files
                     probabilities[rows], n_cut = self.classifier.ask(texts, seen, claims, self._batch_size)
                     cut += n_cut

@@ -18,7 +18,6 @@ WITHOUT_CONFIG = {
     "flickr30k_entailment",
 }
 """Their captions are not in the dataset."""
-WITHOUT_CONFIG |= {"flickr8k_human", "flickr8k_expert", "flickr8k_crowd"}  # of research data that no release has
 WITHOUT_CONFIG |= {"coco_fg", "thumb", "annotated"}  # a user's own files
 WITHOUT_CONFIG |= {name for name in tasks() if name.startswith("rococo_") and name.endswith(("_cxc", "_eccv"))}
 """No one config has both their positives and their altered captions."""

@@ -3,7 +3,7 @@
 import pytest
 import yaml
 from hub_endpoints import READER
-from hub_faults import Fault
+from hub_server import Fault
 from official import BENCHMARK, MODEL, SCORES, add_benchmark, add_model, official_report
 
 PATH = ".eval_results/cxc_eccv.yaml"

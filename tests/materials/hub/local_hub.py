@@ -1,9 +1,70 @@
 """The local Hub, and a client process that knows no other; both are shared, the Hub is emptied for every test."""
 
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
-from hub_client import Client
 from hub_endpoints import WRITER
 from hub_server import Hub
+
+WORKER = Path(__file__).with_name("hub_worker.py")
+ROOT = Path(__file__).parents[3]
+PATIENCE = 120
+
+
+class Client:
+    """Runs commands and code with ``HF_ENDPOINT`` and caches of its own."""
+
+    def __init__(self, url, folder, token):
+        settings = {
+            name: value for name, value in os.environ.items() if not name.startswith(("HF_", "CXC_ECCV", "HUGG"))
+        }
+        settings |= {"HF_ENDPOINT": url, "HF_HOME": str(folder / "hf"), "HF_HUB_DISABLE_XET": "1"}
+        settings |= {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_UPDATE_DOWNLOAD_COUNTS": "0"}
+        settings |= {"HF_HUB_DISABLE_TELEMETRY": "1", "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
+        self.token, self.secrets = token, {token}
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        self.process = subprocess.Popen([sys.executable, str(WORKER)], env=settings, cwd=folder, **pipes)
+
+    def command(self, *arguments, status=0, token="same", folder=None, settings=()):
+        """``cxc-eccv ...``; fails unless the exit status is the expected one.
+
+        It runs where the command before did, unless a ``folder`` is named, with further environment ``settings``.
+        """
+        asked = {"command": [str(one) for one in arguments], "folder": folder and str(folder)}
+        answer = self._asked(asked | {"environment": dict(settings)}, token)
+        assert answer.status == status, answer.err or answer.out
+        assert "Traceback" not in answer.err, answer.err
+        return answer
+
+    def code(self, code, given=None, token="same"):
+        """Python code that may read ``given`` and write ``told``."""
+        return self._asked({"code": code, "given": given}, token)
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(60)
+        self.process.stdout.close()
+
+    def _asked(self, request, token):
+        token = self.token if token == "same" else token
+        request["environment"] = {"HF_TOKEN": token} | request.get("environment", {})
+        timer = threading.Timer(PATIENCE, self.process.kill)
+        timer.start()
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        timer.cancel()
+        assert line, "the client died or took too long"
+        answer = SimpleNamespace(**{"told": None, "error": None, "message": None, **json.loads(line)})
+        for secret in {token, *self.secrets} - {None}:
+            assert secret not in line, f"the token was shown: {line}"
+        return answer
 
 
 @pytest.fixture(scope="session")

@@ -215,17 +215,8 @@ def test_a_model_of_inference_is_taken_wherever_a_classifier_is(tmp_path, sample
     mined = ("--classifier", tmp_path / "nli", "--top-k", 1, "--threshold", 0, "--output", tmp_path / "weak.parquet")
     assert run_command("mine", tmp_path / "run.npz", *mined) == 0
     with chat_server(lambda _place, _body: (200, completion("Yes", {"Yes": 0.6, "No": 0.2}))) as (url, requests):
-        mined = (
-            "--classifier",
-            f"{url}#served",
-            "--top-k",
-            1,
-            "--threshold",
-            0.7,
-            "--output",
-            tmp_path / "paid.parquet",
-        )
-        assert run_command("mine", tmp_path / "run.npz", *mined) == 0
+        mined = ("--top-k", 1, "--threshold", 0.7, "--output", tmp_path / "paid.parquet")
+        assert run_command("mine", tmp_path / "run.npz", "--classifier", f"{url}#served", *mined) == 0
         assert pq.read_table(tmp_path / "paid.parquet").num_rows == len(requests) > 0
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from cxc_eccv.integrations.conformance.kit import Part
 from cxc_eccv.integrations.conformance.peer import SINGLE, Meaning, Peer
-from cxc_eccv.integrations.conformance.torch_order import top_k_order
+from cxc_eccv.integrations.conformance.rules import top_k_order
 
 BATCH = 8
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cxc_eccv.integrations.conformance.kit import Part
-from cxc_eccv.integrations.conformance.lists import qrels_of, run_of
+from cxc_eccv.integrations.conformance.kit import Part, qrels_of, run_of
 from cxc_eccv.integrations.conformance.peer import Meaning, Peer
 from cxc_eccv.integrations.conformance.rules import average_precision, earlier_first, later_first, ndcg, recall
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from cxc_eccv.integrations.conformance.kit import Part
-from cxc_eccv.integrations.conformance.lists import qrels_of, run_of
+from cxc_eccv.integrations.conformance.kit import Part, qrels_of, run_of
 from cxc_eccv.integrations.conformance.peer import Meaning, Peer
 from cxc_eccv.integrations.conformance.rules import average_precision, in_order, recall
 from cxc_eccv.types import IntArray, PositiveRanks

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cxc_eccv.integrations.conformance.kit import Part, Vectors
-from cxc_eccv.integrations.conformance.lists import names_of
+from cxc_eccv.integrations.conformance.kit import Part, Vectors, names_of
 from cxc_eccv.integrations.conformance.peer import Meaning, Peer
 from cxc_eccv.integrations.conformance.rules import average_precision_of_k, earlier_first, ndcg, recall
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from cxc_eccv.integrations.conformance.kit import Part
 from cxc_eccv.integrations.conformance.peer import SINGLE, Meaning, Peer
-from cxc_eccv.integrations.conformance.rules import average_precision_of_found, recall
-from cxc_eccv.integrations.conformance.torch_order import argsort_order, top_k_order
+from cxc_eccv.integrations.conformance.rules import argsort_order, average_precision_of_found, recall, top_k_order
 
 
 def measure(part: Part, names: Sequence[str]) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""``evaluate`` modules of metrics that compare captions with hard negatives."""
+"""``evaluate`` modules of metrics on pairs: rated ones, and captions with hard negatives."""
 
 from __future__ import annotations
 
@@ -7,8 +7,52 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cxc_eccv.adapters.inputs import Column, finite_numbers, names
+from cxc_eccv.adapters.inputs import Column, finite_numbers, ids, names
 from cxc_eccv.adapters.module import MetricModule, results_of
+from cxc_eccv.types import RatedPairs
+
+
+class RatedPairsModule(MetricModule):
+    """A rank correlation; predictions are similarities of pairs, references their ratings."""
+
+    columns: ClassVar[Mapping[str, Column]] = {
+        "predictions": Column(finite_numbers, "float64", "the model's similarity of each rated pair, finite."),
+        "references": Column(finite_numbers, "float64", "the human rating of each pair."),
+        "query_ids": Column(
+            ids,
+            "int64",
+            "id of each pair's query: the caption for STS, the image for SIS and SITS. List a pair in both orders if "
+            "it counts for both items.",
+        ),
+        "item_ids": Column(ids, "int64", "id of the item rated with the query."),
+    }
+    n_inputs = 2
+    option_texts: ClassVar[Mapping[str, str]] = {
+        "per_sample": "also return the correlation of every sample, as `<name>_samples`."
+    }
+    result_texts: ClassVar[Mapping[str, str]] = {"{}_std": "standard deviation over the samples (ddof 0)."}
+    limits = """\
+- Ratings or similarities that are all equal, NaN, infinite values, empty input and unequal lengths raise an error.
+- The value depends on which item of a pair is the query; the paper's choice is given above."""
+    example: ClassVar[Mapping[str, list[Any]]] = {
+        "predictions": [0.91, 0.35, 0.54, 0.18, 0.77, 0.32, 0.62, 0.09],
+        "references": [4.8, 2.1, 3.0, 0.6, 4.1, 1.9, 3.6, 0.2],
+        "query_ids": [1, 1, 2, 3, 4, 5, 6, 6],
+        "item_ids": [11, 12, 13, 14, 15, 16, 17, 18],
+    }
+
+    @classmethod
+    def scores(
+        cls, inputs: Mapping[str, list[Any]], *, per_sample: bool = False, **parameters: object
+    ) -> dict[str, Any]:
+        """Name to value; for a metric with samples their mean and standard deviation."""
+        pairs = RatedPairs(*(np.array(inputs[name]) for name in ("query_ids", "item_ids", "references")))
+        values = cls.spec.function(pairs, np.array(inputs["predictions"]), **parameters)
+        name = cls.spec.name
+        spread = {f"{name}_std": float(np.std(values))} if values.ndim else {}
+        samples = {f"{name}_samples": np.atleast_1d(values).tolist()} if per_sample else {}
+        return {name: float(values.mean()), **spread, **samples}
+
 
 COMPARED = {
     "predictions": Column(finite_numbers, "float64", "the model's score of each image with its caption, finite."),
