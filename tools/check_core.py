@@ -43,7 +43,8 @@ COMMANDS = (
     "report out/evaluated",
     "compare out/demo out/evaluated",
 )
-COLLECT = ["-m", "pytest", "-n", "0", "-qq", "--collect-only", "--assert=plain", *FULL_STRENGTH]
+OF_THE_CORE = ["-m", f"{FULL_STRENGTH[1]} and not studies"]
+COLLECT = ["-m", "pytest", "-n", "0", "-qq", "--collect-only", "--assert=plain", *OF_THE_CORE]
 
 
 def copy_core(root: Path, folder: Path) -> None:
@@ -86,7 +87,7 @@ def core_checks(tests: list[str], *, whole: bool) -> list[list[str]]:
         ["-m", "mypy", "--cache-dir", str(ROOT / ".mypy_cache")],  # what the check of types has found of the same files
         layers,
         commands,
-        ["-m", "pytest", *IN_PARALLEL, *FULL_STRENGTH, *tests],
+        ["-m", "pytest", *IN_PARALLEL, *OF_THE_CORE, *tests],
     ]
 
 

@@ -146,6 +146,7 @@ def test_a_config_without_statistics_says_so():
     assert DatasetInfosDict.from_dataset_card_data(card.data)["sts"].features == dataset_configs()["sts"].features
 
 
+@pytest.mark.studies
 def test_the_committed_cards_are_up_to_date_without_the_data(generate):
     assert generate("--check") == (0, "")
 
@@ -155,6 +156,7 @@ def test_the_committed_statistics_are_those_of_the_data(real_library, generate):
     assert generate("--check", "--tagged", data=real_library.data_dir) == (0, "")
 
 
+@pytest.mark.studies
 def test_stale_and_foreign_cards_are_found_and_mended(tmp_path, generate):
     folder = tmp_path / "cards"
     shutil.copytree(COMMITTED, folder)

@@ -98,6 +98,7 @@ WRONG = [
     (("train", "entailment-classifier", "--images", "absent"), "absent is not a folder"),
     (("explain", "absent.npz"), "absent.npz"),
     (("baseline", "image_features", *MODEL, "--images", "absent"), "absent"),
+    (("baseline", "bow", "--output", "file"), "is a file. Name a folder"),
 ]
 
 
@@ -118,7 +119,18 @@ def errors(tmp_path_factory):
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("place", range(len(WRONG)), ids=[" ".join(words) for words, _ in WRONG])
+def of_study(words):
+    """Whether a command is that of a study, or asks a judge."""
+    return words[0] not in ("evaluate", "encode", "sts") or "--unjudged" in words
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        pytest.param(place, marks=[pytest.mark.studies] * of_study(words), id=" ".join(words))
+        for place, (words, _) in enumerate(WRONG)
+    ],
+)
 def test_a_wrong_command_costs_no_import_of_torch(errors, place):
     status, error = errors[place]
     assert (status, error.count("\n")) == (2, 1), error

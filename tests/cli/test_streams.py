@@ -77,7 +77,7 @@ COMPARED = ["compare.csv", "compare.html", "compare.json", "compare.md", "compar
             "build --data-dir sample --configs sts,sits --output OUT",
             ["LICENSE.md", "README.md", "croissant.json", "manifest.json", "sits", "sts"],
         ),
-        ("baseline bow --data-dir sample --output OUT", PAGES),
+        pytest.param("baseline bow --data-dir sample --output OUT", PAGES, marks=pytest.mark.studies),
         ("compare MODEL MODEL --name a --name b --data-dir sample --samples 200 --output OUT", COMPARED),
         ("report MODEL", None),
         ("list --data-dir sample", None),
@@ -169,7 +169,6 @@ def test_an_output_that_cannot_be_written_is_told_before_the_work(demo, tmp_path
     for output, reason in outputs.items():
         assert reason in refused(f"evaluate {demo / 'ridge.npz'} --data-dir sample --output {output}")
     for arguments in (
-        "baseline bow --data-dir sample",
         "demo",
         f"compare {demo} {demo} --name a --name b --data-dir sample",
         "sts --model absent --data-dir sample",

@@ -146,7 +146,7 @@ def other_width(folder):
     ("words", "message"),
     [
         (("--config", "adverserial"), "UnknownName.*did you mean 'adversarial'"),
-        (("--config", "sts"), "'sts' has no sentences to encode; adversarial, .* have"),
+        (("--config", "sts"), "'sts' has no sentences to encode; .* have"),
         (("--config", "adversarial", "--split", "val"), "split of .*'validation'"),
         (("--config", "adversarial", "--only", "captions"), "--only is for the items of a split"),
         (("--config", "adversarial", "--captions", "x.csv"), "--captions is for the items of a split"),
