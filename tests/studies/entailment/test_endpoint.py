@@ -189,6 +189,15 @@ def test_a_full_disk_stops_before_more_is_paid(tmp_path):
         assert len(requests) == 13
 
 
+def test_nothing_is_asked_where_no_answer_can_be_saved(tmp_path):
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "answers").touch()
+    with chat_server(right) as (url, requests):
+        with pytest.raises(WriteFailed, match="A file stands where a folder is needed"):
+            judge_at(url).score(*PAIRS)
+        assert not requests
+
+
 @pytest.mark.parametrize(
     ("address", "message"),
     [

@@ -28,7 +28,7 @@ from cxc_eccv.errors import CxcEccvError, InvalidOption, ModelError, WriteFailed
 from cxc_eccv.studies.entailment.answerer import Announced, Answerer, Kind
 from cxc_eccv.studies.entailment.answering.question import OF_CAPTIONS, OF_IMAGE, check_question, fill
 from cxc_eccv.types import check_whole
-from cxc_eccv.writing import explained
+from cxc_eccv.writing import explained, refuse_unwritable
 
 KEY = "CXC_ECCV_ENDPOINT_KEY"
 """Environment variable with the key; without it, hosts of Hugging Face get the Hub's token, and others none."""
@@ -173,8 +173,9 @@ class Endpoint(Answerer):
         request = blake2b(json.dumps([content, how]).encode(), digest_size=16).hexdigest()
         answer = self._journal.answers.get(request)
         if answer is None:
-            answer = self._send([{"role": "user", "content": content}], how)
             try:
+                refuse_unwritable(self._journal.path, file=True)  # before it is paid for
+                answer = self._send([{"role": "user", "content": content}], how)
                 self._journal.add(request, content[-1]["text"], answer)
             except WriteFailed as failure:
                 raise self._end(failure) from None
@@ -227,7 +228,7 @@ class _Journal:
 
     def __init__(self, folder: Path) -> None:
         self.answers: dict[str, Any] = {}
-        self._path, self._lock = folder / f"{uuid4().hex}.jsonl", Lock()
+        self.path, self._lock = folder / f"{uuid4().hex}.jsonl", Lock()
         for path in sorted(folder.glob("*.jsonl")):
             for line in path.read_bytes().splitlines() if path.is_file() else ():
                 with suppress(ValueError, KeyError, TypeError):  # cut off when the process was killed
@@ -237,9 +238,9 @@ class _Journal:
     def add(self, request: str, prompt: str, answer: Answer) -> None:
         """Save an answer before it is used."""
         row = {"request": request, "prompt": prompt, "answer": answer}
-        with self._lock, explained(self._path):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with self._path.open("a", encoding="utf-8") as file:
+        with self._lock, explained(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a", encoding="utf-8") as file:
                 file.write("\n" + json.dumps(row, ensure_ascii=False))  # not behind a line that was cut off
             self.answers[request] = answer
 
