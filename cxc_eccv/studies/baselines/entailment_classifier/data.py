@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,16 @@ class Pairs(NamedTuple):
     held: pa.Table
     provenance: dict[str, Any]
     files: dict[str, Path]
+
+    @property
+    def summary(self) -> str:
+        """How many pairs are trained on, and how many were left out and why."""
+        reasons = Counter[str]()
+        for source in self.provenance["sources"].values():
+            reasons.update(source["left_out"])
+        left_out = "; ".join(f"{count:,} ({reason})" for reason, count in reasons.most_common())
+        counts = f"training on {self.trained.num_rows:,} pairs, {self.held.num_rows:,} held out"
+        return f"{counts}. Left out: {left_out}" if left_out else counts
 
 
 def read_pairs(library: Library, data: DataArguments, seed: int, config: EntailmentConfig) -> Pairs:

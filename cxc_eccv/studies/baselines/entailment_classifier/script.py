@@ -53,6 +53,7 @@ from cxc_eccv.studies.entailment.quality.labelled import find_labelled, read_lab
 from cxc_eccv.studies.entailment.quality.seen import SeenPairs, record_seen
 from cxc_eccv.studies.entailment.scoring import Classifier
 from cxc_eccv.studies.entailment.training_data import part_of
+from cxc_eccv.terminal import say
 from cxc_eccv.types import FloatArray
 from cxc_eccv.writing import explained
 
@@ -82,6 +83,8 @@ def train(command: Sequence[str]) -> Trained:
             "no --no-load-best-model-at-end"
         )
     trainer = _trainer(model, processor, pairs, objective, data, training)
+    if trainer.is_world_process_zero():
+        say(pairs.summary, err=True)
     identity = run_identity(model_arguments, objective, data, training)
     folder = Path(training.output_dir)
     with explained(folder):

@@ -130,7 +130,10 @@ def test_test_data_is_let_in_where_it_is_asked_for_and_the_card_tells_of_it(tmp_
     assert status(command) != 0
     assert "--allow-test-data" in capsys.readouterr().err
     assert status([*command, "--allow-test-data", "--report-on", "cxc/val"]) == 0
-    assert "Trained on test data" in capsys.readouterr().out
+    printed = capsys.readouterr()
+    assert "Trained on test data" in printed.out
+    assert "training on 287 pairs, 33 held out" in printed.err
+    assert "Left out: 63 (pairs of an image with its own caption)" in printed.err
     card = ModelCard.load(tmp_path / "it" / "README.md")
     assert "pipeline_tag" not in card.data.to_dict()  # none of transformers takes a premise and a hypothesis
     assert "textual-entailment" in card.data.tags
