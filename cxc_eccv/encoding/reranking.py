@@ -15,7 +15,7 @@ from cxc_eccv.errors import InvalidOption, MissingIds
 from cxc_eccv.ranking.scores import refuse_zero_vectors, similarity_of
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.runs.rankings import RankedLists, write_rankings
-from cxc_eccv.runs.record import record_path, write_record
+from cxc_eccv.runs.run import record_path, write_record
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, check_whole, positions_of
 from cxc_eccv.writing import check_output
 

@@ -26,7 +26,7 @@ from cxc_eccv.encoding.towers.texts import encoder_of_texts
 from cxc_eccv.errors import InvalidOption, ModelError
 from cxc_eccv.runs import EmbeddingsRun, load_embeddings, save_embeddings
 from cxc_eccv.runs.embeddings import FORMATS
-from cxc_eccv.runs.record import read_record
+from cxc_eccv.runs.run import read_record
 from cxc_eccv.sources.download import encodings_folder
 from cxc_eccv.types import Embeddings
 from cxc_eccv.writing import check_output

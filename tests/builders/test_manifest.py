@@ -21,10 +21,9 @@ def built(tmp_path):
 
 
 def test_a_build_may_be_replaced_and_so_may_nothing(built, tmp_path):
-    replaceable_files(built)
-    replaceable_files(tmp_path / "absent")
     (tmp_path / "empty").mkdir()
-    replaceable_files(tmp_path / "empty")
+    assert replaceable_files(built) == {"README.md", "manifest.json", "sts/test.parquet"}
+    assert replaceable_files(tmp_path / "absent") == replaceable_files(tmp_path / "empty") == set()
 
 
 @pytest.mark.parametrize("name", ["notes.txt", ".git/HEAD", "sts/mine.parquet"])

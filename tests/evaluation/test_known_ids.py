@@ -35,7 +35,8 @@ def test_every_split_and_the_unreachable_captions_are_known(sample_library, need
         np.concatenate([table(split)[column].to_numpy() for split in sample_library.splits])
         for table, column in ((sample_library.images, "image_id"), (sample_library.captions, "caption_id"))
     )
-    refuse_unknown_ids(run_of(images, [*captions, *UNREACHABLE_CAPTIONS]), needs, sample_library, [COCO])
+    run = run_of(images, [*captions, *UNREACHABLE_CAPTIONS])
+    assert list(find_unknown_ids(run, needs, sample_library, [COCO])) == []
 
 
 def test_strangers_are_counted_and_the_first_three_named(sample_library, needs):
@@ -63,7 +64,7 @@ def test_items_of_a_judged_data_set_are_known_without_coco(tmp_path):
 
 
 def test_nothing_ranked_means_nothing_to_compare_with(sample_library):
-    refuse_unknown_ids(run_of([10**9], [10**9]), [], sample_library, [COCO])
+    assert list(find_unknown_ids(run_of([10**9], [10**9]), [], sample_library, [COCO])) == []
 
 
 @pytest.fixture

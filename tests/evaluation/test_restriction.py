@@ -23,7 +23,7 @@ from cxc_eccv.report.console import print_report
 from cxc_eccv.report.page import Page
 from cxc_eccv.report.pages import render_html, render_markdown
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun, load_run, save_embeddings
-from cxc_eccv.runs.record import write_record
+from cxc_eccv.runs.run import write_record
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings, Judgments, Report, Result

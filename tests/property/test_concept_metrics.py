@@ -30,7 +30,7 @@ def pair(failures):
     return ConceptPairs(np.arange(len(failures)), truths, retrieved)
 
 
-def same(values, expected):
+def assert_same(values, expected):
     np.testing.assert_allclose(values, [np.nan if value is None else value for value in expected], atol=1e-8)
 
 
@@ -54,14 +54,14 @@ def test_similarity_equals_the_best_of_all_matchings(failures, seed, steps):
     expected = [
         oracles.non_common_similarity(*both, lambda one, other: table[places[one], places[other]]) for both in failures
     ]
-    same(non_common_similarity(pair(failures), similarity), expected)
+    assert_same(non_common_similarity(pair(failures), similarity), expected)
 
 
 @pytest.mark.parametrize("relative_to", RELATIVE_TO)
 @given(failures=FAILURES, threshold=st.sampled_from([None, 1.0, 0.25]))
 def test_sizes_equal_the_best_of_all_matchings(relative_to, failures, threshold):
     values = size_disagreement(pair(failures), relative_to, threshold)
-    same(values, [oracles.size_disagreement(*both, relative_to, threshold) for both in failures])
+    assert_same(values, [oracles.size_disagreement(*both, relative_to, threshold) for both in failures])
     assert threshold is None or not (values > 1).any()
 
 

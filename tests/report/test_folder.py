@@ -154,9 +154,9 @@ def test_no_images_in_the_report_need_no_folder_of_images(sample_content, tmp_pa
     report, examples = sample_content
     texts = examples.filter([direction == "t2t" for direction in examples["direction"].to_pylist()])
     write_folder(tmp_path / "out", report, texts)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(record=True) as warned:
         rebuild_pages(tmp_path / "out", sample_images())
+    assert not warned
 
 
 def test_a_thumbnail_is_small_and_upright(tmp_path):
