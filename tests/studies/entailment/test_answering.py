@@ -10,6 +10,7 @@ import pytest
 import tiny_models
 from chat_server import chat_server, completion
 from PIL import Image
+from tokenizers.processors import TemplateProcessing
 
 import cxc_eccv as ce
 from cxc_eccv.cli import main
@@ -25,6 +26,7 @@ import tiny_vision_language  # noqa: E402
 import transformers  # noqa: E402
 
 from cxc_eccv.studies.entailment.answering import announce, kinds  # noqa: E402
+from cxc_eccv.studies.entailment.answering.question import OF_IMAGE  # noqa: E402
 from cxc_eccv.studies.entailment.answering.vision_language import VisionLanguage, spellings  # noqa: E402
 
 PREMISES = ["a dog on the street", "the woman with a red ball", "two cat and a man in the bus"]
@@ -105,6 +107,29 @@ class TestVisionLanguage:
         judge = ClassifierJudge(answerer, tmp_path, batch_size=3, progress=False)
         np.testing.assert_allclose(judge.score([""] * 3, images, captions), expected, atol=1e-5)
         assert judge.facts["looks_at"] == "image"
+
+    @pytest.mark.parametrize("odd", ["a template that writes the first token", "padding on the left"])
+    def test_p_yes_is_that_of_the_prompt_that_transformers_makes(self, tmp_path, odd):
+        model, processor = tiny_vision_language.llava()
+        if odd == "padding on the left":
+            pad = processor.tokenizer._pad  # of Fuyu whatever is asked for, of InternVL and Llama 4 by default
+            processor.tokenizer._pad = lambda *given, padding_side=None, **how: pad(*given, padding_side="left", **how)
+        else:
+            processor.chat_template = "{{ bos_token }}" + processor.chat_template
+            first = TemplateProcessing(single="<s> $A", pair="<s> $A $B", special_tokens=[("<s>", 2)])
+            processor.tokenizer.backend_tokenizer.post_processor = first
+        files = [path for _, path in tiny_models.picture_files(tmp_path, 2)]
+        captions, expected = ["a dog", "the man with a cat and a dog"], []
+        for image, caption in zip(files, captions, strict=True):
+            text = {"type": "text", "text": OF_IMAGE.format(caption=caption)}
+            asked = [{"role": "user", "content": [{"type": "image", "path": str(image)}, text]}]
+            how = {"tokenize": True, "return_dict": True, "return_tensors": "pt", "add_generation_prompt": True}
+            with torch.inference_mode():
+                shares = model(**processor.apply_chat_template(asked, **how)).logits[0, -1].double().softmax(0)
+            yes, no = (float(shares[places].sum()) for places in tiny_vision_language.SPELLINGS)
+            expected.append(yes / (yes + no))
+        scores = VisionLanguage(model, processor, "tiny").score_and_count([""] * 2, files, captions, progress=False)[0]
+        np.testing.assert_allclose(scores, expected, atol=1e-5)
 
     def test_a_model_that_gives_all_logits_gives_the_same_answers(self, tmp_path):
         model, processor = tiny_vision_language.llava()

@@ -34,13 +34,12 @@ class VisionLanguage(HubModel):
         self.question, self.reads_captions = question, "{captions}" in question
         if model.config.is_encoder_decoder:
             raise ModelError(f"{name} is an encoder-decoder; give a vision-language model that continues a prompt")
-        processor.tokenizer.padding_side = "right"  # positions then do not depend on the batch
         self.answers = [spellings(processor.tokenizer, word, name) for word in ("yes", "no")]
 
     @property
     def settings(self) -> Sequence[str]:
         """The question and the template around it."""
-        return ["P(yes)", self.question, str(getattr(self.processor, "chat_template", None))]
+        return ["P(yes) after one first token", self.question, str(getattr(self.processor, "chat_template", None))]
 
     def prompt(self, premise: str, hypothesis: str) -> str:
         """The text of a pair, with the place of the image."""
@@ -59,12 +58,17 @@ class VisionLanguage(HubModel):
 
         prompts = [self.prompt(*texts) for texts in zip(premises, hypotheses, strict=True)]
         opened = self._open(images or [])
+        # Padding on the right leaves the positions of a pair independent of its batch.
+        how: dict[str, Any] = {"padding": True, "padding_side": "right", "return_tensors": "pt"}
+        if prompts[0].startswith(self.processor.tokenizer.bos_token or "\0"):
+            how["add_special_tokens"] = False  # the template has written the first token
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # PaliGemma's of NumPy, for labels that are not used
-            inputs = self.processor(text=prompts, images=[[each] for each in opened], padding=True, return_tensors="pt")
+            inputs = self.processor(text=prompts, images=[[each] for each in opened], **how)
         inputs = inputs.to(self.model.device, self.model.dtype)
         inputs.pop("labels", None)
-        last = inputs["attention_mask"].sum(1) - 1
+        present = inputs["attention_mask"]
+        last = present.shape[1] - 1 - present.flip(1).argmax(1)  # some processors pad on the left all the same
         places, rows = last.unique(return_inverse=True)
         logits = self.model(**inputs, logits_to_keep=places, use_cache=False).logits
         if logits.shape[1] != places.numel():  # the model knows no logits_to_keep
