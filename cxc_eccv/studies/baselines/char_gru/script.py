@@ -24,6 +24,7 @@ from cxc_eccv.evaluation import evaluate
 from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.reading import sha256_of
 from cxc_eccv.sts.evaluation import Encoder
 from cxc_eccv.sts.tasks import task_names
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups
@@ -141,7 +142,8 @@ class CharGruArguments:
     @property
     def identity(self) -> dict[str, Any]:
         """The options that change the weights or the choice; a run resumes only from checkpoints with the same."""
-        return {name: value for name, value in asdict(self).items() if name not in ELSEWHERE}
+        features = {} if self.image_features is None else {"image_features_sha256": sha256_of(self.image_features)}
+        return {name: value for name, value in asdict(self).items() if name not in ELSEWHERE} | features
 
 
 REPORTS: Mapping[str, tuple[Collection, str]] = {

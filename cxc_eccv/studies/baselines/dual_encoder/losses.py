@@ -86,6 +86,11 @@ class BatchPositives:
         text_text = csr_matrix(written.T @ image_text)
         return cls(text_text.maximum(text_text.T), image_text)
 
+    @property
+    def has_pairs(self) -> bool:
+        """Whether a pair of items matches."""
+        return any(matrix is not None and matrix.nnz for matrix in (self.text_text, self.image_text))
+
     def united(self, other: BatchPositives) -> BatchPositives:
         """The positives of either of two."""
         return BatchPositives(

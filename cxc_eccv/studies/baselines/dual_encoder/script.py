@@ -110,6 +110,8 @@ def train(command: Sequence[str]) -> Trained:
     identity = run_identity(model_arguments, replace(objective_arguments, mode=mode), data, training)
     if data.weak_positives:
         identity["weak_positives_sha256"] = sorted(map(sha256_of, data.weak_positives))
+    if data.pairs_file is not None:
+        identity["pairs_file_sha256"] = sha256_of(data.pairs_file)
     folder = Path(training.output_dir)
     with explained(folder):
         train_resumably(trainer, identity, training.resume)
@@ -153,6 +155,11 @@ def _match(
 ) -> tuple[Objective, WeakPositives | None]:
     if arguments.judged_positives is not None:
         judged = BatchPositives.judged(library, _split_named(arguments.judged_positives), pairs.groups)
+        if not judged.has_pairs:
+            raise InvalidOption(
+                f"--judged-positives {arguments.judged_positives}: no image that is trained on is in this split, so its "
+                "ratings add no positive. Train on coco/val or coco/test too, or leave the option out"
+            )
         objective = replace(objective, positives=judged)
     if not data.weak_positives:
         return objective, None

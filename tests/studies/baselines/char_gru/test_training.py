@@ -70,6 +70,9 @@ def test_captions_with_image_features(tmp_path, sample_library):
     assert list(scores) == ["step-000010", "step-000020"]
     assert (tmp_path / "run" / "curves.csv").read_text().startswith("epoch,step,selection,i2t/recall_at_1,")
     assert {"coco_5k/i2t/recall_at_1", "coco_5k/t2i/recall_at_1"} <= report.scores.keys()
+    save_embeddings(tmp_path / "features.npz", EmbeddingsRun(Embeddings(images.ids, images.vectors[::-1]), None))
+    with pytest.raises(CheckpointMismatch, match="image_features_sha256 was"):
+        train(command(tmp_path / "run", *options, "--report-on", "test"))
     save_embeddings(tmp_path / "few.npz", EmbeddingsRun(sides[0], None))
     with pytest.raises(MissingIds, match="the features lack"):
         train(command(tmp_path / "few", "--image-features", str(tmp_path / "few.npz"), "--epochs", "2"))

@@ -251,6 +251,11 @@ def test_pre_training_selects_by_recall_on_held_out_pairs(tmp_path):
     assert all(torch.equal(value, weights(best)[name]) for name, value in weights(tmp_path / "run").items())
     processor = AutoProcessor.from_pretrained(best)
     file = tmp_path / "pairs.tsv"
+    lines = file.read_text()
+    file.write_text(lines.replace("circle", "square"))
+    with pytest.raises(CheckpointMismatch, match="pairs_file_sha256 was"):
+        train([*command, "--output-dir", str(tmp_path / "run")])
+    file.write_text(lines)
     _, held = pairs_from_file(file, processor, mode="i2t", images="sample", seed=42).hold_out(20)
     run = encode(
         AutoModel.from_pretrained(best),
@@ -350,6 +355,9 @@ def test_judged_pairs_of_the_split_are_positives(tmp_path):
     train([*command, "--output-dir", str(tmp_path / "own")])
     train([*command, "--judged-positives", "val", "--output-dir", str(tmp_path / "judged")])
     assert log(tmp_path / "own", "loss") != log(tmp_path / "judged", "loss")
+    command += ["--judged-positives", "test", "--output-dir", str(tmp_path / "none")]
+    with pytest.raises(InvalidOption, match="no image that is trained on is in this split"):
+        train(command)
 
 
 @pytest.mark.parametrize("recolour", [False, True])
