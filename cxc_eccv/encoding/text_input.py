@@ -94,7 +94,7 @@ def context_length(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -
     """The most tokens of a text: the limit of the tokenizer, or the model's positions without padding if fewer."""
     limits = [tokenizer.model_max_length] if tokenizer.model_max_length < UNBOUNDED else []
     positions = getattr(text_config(model), "max_position_embeddings", None)
-    if positions is not None:
+    if positions is not None and positions > 0:  # XLNet states -1 for none
         tables = (module for name, module in model.named_modules() if name.endswith("position_embeddings"))
         paddings = (getattr(table, "padding_idx", None) for table in tables)
         limits.append(positions - next((int(padding) + 1 for padding in paddings if padding is not None), 0))

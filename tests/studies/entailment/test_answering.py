@@ -26,6 +26,7 @@ import tiny_vision_language  # noqa: E402
 import transformers  # noqa: E402
 
 from cxc_eccv.studies.entailment.answering import announce, kinds  # noqa: E402
+from cxc_eccv.studies.entailment.answering.cross_encoder import TextClassifier  # noqa: E402
 from cxc_eccv.studies.entailment.answering.question import OF_IMAGE  # noqa: E402
 from cxc_eccv.studies.entailment.answering.vision_language import VisionLanguage, spellings  # noqa: E402
 
@@ -66,6 +67,25 @@ class TestCrossEncoder:
         assert judge.facts["model"] == "nli"
         assert judge.facts["looks_at"] == "captions"
         assert "training data is not recorded" in judge.facts["cautions"][0]
+
+    @pytest.mark.parametrize("kind", ["Bert", "XLNet"])
+    def test_the_side_of_padding_changes_no_answer(self, kind):
+        """BERT numbers places from the left; XLNet has no limit of them and reads the last."""
+        tokenizer = tiny_models.bert_tokenizer()
+        sizes = {"d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 16}
+        sizes = tiny_models.bert_config().to_dict() if kind == "Bert" else sizes | {"vocab_size": len(tokenizer)}
+        config = getattr(transformers, f"{kind}Config")(**sizes)
+        model = tiny_models.seeded(lambda: getattr(transformers, f"{kind}ForSequenceClassification")(config))
+        pairs = PREMISES, None, HYPOTHESES
+        each = [
+            TextClassifier(model, tokenizer, kind, 1).score_and_count([premise], None, [text], progress=False)[0][0]
+            for premise, text in zip(PREMISES, HYPOTHESES, strict=True)
+        ]
+        assert np.ptp(each) > 1e-3
+        for side in ("left", "right"):
+            tokenizer.padding_side = side
+            scores = TextClassifier(model, tokenizer, kind, 1).score_and_count(*pairs, progress=False)[0]
+            np.testing.assert_allclose(scores, each, atol=1e-6)
 
     def test_premises_are_cut_before_hypotheses(self, tmp_path):
         save_classifier(tmp_path / "nli", ["entailment", "not_entailment"])

@@ -22,11 +22,13 @@ class TextClassifier(HubModel):
     def __init__(self, model: Any, tokenizer: Any, name: str, label: int | None) -> None:  # noqa: ANN401 - of transformers
         super().__init__(model, tokenizer, name)
         self.label = label
+        # Padding on the left moves a pair's positions; only XLNet has none, and reads the last place.
+        self.side = "left" if model.config.model_type == "xlnet" else "right"
 
     @property
     def settings(self) -> Sequence[str]:
-        """The label that counts."""
-        return ["cross-encoder", str(self.label)]
+        """The label that counts, and the side of padding."""
+        return ["cross-encoder", str(self.label), self.side]
 
     def probabilities(
         self, premises: Sequence[str], images: Sequence[Any] | None, hypotheses: Sequence[str]
@@ -37,7 +39,8 @@ class TextClassifier(HubModel):
         limit = context_length(self.processor, self.model)
         texts = list(premises), list(hypotheses)
         whole = self.processor(*texts, verbose=False)["input_ids"]
-        how = {"padding": True, "truncation": "only_first", "max_length": limit} if limit else {"padding": True}
+        how: dict[str, Any] = {"padding": True, "padding_side": self.side}
+        how |= {"truncation": "only_first", "max_length": limit} if limit else {}
         try:
             inputs = self.processor(*texts, return_tensors="pt", **how).to(self.model.device)
         except Exception as error:
