@@ -2,6 +2,7 @@
 
 import base64
 import json
+import math
 import signal
 import socket
 import subprocess
@@ -124,6 +125,24 @@ def test_an_answer_that_is_neither_gives_no_number(tmp_path):
             with pytest.raises(ModelError, match="1 of 12 pairs with neither yes nor no"):
                 judge_at(url).score(*PAIRS)
         assert len(requests) == len(kept(tmp_path)) == 12
+
+
+NEWLINE = {"\n": 0.97, "No": 0.02, "Yes": 0.005}
+
+
+@pytest.mark.parametrize(
+    ("places", "probability"),
+    [
+        ([NEWLINE, {"Yes": 0.95, "No": 0.05}], 0.95),
+        ([{"**": 0.9, "Yes": 0.09, "No": 0.001}, {"No": 0.95, "Yes": 0.05}], 0.05),
+        ([{"Yes": 0.6, "Maybe": 0.3}], 1),
+        ([{"The": 0.9, "Yes": 0.05, "It": 0.01}], None),  # "No" may be as likely as "It"
+        ([NEWLINE], None),
+    ],
+)
+def test_the_probability_is_read_where_the_answer_begins(places, probability):
+    tops = [[(token, math.log(share)) for token, share in place.items()] for place in places]
+    assert endpoints._probability_of(tops) == (None if probability is None else pytest.approx(probability))
 
 
 def test_the_budget_counts_tries_and_the_next_run_continues(tmp_path):

@@ -157,8 +157,8 @@ def _match(
         judged = BatchPositives.judged(library, _split_named(arguments.judged_positives), pairs.groups)
         if not judged.has_pairs:
             raise InvalidOption(
-                f"--judged-positives {arguments.judged_positives}: no image that is trained on is in this split, so its "
-                "ratings add no positive. Train on coco/val or coco/test too, or leave the option out"
+                f"--judged-positives {arguments.judged_positives}: no image that is trained on is in this split, so "
+                "its ratings add no positive. Train on coco/val or coco/test too, or leave the option out"
             )
         objective = replace(objective, positives=judged)
     if not data.weak_positives:

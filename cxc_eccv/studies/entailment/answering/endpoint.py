@@ -93,7 +93,7 @@ class Endpoint(Answerer):
     @property
     def fingerprint(self) -> str:  # type: ignore[override]
         """Hex sha256 over address, model, question and how the probability is read; weights are the server's."""
-        how = f"log-probabilities of {TOP}" if self.repeats is None else f"{self.repeats} answers at temperature 1"
+        how = f"log-probabilities of {TOP}, first word" if self.repeats is None else f"{self.repeats} answers at temperature 1"
         return hashlib.sha256(
             json.dumps([self.url, self.served, self.question, how, self.has_visual]).encode()
         ).hexdigest()
@@ -283,22 +283,25 @@ def _tops_of(completion: Any) -> list[list[tuple[str, float]]]:  # noqa: ANN401 
 
 
 def _probability_of(tops: Sequence[Sequence[tuple[str, float]]]) -> float | None:
-    """P(yes) / (P(yes) + P(no)) in the first place that is not blank, over all spellings; None if it has neither.
+    """P(yes) / (P(yes) + P(no)) in the first place whose likeliest token is not blank, over all spellings.
+
+    None if neither is there, or if one is not among the likeliest tokens and the other is not the likeliest.
 
     Example:
         >>> round(_probability_of([[("Yes", math.log(0.6)), (" no", math.log(0.2)), ("A", math.log(0.1))]]), 3)
         0.75
     """
     for place in tops:
+        likeliest = max(place, key=lambda top: top[1])[0] if place else ""
+        if not re.search(r"\w", likeliest):
+            continue
         shares = {"yes": 0.0, "no": 0.0}
         for token, log_probability in place:
             match = SPELLED.fullmatch(token)
             if match:
                 shares[match[1].lower()] += math.exp(log_probability)
-        if sum(shares.values()) > 0:
-            return shares["yes"] / sum(shares.values())
-        if place and re.search(r"\w", max(place, key=lambda top: top[1])[0]):
-            return None
+        is_known = all(shares.values()) or SPELLED.fullmatch(likeliest)
+        return shares["yes"] / sum(shares.values()) if is_known else None
     return None
 
 
