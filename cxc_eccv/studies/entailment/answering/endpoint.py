@@ -93,7 +93,7 @@ class Endpoint(Answerer):
     @property
     def fingerprint(self) -> str:  # type: ignore[override]
         """Hex sha256 over address, model, question and how the probability is read; weights are the server's."""
-        how = f"log-probabilities of {TOP}, first word" if self.repeats is None else f"{self.repeats} answers at temperature 1"
+        how = f"first word of the top {TOP}" if self.repeats is None else f"{self.repeats} answers at temperature 1"
         return hashlib.sha256(
             json.dumps([self.url, self.served, self.question, how, self.has_visual]).encode()
         ).hexdigest()
