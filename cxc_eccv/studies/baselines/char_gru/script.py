@@ -237,16 +237,18 @@ def _check_report(arguments: CharGruArguments) -> None:
 
 
 def _parts(library: Library, arguments: CharGruArguments) -> tuple[list[CaptionGroup], list[CaptionGroup]]:
+    """Groups to train on, and those that select the snapshots."""
     groups = _groups(library, arguments.train_on, arguments)
+    selecting = [] if arguments.select_on is None else _groups(library, arguments.select_on, arguments)
     if arguments.report_on is not None:
         collection, split = REPORTS[arguments.report_on]
         kind = "coco" if collection is COCO else "flickr"
         reported = {(kind, number) for number in collection.content(library, split).image_ids.tolist()}
-        _refuse_seen(groups, reported, f"--report-on {arguments.report_on}")
-    if arguments.select_on is None:
+        _refuse_shared(groups, reported, f"--train-on and in --report-on {arguments.report_on}")
+        _refuse_shared(selecting, reported, f"--select-on and in --report-on {arguments.report_on}")
+    if not selecting:
         return hold_out(groups, arguments.held_out)
-    selecting = _groups(library, arguments.select_on, arguments)
-    _refuse_seen(groups, {(group.collection, group.image_id) for group in selecting}, "--select-on")
+    _refuse_shared(groups, {(group.collection, group.image_id) for group in selecting}, "--train-on and in --select-on")
     return groups, selecting
 
 
@@ -260,12 +262,11 @@ def _groups(library: Library, names: Sequence[str], arguments: CharGruArguments)
     ]
 
 
-def _refuse_seen(groups: Sequence[CaptionGroup], others: Set[tuple[str, int]], option: str) -> None:
+def _refuse_shared(groups: Sequence[CaptionGroup], others: Set[tuple[str, int]], options: str) -> None:
     both = [group.image_id for group in groups if (group.collection, group.image_id) in others]
     if both:
         raise InvalidOption(
-            f"{len(both)} images are in --train-on and in {option}, the first: {both[0]}; give parts without common "
-            "images"
+            f"{len(both)} images are in {options}, the first: {both[0]}; give parts without common images"
         )
 
 

@@ -94,6 +94,11 @@ def test_captions_with_image_features(tmp_path, sample_library):
             InvalidOption,
             "60 images are in --train-on and in --report-on test",
         ),
+        (
+            "--epochs 2 --train-on coco/train --select-on coco/test --report-on test",
+            InvalidOption,
+            "60 images are in --select-on and in --report-on test",
+        ),
         ("--epochs 2 --train-on coco/train --report-on flickr8k/test", InvalidOption, "give --image-features"),
     ],
 )
