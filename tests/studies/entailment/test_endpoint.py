@@ -127,6 +127,18 @@ def test_an_answer_that_is_neither_gives_no_number(tmp_path):
         assert len(requests) == len(kept(tmp_path)) == 12
 
 
+def test_answers_without_the_likeliest_tokens_are_not_paid_for_again():
+    def of_one_token(_place, _body):
+        answer = completion("Yes", SHARES)
+        del answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
+        return 200, answer
+
+    with chat_server(of_one_token) as (url, requests):
+        with pytest.raises(ModelError, match="no log-probabilities; set repeats"):
+            judge_at(url, workers=1).score(*PAIRS)
+        assert len(requests) == 1
+
+
 NEWLINE = {"\n": 0.97, "No": 0.02, "Yes": 0.005}
 
 

@@ -277,9 +277,10 @@ def _text_of(completion: Any) -> str:  # noqa: ANN401 - of huggingface_hub
 def _tops_of(completion: Any) -> list[list[tuple[str, float]]]:  # noqa: ANN401 - of huggingface_hub
     """The likeliest tokens of each place with their log-probabilities."""
     choice = completion.choices[0]
-    if not choice.logprobs or not choice.logprobs.content:
+    places = [place.top_logprobs or () for place in choice.logprobs.content or ()] if choice.logprobs else []
+    if not any(places):
         raise ModelError("the endpoint gives no log-probabilities; set repeats, such as 5, to ask several times")
-    return [[(str(top.token), float(top.logprob)) for top in place.top_logprobs] for place in choice.logprobs.content]
+    return [[(str(top.token), float(top.logprob)) for top in place] for place in places]
 
 
 def _probability_of(tops: Sequence[Sequence[tuple[str, float]]]) -> float | None:
