@@ -45,10 +45,11 @@ def run_command(*arguments):
     return ended.value.code
 
 
-def save_classifier(folder, labels):
+def save_classifier(folder, labels, problem_type=None):
     config = tiny_models.bert_config()
     config.num_labels = len(labels)
     config.id2label = dict(enumerate(labels))
+    config.problem_type = problem_type
     model = tiny_models.seeded(lambda: transformers.BertForSequenceClassification(config))
     tiny_models.save((model, tiny_models.bert_tokenizer()), folder)
     return model
@@ -97,6 +98,9 @@ class TestCrossEncoder:
         save_classifier(tmp_path / "plain", ["LABEL_0", "LABEL_1"])
         with pytest.raises(ModelError, match="its labels are LABEL_0, LABEL_1, so which one means entailment"):
             ClassifierJudge(tmp_path / "plain")
+        save_classifier(tmp_path / "rated", ["score"], problem_type="regression")
+        with pytest.raises(ModelError, match="rated: its output is the value of a regression"):
+            ClassifierJudge(tmp_path / "rated")
         model = save_classifier(tmp_path / "nli", ["entailment", "neutral"])
         weights = {name: value for name, value in model.state_dict().items() if not name.startswith("classifier")}
         model.save_pretrained(tmp_path / "nli", state_dict=weights)
