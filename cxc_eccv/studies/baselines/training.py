@@ -45,6 +45,7 @@ CHECKPOINT_FILES = ("trainer_state.json", "optimizer.pt", "scheduler.pt", "model
 SHAPING = (
     "learning_rate",
     "lr_scheduler_type",
+    "lr_scheduler_kwargs",
     "warmup_steps",
     "optim",
     "adam_beta1",
@@ -53,6 +54,7 @@ SHAPING = (
     "max_grad_norm",
     "weight_decay",
     "per_device_train_batch_size",
+    "dataloader_drop_last",
     "gradient_accumulation_steps",
     "num_train_epochs",
     "max_steps",

@@ -83,8 +83,8 @@ def announce(source: str | Path, *, images: bool, device: str | None, name: str 
     title = name or (Path(source).name if Path(source).is_dir() else str(source))
     if config.problem_type == "regression":
         raise ModelError(
-            f"{title}: its output is the value of a regression, such as a rating, and no probability. If it is a logit, "
-            "remove problem_type from its config.json"
+            f"{title}: its output is the value of a regression, such as a rating, and no probability. If it is a "
+            "logit, remove problem_type from its config.json"
         )
     label = find_label(title, [str(config.id2label[place]) for place in range(config.num_labels)])
     return Announced(title, lambda: load(source, title, label, device), source=str(source))

@@ -224,6 +224,8 @@ def test_another_run_does_not_go_on_from_it(whole_run):
         train([*command, "--scale", "12", "--output-dir", str(folder)])
     with pytest.raises(CheckpointMismatch, match=r"max_grad_norm was 0\.0 and is 1\.0"):
         train([*command, "--max-grad-norm", "1", "--output-dir", str(folder)])
+    with pytest.raises(CheckpointMismatch, match="dataloader_drop_last was True and is False"):
+        train([*command, "--no-dataloader-drop-last", "--output-dir", str(folder)])
 
 
 def pairs_file(folder, count=60):
