@@ -142,8 +142,7 @@ class CharGruArguments:
     @property
     def identity(self) -> dict[str, Any]:
         """The options that change the weights or the choice; a run resumes only from checkpoints with the same."""
-        features = {} if self.image_features is None else {"image_features_sha256": sha256_of(self.image_features)}
-        return {name: value for name, value in asdict(self).items() if name not in ELSEWHERE} | features
+        return {name: value for name, value in asdict(self).items() if name not in ELSEWHERE}
 
 
 REPORTS: Mapping[str, tuple[Collection, str]] = {
@@ -176,10 +175,13 @@ def train(command: Sequence[str]) -> Trained:
         similarity = partial(sts_correlations, library=library, tasks=task_names(arguments.curve_sts))
     groups, selecting = _parts(library, arguments)
     features = ImageFeatures.read(arguments.image_features) if arguments.image_features else None
+    identity = arguments.identity
+    if arguments.image_features is not None:
+        identity["image_features_sha256"] = sha256_of(arguments.image_features)
     with explained(folder):
         trainer = _trainer(groups, selecting, arguments, features, similarity)
         show_progress(trainer)
-        train_resumably(trainer, arguments.identity, arguments.resume)
+        train_resumably(trainer, identity, arguments.resume)
         processes = Processes(process_rank(), process_count())
         if processes.rank == 0:
             _save_ensemble(folder, arguments.ensemble)
