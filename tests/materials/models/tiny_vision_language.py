@@ -112,3 +112,14 @@ def paligemma():
     images.image_seq_length = 16
     processor = transformers.PaliGemmaProcessor(image_processor=images, tokenizer=tokenizer(image_token="<image>"))
     return tiny_models.seeded(lambda: transformers.PaliGemmaForConditionalGeneration(config), scale=3), processor
+
+
+def blip2():
+    """It has no chat template, and its processor writes the place of the image."""
+    towers = {side: {**tiny_models.VISION, "vocab_size": len(WORDS)} for side in ("vision_config", "qformer_config")}
+    towers["qformer_config"]["encoder_hidden_size"] = 16
+    text = transformers.OPTConfig(**TEXT, word_embed_proj_dim=16, ffn_dim=16)
+    config = transformers.Blip2Config(**towers, text_config=text, num_query_tokens=4, image_token_index=4)
+    images = transformers.CLIPImageProcessorPil(size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32})
+    processor = transformers.Blip2Processor(images, tokenizer(), num_query_tokens=4)
+    return tiny_models.seeded(lambda: transformers.Blip2ForConditionalGeneration(config), scale=3), processor

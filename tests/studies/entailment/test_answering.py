@@ -109,7 +109,7 @@ class TestCrossEncoder:
 
 
 class TestVisionLanguage:
-    @pytest.mark.parametrize("kind", ["llava", "qwen", "smolvlm", "paligemma"])
+    @pytest.mark.parametrize("kind", ["llava", "qwen", "smolvlm", "paligemma", "blip2"])
     def test_p_yes_is_that_of_one_pair_at_a_time_by_hand(self, tmp_path, kind):
         model, processor = getattr(tiny_vision_language, kind)()
         files = [path for _, path in tiny_models.picture_files(tmp_path, 2)]
@@ -119,7 +119,7 @@ class TestVisionLanguage:
         for image, caption in zip(images, captions, strict=True):
             prompt = answerer.prompt("", caption)
             assert f'Caption: "{caption}" Answer' in prompt
-            assert prompt.endswith("Assistant :") or kind == "paligemma"
+            assert prompt.endswith("Assistant :") or kind in ("paligemma", "blip2")
             with Image.open(image) as picture, torch.inference_mode():
                 with warnings.catch_warnings(action="ignore"):
                     inputs = processor(text=[prompt], images=[[picture.convert("RGB")]], return_tensors="pt")

@@ -45,7 +45,8 @@ class VisionLanguage(HubModel):
         """The text of a pair, with the place of the image."""
         question = fill(self.question, premise, hypothesis)
         if not getattr(self.processor, "chat_template", None):
-            return f"{getattr(self.processor, 'image_token', '')}{question}"
+            writes_place = getattr(self.processor, "num_query_tokens", None)  # BLIP-2's
+            return f"{'' if writes_place else getattr(self.processor, 'image_token', '')}{question}"
         content = [{"type": "image"}, {"type": "text", "text": question}]
         messages = [{"role": "user", "content": content}]
         return str(self.processor.apply_chat_template(messages, add_generation_prompt=True))
