@@ -108,6 +108,13 @@ class TestCrossEncoder:
             ClassifierJudge(tmp_path / "nli", progress=False).score(["a"], None, ["a"])
 
 
+class PadsOnTheLeft(transformers.LlavaProcessor):
+    """As that of Fuyu, whatever is asked for; those of InternVL and Llama 4 do so by default."""
+
+    def __call__(self, *arguments, padding_side=None, **options):
+        return super().__call__(*arguments, padding_side="left", **options)
+
+
 class TestVisionLanguage:
     @pytest.mark.parametrize("kind", ["llava", "qwen", "smolvlm", "paligemma", "blip2"])
     def test_p_yes_is_that_of_one_pair_at_a_time_by_hand(self, tmp_path, kind):
@@ -136,8 +143,7 @@ class TestVisionLanguage:
     def test_p_yes_is_that_of_the_prompt_that_transformers_makes(self, tmp_path, odd):
         model, processor = tiny_vision_language.llava()
         if odd == "padding on the left":
-            pad = processor.tokenizer._pad  # of Fuyu whatever is asked for, of InternVL and Llama 4 by default
-            processor.tokenizer._pad = lambda *given, padding_side=None, **how: pad(*given, padding_side="left", **how)
+            processor.__class__ = PadsOnTheLeft
         else:
             processor.chat_template = "{{ bos_token }}" + processor.chat_template
             first = TemplateProcessing(single="<s> $A", pair="<s> $A $B", special_tokens=[("<s>", 2)])
