@@ -50,7 +50,8 @@ def ppi_mean(labels: ArrayLike, predictions: ArrayLike, unlabelled: ArrayLike, *
         confidence: confidence level.
 
     Raises:
-        DataError: arrays of unequal lengths, empty ones, or numbers that are not finite.
+        DataError: arrays of unequal lengths, empty ones, numbers that are not finite, or labels that are all the same,
+            so that nothing is known of their spread.
 
     References:
         Angelopoulos, Duchi and Zrnic, 2023, arXiv:2311.01453, section 6; equal to ``ppi_mean_ci`` of ppi-python.
@@ -63,6 +64,7 @@ def ppi_mean(labels: ArrayLike, predictions: ArrayLike, unlabelled: ArrayLike, *
     y, f, rest = _check(labels, "labels"), _check(predictions, "predictions"), _check(unlabelled, "unlabelled")
     if y.shape != f.shape:
         raise DataError(f"{y.size} labels, but {f.size} predictions of these units; give one for each")
+    _check_varied(y)
     variance = np.var(np.append(f, rest), ddof=1) * (1 + y.size / rest.size)
     covariance = float(((y - y.mean()) * (f - f.mean())).mean())
     power = float(np.clip(covariance / variance, 0, 1)) if variance > 0 else 0.0
@@ -164,7 +166,8 @@ def estimate_mean(
         + \sum_{u \in S} \frac{v_u - \hat f_u}{\pi_u} \Bigr), \quad \hat f_u = b_0 + b \cdot f_u
 
     The coefficients, the power tuning of PPI++, minimize the estimated variance of independent draws, and guesses are
-    cut to the range of the values, so useless predictions do no harm.
+    cut to the range of the values, so useless predictions do no harm. Predictions that equal all values drawn by chance
+    are left out (b = 0): the sample then says nothing of how often they err elsewhere.
     The variance is Hájek's for a sample of fixed size, :math:`\frac{n}{n - p} \sum_S (1 - \pi_u) (e_u - \bar e)^2 /
     N^2` with :math:`e = (v - \hat f) / \pi`. It is that of the mean over these N units; with ``clusters`` it is that
     over the population of clusters which the units come from, for example images, and includes both draws. Rare
@@ -195,11 +198,8 @@ def estimate_mean(
     uncertain = 1 - sample.chances
     n_free = int((uncertain > 0).sum())
     by_chance = np.asarray(values, dtype=np.float64)[uncertain > 0]
-    if n_free and np.ptp(by_chance) == 0:
-        raise DataError(
-            f"all {n_free} units drawn by chance have the value {by_chance[0]:g}, which says nothing of how they vary; "
-            "draw more units"
-        )
+    if n_free:
+        _check_varied(by_chance)
     if clusters is None:
         centred: FloatArray = errors - np.average(errors, weights=uncertain) if n_free else errors
         freedom = n_free - sample.rank
@@ -263,12 +263,19 @@ def _estimate(
     known = np.asarray(predictions, dtype=np.float64)
     columns = np.column_stack([np.ones(len(known)), known])
     _check_sample(columns, places, v, chances)
-    weights = np.sqrt(1 - chances)
-    coefficients, _, rank, _ = np.linalg.lstsq(columns[places] * (weights / chances)[:, None], v * weights / chances)
-    # Predictions that hardly differ can get any slope, which would throw units that do differ far out.
-    guesses = np.clip(columns @ coefficients, v.min(), v.max())
+    guesses, rank = _fit(columns, places, v, chances)
+    if np.allclose(guesses[places][chances < 1], v[chances < 1], rtol=0, atol=1e-9 * np.ptp(v)):
+        guesses, rank = _fit(columns[:, :1], places, v, chances)  # no error in the sample says little of their number
     errors = (v - guesses[places]) / chances
-    return float((guesses.sum() + errors.sum()) / len(columns)), guesses, errors, _Sample(places, chances, int(rank))
+    return float((guesses.sum() + errors.sum()) / len(columns)), guesses, errors, _Sample(places, chances, rank)
+
+
+def _fit(columns: FloatArray, places: IntArray, values: FloatArray, chances: FloatArray) -> tuple[FloatArray, int]:
+    """(N,) predictions of least variance, and the number of coefficients."""
+    weights = np.sqrt(1 - chances) / chances
+    coefficients, _, rank, _ = np.linalg.lstsq(columns[places] * weights[:, None], values * weights)
+    # Predictions that hardly differ can get any slope, which would throw units that do differ far out.
+    return np.clip(columns @ coefficients, values.min(), values.max()), int(rank)
 
 
 def _check_sample(columns: FloatArray, places: IntArray, values: FloatArray, chances: FloatArray) -> None:
@@ -292,6 +299,14 @@ def _check(numbers: ArrayLike, what: str) -> FloatArray:
     if array.ndim != 1 or not array.size or not np.isfinite(array).all():
         raise DataError(f"{what} must be a list of finite numbers, at least one")
     return array
+
+
+def _check_varied(values: FloatArray) -> None:
+    if np.ptp(values) == 0:
+        raise DataError(
+            f"all {values.size} units drawn by chance have the value {values[0]:g}, which says nothing of how they "
+            "vary; draw more units"
+        )
 
 
 def _check_confidence(confidence: float) -> float:

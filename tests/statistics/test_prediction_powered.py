@@ -98,6 +98,24 @@ def test_intervals_hold_however_wrong_the_machine_is(machine, by_cluster):
     assert widest < 0.15  # people's answers alone: 0.08, and 0.10 by cluster
 
 
+def test_a_machine_without_an_error_in_the_sample_may_err_elsewhere():
+    """Of 200 experiments with sure answers, wrong in 2 of 100 units: half of the samples hold no wrong one."""
+    held = 0
+    for seed in range(200):
+        random = np.random.default_rng(seed)
+        labels = (random.random(5_000) < 0.2).astype(float)
+        guess = np.where(random.random(5_000) < 0.02, 1 - labels, labels)
+        drawn = draw(np.full(5_000, 0.007), random)
+        interval = estimate_mean(guess, drawn, labels[drawn], np.full(drawn.size, 0.007))
+        held += interval.low <= labels.mean() <= interval.high
+    assert held / 200 > 0.85
+
+
+def test_labels_that_are_all_alike_give_no_interval():
+    with pytest.raises(DataError, match="all 20 units drawn by chance have the value 0"):
+        ppi_mean(np.zeros(20), np.linspace(0, 1, 20), np.linspace(0, 1, 50))
+
+
 def test_a_ratio_is_that_of_the_sums_and_holds():
     random = np.random.default_rng(0)
     positive, found = random.random(4_000) < 0.2, random.random(4_000) < 0.5
