@@ -92,8 +92,8 @@ def units_of_top(
     parameters: Mapping[str, Any], top: TopK, judgments: Judgments, probabilities: FloatArray, direction: str
 ) -> Units:
     """A unit per retrieved pair, for the share of positives in the top K."""
-    k = parameters["k"]
-    gains, judged = look_up_gains(top, judgments, k, "Entail@K")
+    gains, judged = look_up_gains(top, judgments, parameters["k"], "Entail@K")
+    k = judged.shape[1]  # a gallery may hold fewer than K items
     (owners,), known = np.nonzero(~judged.ravel()), gains.ravel()
     chances = np.where(judged, gains, probabilities[:, :k]).ravel()
 
