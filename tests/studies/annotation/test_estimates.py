@@ -106,6 +106,20 @@ def test_a_budget_in_whole_queries_is_not_exceeded(tmp_path, sample_library):
     assert 150 < facts["counts"]["candidates"] <= 200 < facts["options"]["open_pairs"]
 
 
+def test_a_budget_for_nearly_all_pairs_leaves_enough_to_chance(tmp_path, sample_library):
+    open_pairs = draw(tmp_path, sample_library, "all", budget=999).rounds[0].facts["proposal"]["options"]["open_pairs"]
+    project, _ = merge(tmp_path, draw(tmp_path, sample_library, budget=open_pairs - 3))
+    bounds = estimate(sample_library, project.folder, KEY)
+    assert bounds.estimate_low < bounds.estimate < bounds.estimate_high
+
+
+def test_a_gallery_with_fewer_than_k_items_has_as_many_units(tmp_path, sample_library):
+    project, labels = merge(tmp_path, draw(tmp_path, sample_library, metric="entailment/i2t/entail_at_400", budget=90))
+    bounds = estimate(sample_library, project.folder, "entailment/i2t/entail_at_400")
+    assert labels.table.num_rows == 90
+    assert bounds.low < bounds.estimate < bounds.high
+
+
 def test_answers_that_do_not_fit_are_refused(tmp_path, sample_library):
     project, _ = merge(tmp_path, draw(tmp_path, sample_library))
     path = project.folder

@@ -50,7 +50,10 @@ def _share_budget(deviations: FloatArray, costs: IntArray, budget: int, key: str
             f"budget {budget}: a unit of {key} takes {costs.mean():.1f} answers on average, and an interval "
             f"{FEWEST_UNITS} units; give a budget of at least {math.ceil(needed) + dearest}"
         )
-    return choose_probabilities(deviations, left, costs=costs)
+    chances = choose_probabilities(deviations, left, costs=costs)
+    if chances[chances < 1].sum() < FEWEST_UNITS:  # nearly all are certain; the others would be too few for an interval
+        return choose_probabilities(deviations, left, costs=costs, uniform=1)
+    return chances
 
 
 def _settings(pool: Pool) -> Settings:
