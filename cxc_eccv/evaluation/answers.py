@@ -64,7 +64,7 @@ class Answers:
         values = units.value(np.nan_to_num(labels))
         return estimate_mean(
             units.predicted, known, values[known], of_unit[known], clusters=clusters, confidence=confidence
-        )
+        ).as_share
 
     def refuse_unused(self, report: Report, split: str) -> None:
         """Raise InvalidOption unless they estimate a number of the report."""

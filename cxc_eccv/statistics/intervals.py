@@ -31,6 +31,11 @@ class Estimate:
     low: float
     high: float
 
+    @property
+    def as_share(self) -> Estimate:
+        """The same of a quantity that lies between 0 and 1, whatever a sample says."""
+        return Estimate(*(min(max(number, 0.0), 1.0) for number in (self.value, self.low, self.high)))
+
 
 class Draws:
     """The random draws behind every interval of a report."""

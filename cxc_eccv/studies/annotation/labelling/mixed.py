@@ -119,7 +119,7 @@ def measure_judge(answers: Answers, probabilities: FloatArray) -> JudgeQuality:
         values, divisors = (np.bincount(unit, column) for column in (part, whole))
         places, chances = np.arange(first.size), answers.drawn[first]
         try:
-            return estimate_ratio(np.ones(units), places, values, divisors, chances)
+            return estimate_ratio(np.ones(units), places, values, divisors, chances).as_share
         except DataError as error:
             return str(error)
 

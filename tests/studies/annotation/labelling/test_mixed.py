@@ -110,6 +110,18 @@ def test_intervals_from_drawn_answers_hold(per_query):
     assert np.mean(values, axis=0)[:2] == pytest.approx([true["precision"], kappa], abs=0.01)
 
 
+def test_no_interval_of_a_share_leaves_0_to_1():
+    random = np.random.default_rng(0)
+    truth = (random.random(1_500) < 0.1).astype(float)
+    chances = np.clip(np.where(random.random(1_500) < 0.03, 1 - truth, truth), 0.1, 0.9)
+    odds, pairs = choose_probabilities(chances, 100), np.arange(1_500)
+    for seed in range(10):
+        rows = draw(odds, seed)
+        answers = Answers(Path("x"), "test", KEY, "", rows, rows, truth[rows], odds[rows], pairs.size, pairs.size)
+        rates = measure_judge(answers, chances[rows]).rates.values()
+        assert all(0 <= rate.low <= rate.high <= 1 for rate in rates if not isinstance(rate, str))
+
+
 def test_chosen_pairs_say_nothing_of_the_judge(tmp_path, sample_library, judge):
     project = answered(tmp_path, sample_library, judge, budget=36)
     labels = project.merge(probabilities=judge)
