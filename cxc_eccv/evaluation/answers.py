@@ -78,7 +78,10 @@ class Answers:
 
 def read_answers(path: str | Path) -> Answers:
     """The answers in the folder or label file of an annotation project; DataError if any drawn pair lacks a label."""
-    (file, *_) = find_label_files(path)
+    file, *others = find_label_files(path)
+    if others:
+        names = ", ".join(each.path.name for each in (file, *others))
+        raise InvalidOption(f"answers: {path} has several label files, {names}; give the path of one of them")
     return answers_of(file)
 
 

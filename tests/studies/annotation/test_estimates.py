@@ -132,6 +132,9 @@ def test_answers_that_do_not_fit_are_refused(tmp_path, sample_library):
     asked = {"strategy": "active", "metric": KEY, "budget": 60, "probabilities": judge(sample_library)}
     with pytest.raises(InvalidOption, match="first round"):
         project.propose({"first": weak_run(sample_library, 0)}, **asked)
+    (path / "earlier.parquet").write_bytes((path / "labels.parquet").read_bytes())
+    with pytest.raises(InvalidOption, match="several label files, earlier.parquet, labels.parquet"):
+        estimate(sample_library, path, KEY)
 
 
 def test_a_missing_answer_is_refused_and_so_are_chosen_pairs(tmp_path, sample_library):
