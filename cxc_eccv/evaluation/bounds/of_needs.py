@@ -130,9 +130,10 @@ class _Top(ABC):
 
     def units(self, variant: Variant, probabilities_of: ProbabilitiesOf | None) -> Units:
         """The units of a metric; InvalidOption if there are no probabilities, or its bounds cannot be computed."""
-        probabilities, key = self._ask(probabilities_of), f"{self.need.key}/{variant.label}"
+        key = f"{self.need.key}/{variant.label}"
         if variant.label in self.unbounded:
             raise InvalidOption(f"{key}: {self.unbounded[variant.label]}")
+        probabilities = self._ask(probabilities_of)
         if probabilities is None:
             raise InvalidOption(f"{key} needs a judge: give probabilities of pairs, or a classifier of entailment")
         return self.make_units(variant, probabilities)

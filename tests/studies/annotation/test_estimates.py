@@ -10,6 +10,7 @@ from annotated_projects import judge_all, knows, noisy_run, write_answers
 import cxc_eccv as ce
 from cxc_eccv.cli import main
 from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.runs import RankingsRun
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.statistics import estimate_mean
 from cxc_eccv.studies.annotation.project import Project
@@ -160,6 +161,19 @@ def test_a_missing_answer_is_refused_and_so_are_chosen_pairs(tmp_path, sample_li
 def test_numbers_that_cannot_be_estimated_are_refused(tmp_path, sample_library, options, message):
     with pytest.raises(InvalidOption, match=message):
         draw(tmp_path, sample_library, **options)
+
+
+def test_rankings_that_end_before_the_open_pairs_are_refused(tmp_path, sample_library):
+    content = sample_library.karpathy("test")
+    tops = RankingsRun.from_dicts(t2i=dict.fromkeys(content.caption_ids.tolist(), content.image_ids[:5].tolist()))
+    asked = {
+        "strategy": "active",
+        "metric": "coco_5k/t2i/map_at_r",
+        "budget": 500,
+        "probabilities": judge(sample_library),
+    }
+    with pytest.raises(InvalidOption, match="the rankings hold 5 items"):
+        Project.create(tmp_path / "mine", sample_library, name="mine").propose({"short": tops}, **asked)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # random weights: texts that are cut, ties
