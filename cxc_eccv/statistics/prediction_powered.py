@@ -103,7 +103,7 @@ def choose_probabilities(
     """
     spread = _check(deviations, "deviations")
     price = np.ones_like(spread) if costs is None else _check(costs, "costs")
-    if not 0 < uniform <= 1 or budget <= 0:
+    if not 0 < uniform <= 1 or not budget > 0:
         raise InvalidOption(f"budget {budget} and uniform {uniform}: both must be above 0, and uniform at most 1")
     if price.shape != spread.shape or (spread < 0).any() or (price < 1).any():
         raise DataError("every unit needs a deviation of at least 0 and a cost of at least 1")
@@ -138,11 +138,16 @@ def draw(probabilities: ArrayLike, seed: int | np.random.Generator, *, costs: Ar
     Returns:
         (n,) places of the drawn units, ascending.
 
+    Raises:
+        DataError: a probability is not between 0 and 1.
+
     Example:
         >>> draw([0.5] * 6, 0).size, draw([1.0, 0.5, 0.5], 0)[0].item()
         (3, 0)
     """
     chances, random = _check(probabilities, "probabilities"), np.random.default_rng(seed)
+    if not ((chances >= 0) & (chances <= 1)).all():
+        raise DataError("probabilities to draw with must lie between 0 and 1")
     order = random.permutation(chances.size)
     if costs is not None:
         order = order[np.argsort(np.asarray(costs)[order], kind="stable")]
@@ -206,7 +211,12 @@ def estimate_mean(
         parts = np.sqrt(uncertain * (n_free / max(freedom, 1))) * centred
     else:
         guesses[sample.places] += errors
-        sums = np.bincount(np.unique(np.asarray(clusters), return_inverse=True)[1], guesses - value)
+        groups = np.unique(np.asarray(clusters), return_inverse=True)[1]
+        if groups.shape != guesses.shape:
+            raise DataError(
+                f"clusters have shape {groups.shape}, but there are {guesses.size} units; give one for each"
+            )
+        sums = np.bincount(groups, guesses - value)
         freedom = min(n_free or sums.size, sums.size) - 1
         parts = np.asarray(sums * math.sqrt(sums.size / max(sums.size - 1, 1)), dtype=np.float64)
     return _interval(value, parts / guesses.size, freedom, confidence)
@@ -242,7 +252,10 @@ def estimate_ratio(
     if divisor <= 0:
         raise DataError(f"the mean of the divisors is estimated as {divisor:.3g}, but must be above 0; draw more units")
     ratio = total / divisor
-    around = estimate_mean(predictions, drawn, v - ratio * w, probabilities, clusters=clusters, confidence=confidence)
+    rest = v - ratio * w
+    if not rest.any() and np.min(probabilities) < 1:
+        raise DataError(f"the ratio is {ratio:g} in all {v.size} drawn units, so how it varies is unknown; draw more")
+    around = estimate_mean(predictions, drawn, rest, probabilities, clusters=clusters, confidence=confidence)
     return Estimate(ratio, ratio + around.low / divisor, ratio + around.high / divisor)
 
 
@@ -283,7 +296,8 @@ def _check_sample(columns: FloatArray, places: IntArray, values: FloatArray, cha
         raise DataError("predictions hold a number that is not finite")
     if not values.shape == chances.shape == places.shape or np.unique(places).size < places.size:
         raise DataError(f"{places.size} drawn units, {values.size} values, {chances.size} probabilities: one each")
-    if not ((places >= 0) & (places < len(columns))).all() or not ((chances > 0) & (chances <= 1)).all():
+    is_place = places.dtype.kind in "iu" and ((places >= 0) & (places < len(columns))).all()
+    if not is_place or not ((chances > 0) & (chances <= 1)).all():
         raise DataError(f"drawn units must be places below {len(columns)}, with probabilities above 0 and at most 1")
     by_chance = values[chances < 1]
     if not by_chance.size and places.size < len(columns):

@@ -126,6 +126,9 @@ def test_a_ratio_is_that_of_the_sums_and_holds():
         interval = estimate_ratio(found, drawn, labels * found[drawn], labels, np.full(drawn.size, 0.1))
         held += interval.low <= truth <= interval.high
     assert 0.9 <= held / 200 <= 0.99
+    with pytest.raises(DataError, match="the ratio is 1 in all 400 drawn units"):
+        estimate_ratio(found, drawn, labels, labels, np.full(drawn.size, 0.1))
+    assert estimate_ratio(found, np.arange(4_000), positive, positive, np.ones(4_000)).low == 1
 
 
 @pytest.mark.parametrize(
@@ -134,6 +137,8 @@ def test_a_ratio_is_that_of_the_sums_and_holds():
         ({"values": np.ones(40)}, "all 40 units drawn by chance have the value 1"),
         ({"drawn": np.arange(20), "values": np.arange(20.0), "probabilities": np.full(20, 0.5)}, "needs 30"),
         ({"drawn": np.zeros(40, int)}, "one each"),
+        ({"drawn": np.arange(40) + 0.5}, "must be places below 100"),
+        ({"clusters": np.zeros(99)}, "but there are 100 units"),
         ({"probabilities": np.zeros(40)}, "above 0 and at most 1"),
         ({"probabilities": np.ones(40)}, "certain to be drawn"),
         ({"predictions": np.full(100, np.nan)}, "not finite"),
@@ -145,6 +150,9 @@ def test_bad_samples_never_yield_a_number(changes, message):
         estimate_mean(**{**sample, "probabilities": np.full(40, 0.4), **changes})
 
 
-def test_a_budget_without_a_uniform_share_is_refused():
-    with pytest.raises(InvalidOption, match="uniform"):
-        choose_probabilities([0.1, 0.2], 1, uniform=0)
+def test_budgets_and_probabilities_that_are_none_are_refused():
+    for budget, uniform in ((1, 0), (np.nan, 0.5)):
+        with pytest.raises(InvalidOption, match="uniform"):
+            choose_probabilities([0.1, 0.2], budget, uniform=uniform)
+    with pytest.raises(DataError, match="between 0 and 1"):
+        draw([2.0, 0.5], 0)

@@ -134,7 +134,7 @@ def test_answers_that_do_not_fit_are_refused(tmp_path, sample_library):
     with pytest.raises(InvalidOption, match="first round"):
         project.propose({"first": weak_run(sample_library, 0)}, **asked)
     (path / "earlier.parquet").write_bytes((path / "labels.parquet").read_bytes())
-    with pytest.raises(InvalidOption, match="several label files, earlier.parquet, labels.parquet"):
+    with pytest.raises(InvalidOption, match=r"several label files, earlier\.parquet, labels\.parquet"):
         estimate(sample_library, path, KEY)
 
 
