@@ -23,6 +23,9 @@ from cxc_eccv.types import FloatArray, IntArray, Judgments, TopK, look_up_gains
 LABELLINGS = 64
 """Random labellings behind the prediction of a metric at R."""
 
+ROUNDING = 1e-12
+"""Rounding gives a value that is certain a variance below this, which must not decide what is drawn."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Units:
@@ -82,7 +85,8 @@ def units_of_ranks(
         values = np.stack([value_of(random.random(chances.shape) < chances) for _ in range(LABELLINGS)], axis=1)
         weights = np.full(values.shape, 1 / LABELLINGS)
     predicted = (values * weights).sum(axis=1)
-    deviations = np.sqrt(np.maximum((values**2 * weights).sum(axis=1) - predicted**2, 0))
+    variances = (values**2 * weights).sum(axis=1) - predicted**2
+    deviations = np.sqrt(np.where(variances > ROUNDING, variances, 0))
     query_ids = retrieved.ranks.query_ids
     sides = _sides(query_ids[rows], retrieved.ids[rows, places], direction)
     return Units(query_ids, rows, *sides, predicted, deviations, value)
