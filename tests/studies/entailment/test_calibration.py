@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from command_line import run_command
 
@@ -192,3 +193,17 @@ def test_listed_pairs_with_probabilities_are_all_that_an_evaluation_asks_for(for
     assert report.scores
     with pytest.raises(DataError, match=r"probabilities lack \d+ of \d+ retrieved pairs"):
         ce.evaluate(make_run(sample_library), "entailment", data_dir=sample_library, unjudged=judged[: count // 2])
+
+
+def test_pairs_listed_for_a_number_are_all_that_its_expected_value_asks_for(tmp_path, sample_library, make_run):
+    run, key = make_run(sample_library), "coco_5k/t2i/recall_at_5"
+    save_embeddings(tmp_path / "0.npz", run)
+    path = tmp_path / "pairs.parquet"
+    run_command("entailment", "pairs", tmp_path / "0.npz", "--for", key, "--output", path, "--data-dir", "sample")
+    table = pq.read_table(path)
+    table = table.append_column("probability", pa.array(np.full(table.num_rows, 0.5)))
+    options = {"metrics": ["recall_at_5"], "data_dir": sample_library, "bounds": True}
+    report = ce.evaluate(run, "coco_5k/t2i", probabilities=table, **options)
+    assert report.results[0].bounds.expected > report.scores[key]
+    with pytest.raises(DataError, match="probabilities lack 1 of"):
+        ce.evaluate(run, "coco_5k/t2i", probabilities=table[1:], **options)

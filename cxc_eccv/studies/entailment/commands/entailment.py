@@ -233,21 +233,27 @@ def pairs(
         list[Path], typer.Argument(help="Embeddings, scores or rankings (image to text), one file per model.")
     ],
     output: Annotated[Path, typer.Option(help="File (.parquet, .csv, .jsonl) for the pairs.")],
+    key: Annotated[
+        str | None, typer.Option("--for", help="Another number, such as coco_5k/t2i/recall_at_1. Default: Entail@K.")
+    ] = None,
 ) -> None:
     """List the pairs of the test split without a label that Entail@K of these models needs, for a judge of yours.
 
     Each pair stands there once, with image_id, caption_id, file_name, the image's captions and the caption. Add a
-    column probability, from 0 to 1, and name the file with evaluate --unjudged.
+    column probability, from 0 to 1, and name the file with evaluate --unjudged, or for another number with
+    --probabilities.
 
     Examples:
       cxc-eccv entailment pairs clip.npz blip.npz --output pairs.csv
       cxc-eccv evaluate clip.npz --tasks entailment --unjudged answered.csv
+      cxc-eccv entailment pairs clip.npz --for coco_5k/t2i/recall_at_1
+      --output pairs.csv
     """
     from cxc_eccv.cli.output import check_output
     from cxc_eccv.studies.entailment.entail_at_k.asked import list_unjudged, write_unjudged
 
     check_output(output, (".parquet", ".csv", ".jsonl"))
-    found = list_unjudged(load_runs(files, None).values(), open_library())
+    found = list_unjudged(load_runs(files, None).values(), open_library(), key=key)
     say_written([write_unjudged(output, found)])
     say(f"{found.num_rows:,} pairs without a label")
 

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from cxc_eccv.builders.lookup import caption_texts, file_names
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.evaluation import evaluate
+from cxc_eccv.evaluation.calls import open_units
 from cxc_eccv.evaluation.report import choose_similarity, provenance_of
 from cxc_eccv.evaluation.select import collections_held
-from cxc_eccv.evaluation.settings import check_split
+from cxc_eccv.evaluation.settings import Settings, check_split
 from cxc_eccv.judgments.evidence import labels_of_file
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.ranking.rank import top_k
@@ -233,10 +234,17 @@ class KnownLabels:
         return None if self.label(pair) or pair not in self._labels else int(self._labels[pair])
 
 
-def list_unjudged(runs: Iterable[Run], library: Library, split: str = "test") -> pa.Table:
+def list_unjudged(runs: Iterable[Run], library: Library, split: str = "test", *, key: str | None = None) -> pa.Table:
     """Every pair that Entail@K of these runs needs and that no source labels, once, by image and caption.
 
     With a ``probability`` for each row, the table is the value of ``unjudged`` of :func:`cxc_eccv.evaluate`.
+
+    Args:
+        runs: the runs.
+        library: the raw sources.
+        split: a split of COCO.
+        key: another number ``task/direction/metric``, such as ``coco_5k/t2i/recall_at_1``, whose pairs are listed; the
+            table is then the value of ``probabilities``.
 
     Returns:
         A table of ``image_id``, ``caption_id``, ``file_name``, ``captions`` (the image's own, joined by spaces) and
@@ -249,7 +257,10 @@ def list_unjudged(runs: Iterable[Run], library: Library, split: str = "test") ->
         return np.zeros(image_ids.size, dtype=np.int64)
 
     for run in runs:
-        evaluate(run, "entailment", data_dir=library, split=split, unjudged=note, confidence=None, progress=False)
+        if key is None:
+            evaluate(run, "entailment", data_dir=library, split=split, unjudged=note, confidence=None, progress=False)
+        else:
+            open_units(run, key, library, split, Settings(bounds=True, probabilities=note))
     images, captions = np.unique(np.concatenate(asked), axis=0).T
     return pa.table(
         {
