@@ -68,21 +68,16 @@ def units_of_ranks(
     score, is_open = partial(spec.function, **parameters), retrieved.matters(spec, parameters)
     rows, places = np.nonzero(is_open)
 
-    def value_of(flags: Flags) -> FloatArray:
-        changed = retrieved.with_best(retrieved.best(flags)) if spec.best_rank else retrieved.relabel(flags)
-        return score(changed)
-
-    def value(labels: FloatArray) -> FloatArray:
+    def value(labels: FloatArray | Flags) -> FloatArray:
         flags = np.zeros_like(is_open)
         flags[rows, places] = labels > 0
-        return value_of(flags)
+        return score(retrieved.with_best(retrieved.best(flags)) if spec.best_rank else retrieved.relabel(flags))
 
-    chances = np.where(is_open, probabilities, 0.0)
     if spec.best_rank:
-        values, weights = expect_best(score, retrieved, chances)
+        values, weights = expect_best(score, retrieved, np.where(is_open, probabilities, 0.0))
     else:
-        random = np.random.default_rng(0)
-        values = np.stack([value_of(random.random(chances.shape) < chances) for _ in range(LABELLINGS)], axis=1)
+        random, chances = np.random.default_rng(0), probabilities[rows, places]
+        values = np.stack([value(random.random(rows.size) < chances) for _ in range(LABELLINGS)], axis=1)
         weights = np.full(values.shape, 1 / LABELLINGS)
     predicted = (values * weights).sum(axis=1)
     variances = (values**2 * weights).sum(axis=1) - predicted**2

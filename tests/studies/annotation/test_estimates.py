@@ -102,6 +102,13 @@ def _columns(table, name):
     return list(pairs), table[name].to_pylist()
 
 
+def test_an_estimate_does_not_depend_on_the_other_metrics(tmp_path, sample_library):
+    key = "coco_5k/t2i/map_at_r"
+    project, _ = merge(tmp_path, draw(tmp_path, sample_library, metric=key, budget=3_500))
+    alone = estimate(sample_library, project.folder, key)
+    assert estimate(sample_library, project.folder, key, metrics=["map_at_r", "recall_at_60"]) == alone
+
+
 def test_a_budget_in_whole_queries_is_not_exceeded(tmp_path, sample_library):
     project = draw(tmp_path, sample_library, metric="coco_5k/t2i/recall_at_5", budget=200)
     facts = project.rounds[0].facts["proposal"]
