@@ -55,7 +55,12 @@ class Answers:
             )
         labels, chances = np.full((2, units.owners.size), np.nan)
         place = {pair: at for at, pair in enumerate(zip(units.images.tolist(), units.captions.tolist(), strict=True))}
-        asked = [place[pair] for pair in zip(self.images.tolist(), self.captions.tolist(), strict=True)]
+        asked = [place.get(pair, -1) for pair in zip(self.images.tolist(), self.captions.tolist(), strict=True)]
+        if -1 in asked or np.isin(units.owners, units.owners[asked]).sum() != len(asked):
+            raise DataError(
+                f"{self.path}: its pairs are not those that were drawn for {self.key}; the file was changed. "
+                "Merge again"
+            )
         labels[asked], chances[asked] = self.labels, self.drawn
         # A unit without open pairs is known.
         of_unit = np.ones(units.query_ids.size)

@@ -1,6 +1,7 @@
 """Pairs drawn for a number, people's answers about them, and the number that follows: on the sample."""
 
 import re
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -11,6 +12,7 @@ from annotated_projects import judge_all, knows, noisy_run, write_answers
 import cxc_eccv as ce
 from cxc_eccv.cli import main
 from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.evaluation.answers import read_answers
 from cxc_eccv.runs import RankingsRun
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.statistics import estimate_mean
@@ -153,6 +155,18 @@ def test_answers_that_do_not_fit_are_refused(tmp_path, sample_library):
     (path / "earlier.parquet").write_bytes((path / "labels.parquet").read_bytes())
     with pytest.raises(InvalidOption, match=r"several label files, earlier\.parquet, labels\.parquet"):
         estimate(sample_library, path, KEY)
+
+
+@pytest.mark.parametrize("metric", ["recall_at_1", "recall_at_5"])
+def test_answers_about_other_pairs_are_refused(tmp_path, sample_library, metric):
+    key = f"coco_5k/t2i/{metric}"
+    _, labels = merge(tmp_path, draw(tmp_path, sample_library, metric=key, budget=200))
+    answers, others = read_answers(labels.path), sample_library.karpathy("test").image_ids
+    known = set(zip(answers.images.tolist(), answers.captions.tolist(), strict=True))
+    other = next(image for image in others.tolist() if (image, answers.captions[0]) not in known)
+    changed = replace(answers, images=np.append(other, answers.images[1:]))
+    with pytest.raises(DataError, match="not those that were drawn"):
+        estimate(sample_library, changed, key)
 
 
 def test_a_missing_answer_is_refused_and_so_are_chosen_pairs(tmp_path, sample_library):
