@@ -75,6 +75,8 @@ class GradedRankingModule(MetricModule):
         for chosen in variants(cls.spec, parameters):
             name, looks = label(cls.spec, chosen), cls._looks(inputs, chosen)
             depths = cls._depths(run, sizes, looks, chosen)
+            if "k" in chosen:
+                _refuse_outside(inputs, np.flatnonzero(looks > depths), chosen["k"])
             values, judged = cls._values(inputs, run, looks, depths, chosen)
             results |= results_of(cls.spec, name, values, per_query=per_query)
             results[f"{name}_coverage"] = float(judged.sum() / depths.sum())
@@ -133,6 +135,17 @@ class GradedRankingModule(MetricModule):
         return values, judged
 
 
+def _refuse_outside(inputs: Mapping[str, list[Any]], rows: IntArray, k: int) -> None:
+    """The ideal ranking of K items would end with a gallery that is smaller, and so lack items outside of it."""
+    for row in rows.tolist():
+        judged = zip(inputs["references"][row], inputs["gains"][row], strict=True)
+        if outside := {item for item, gain in judged if gain > 0}.difference(inputs["predictions"][row]):
+            raise DataError(
+                f"query {row}: its gallery of fewer than {k} items lacks the judged item {min(outside)}; leave it "
+                "out of the references"
+            )
+
+
 VERDICTS = (0, 1, 2)
 
 
@@ -149,9 +162,8 @@ class JudgedRankingModule(MetricModule):
             "positive that the original links of the benchmark lack; at least one positive.",
         ),
     }
-    n_inputs = 2
     option_texts: ClassVar[Mapping[str, str]] = {"per_query": PER_QUERY}
-    limits = RANKING_LIMITS + "\n- A ranking must hold every judged item of its query, wherever it stands."
+    limits = RANKING_LIMITS + "\n- A ranking must hold the whole gallery of its query, every judged item among it."
     example: ClassVar[Mapping[str, list[Any]]] = {
         "predictions": [[10, 30, 20, 40], [20, 10, 40, 30]],
         "references": [[10, 30], [40, 20, 10]],

@@ -132,6 +132,7 @@ def test_other_refusals(load_metric):
         ({"k": 3}, RunTooShallow, r"ndcg_at_k\(k=3\) of query 0 looks at the top 3, but its ranking ends at rank 2"),
         ({"predictions": [[1, 1], [2, 3]]}, MalformedRun, "lists item 1 twice"),
         ({"gains": [[0], [1]]}, DataError, "query 0 has no item of positive gain"),
+        ({"references": [[1], [9]], "k": 3, "gallery_size": 2}, DataError, "query 1: .* lacks the judged item 9"),
     ],
 )
 def test_bad_gains_are_refused(load_metric, changed, error, message):

@@ -183,6 +183,20 @@ def test_graded_modules_equal_a_plain_loop(load_metric, k):
     assert results[f"ndcg_at_{k}_coverage"] == covered / looked
 
 
+@pytest.mark.parametrize(
+    ("name", "at_2", "at_4"),
+    [
+        ("judged_at", 2 / 2, 3 / 4),
+        ("false_negatives_at", 0, 1 / 4),
+        ("judged_only_recall_at", 0, 1),
+        ("judged_only_ndcg_at", 0, 1 / np.log2(4)),
+    ],
+)
+def test_modules_of_judged_items_take_k(load_metric, name, at_2, at_4):
+    columns = {"predictions": [[1, 2, 3, 4]], "references": [[2, 1, 4]], "verdicts": [[0, 0, 2]]}
+    assert load_metric(f"{name}_k").compute(**columns, k=[2, 4]) == {f"{name}_2": at_2, f"{name}_4": at_4}
+
+
 @pytest.mark.parametrize("k", [1, 5, 30])
 def test_modules_of_degrees_equal_a_plain_loop(load_metric, k):
     columns = metric_inputs.graded(5, highest=2)
