@@ -96,7 +96,11 @@ def _of_task(task: Any) -> dict[str, Any]:  # noqa: ANN401 - a Task, imported la
 def _metrics() -> dict[str, Item]:
     from cxc_eccv.registry import metrics
 
-    return {name: Item(spec.description, partial(_of_metric, spec)) for name, spec in metrics().items()}
+    return {name: Item(_describe(spec), partial(_of_metric, spec)) for name, spec in metrics().items()}
+
+
+def _describe(spec: Any) -> str:  # noqa: ANN401 - a Spec, imported late
+    return SECTION.split(spec.description)[0]
 
 
 def _of_metric(spec: Any) -> dict[str, Any]:  # noqa: ANN401 - a Spec, imported late
@@ -105,7 +109,7 @@ def _of_metric(spec: Any) -> dict[str, Any]:  # noqa: ANN401 - a Spec, imported 
     low, high = spec.bounds
     return {
         "title": spec.long_title.format(**{name: name.upper() for name in spec.parameters}),
-        "description": SECTION.split(spec.description)[0],
+        "description": _describe(spec),
         "of failures": "cxc-eccv explain computes it" if spec.explains else "",
         "parameters": [f"{name} = {', '.join(map(str, values))}" for name, values in spec.parameters.items()],
         "values": f"{low:g} to {'any number' if high is None else f'{high:g}'}, shown as {spec.unit}",

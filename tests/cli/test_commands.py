@@ -79,6 +79,7 @@ def test_list_shows_every_kind_and_its_state():
     text, _ = run_command("list", "--data-dir", "sample")
     for word in ("karpathy_coco", "in mirror", "plausible_match", "eccv_caption", "map_at_r"):
         assert word in text
+    assert "mAP@R of the condensed list.\n" in text
 
 
 def test_the_data_is_named_before_or_after_the_command():
