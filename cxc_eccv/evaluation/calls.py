@@ -31,7 +31,7 @@ def evaluate(
     run: Run,
     tasks: str | Sequence[str] = "all",
     *,
-    metrics: Sequence[str] | None = None,
+    metrics: str | Sequence[str] | None = None,
     split: str = "test",
     data_dir: str | Path | Library | None = None,
     seed: int = 0,
@@ -70,8 +70,8 @@ def evaluate(
         run: embeddings, scores or rankings, as returned by :func:`cxc_eccv.runs.load.load_run`.
         tasks: ``all`` for those that the run and the data allow, or names of tasks (``cxc``) or of their directions
             (``cxc/t2t``).
-        metrics: names (``recall_at_k``, ``recall_at_20``, ``median_rank``); None for the default metrics of each task,
-            without those that need deeper rankings.
+        metrics: a name or several (``recall_at_k``, ``recall_at_20``, ``median_rank``); None for the default metrics of
+            each task, without those that need deeper rankings.
         split: ``validation`` or ``test``.
         data_dir: mirror folder, ``"sample"`` for the embedded sample, a Library, or None for ``CXC_ECCV_DATA``, else
             the download cache.
@@ -169,7 +169,7 @@ def check_request(
     sides: Sequence[str],
     tasks: str | Sequence[str] = "all",
     *,
-    metrics: Sequence[str] | None = None,
+    metrics: str | Sequence[str] | None = None,
     split: str = "test",
     data_dir: str | Path | Library | None = None,
     limit: int | None = None,

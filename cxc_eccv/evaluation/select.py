@@ -100,7 +100,7 @@ def select(
     wanted: str | Sequence[str],
     library: Library,
     split: str,
-    metrics: Sequence[str] | None = None,
+    metrics: str | Sequence[str] | None = None,
     *,
     limit: int | None = None,
     allow_missing: bool = False,
@@ -108,10 +108,13 @@ def select(
 ) -> Selection:
     """Select the parts of the wanted tasks and metrics that can be computed, on the split or a part of it."""
     labels = () if sources is None else check_sources(sources, library, split)
+    metrics = [metrics] if isinstance(metrics, str) else metrics
     selected: list[Part] = []
     skipped: dict[str, str] = {}
     refused: list[CxcEccvError] = []
     chosen = list(_choose_tasks(wanted, run, library, split, skipped))
+    if not len(wanted) or (metrics is not None and not len(metrics)):
+        raise InvalidOption(f"{'metrics' if len(wanted) else 'tasks'} is an empty list, so there is nothing to score")
     collections = [task.collection for task, _, _ in chosen if not task.collection.arrays] or [COCO]
     restriction = find_restriction(run, collections, library, split, limit=limit, allow_missing=allow_missing)
     partial = limit is not None or allow_missing or bool(restriction.facts)
@@ -129,6 +132,8 @@ def select(
             continue
         selected += parts
         skipped |= reasons
+    if metrics is not None and wanted != "all" and not refused:
+        refused += _find_undefined(metrics, [(task, names) for task, names, _ in chosen])
     if metrics is not None and wanted == "all" and not selected and not refused:
         why = "; ".join(dict.fromkeys(skipped.values()))
         raise InvalidOption(f"none of the metrics {', '.join(metrics)} can be computed: {why}")
@@ -243,6 +248,21 @@ def plan_of(task: Task, metrics: Sequence[str] | None) -> Plan:
     if not any(parts.values()):
         raise NotApplicable(f"none of the metrics {', '.join(metrics or ())} is defined for {task.name}")
     return Plan(task, parts | {"": _once(whole)}, strict=metrics is not None)
+
+
+def _find_undefined(metrics: Sequence[str], named: Sequence[tuple[Task, Sequence[str]]]) -> Iterator[CxcEccvError]:
+    """An error for each named metric that none of the named parts has."""
+    for metric in metrics:
+        for task, names in named:
+            try:
+                parts = plan_of(task, [metric]).parts
+            except NotApplicable:
+                continue
+            if any(parts[name] for name in (*names, "")):
+                break
+        else:
+            parts_named = ", ".join(f"{task.name}/{name}" for task, names in named for name in names)
+            yield NotApplicable(f"the metric {metric} is not defined for {parts_named}")
 
 
 def _once(variants: Iterable[Variant]) -> tuple[Variant, ...]:

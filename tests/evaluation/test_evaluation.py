@@ -169,6 +169,9 @@ def test_a_run_that_lacks_items_is_refused(sample_library, report_of, make_run):
         ({"tasks": "cxc", "metrics": ["entail_at_5"]}, InvalidOption, "none of the metrics entail_at_5"),
         ({"tasks": "coco_5k/i2t", "metrics": ["pmrp"]}, InvalidOption, "none of the metrics pmrp"),
         ({"tasks": "cxc/sts", "metrics": ["mrr"]}, InvalidOption, "none of the metrics .* cxc/sts"),
+        ({"tasks": "cxc/i2t", "metrics": ["mrr", "pmrp"]}, InvalidOption, "the metric pmrp is not defined for cxc/i2t"),
+        ({"tasks": []}, InvalidOption, "tasks is an empty list"),
+        ({"tasks": "cxc", "metrics": "pmrp"}, InvalidOption, "none of the metrics pmrp"),
         ({"metrics": ["ndcg_at_0"], "tasks": "cxc"}, InvalidOption, "whole number of at least 1"),
     ],
 )
