@@ -13,7 +13,7 @@ from cxc_eccv.terminal import say
 
 
 def submit(
-    report: Annotated[Path, typer.Argument(help="report.json of `cxc-eccv evaluate` on the test split.")],
+    report: Annotated[Path, typer.Argument(help="Folder of a report on the test split, or its report.json.")],
     model: Annotated[str | None, typer.Option(help="Repository of the model: owner/name.")] = None,
     dataset: Annotated[
         str | None,

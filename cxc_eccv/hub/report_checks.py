@@ -14,7 +14,7 @@ import numpy as np
 import cxc_eccv
 from cxc_eccv.errors import DataError, InvalidOption, ReportRefused, UnknownName
 from cxc_eccv.evaluation import report_from_json
-from cxc_eccv.evaluation.report_files import ROUNDING
+from cxc_eccv.evaluation.report_files import ROUNDING, find_report
 from cxc_eccv.hub.leaderboard import SPLIT
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.registry import metric_variants, task
@@ -26,6 +26,8 @@ from cxc_eccv.types.reported import SPREAD
 def checked_report(path: str | Path) -> tuple[Report, Mapping[str, str]]:
     """Check whether a report may be submitted, without the network; return it and the sha256 of its raw files.
 
+    The path is that of the report's folder or of its report.json.
+
     Raises:
         InvalidOption: the file cannot be read.
         ReportRefused: the report is malformed, edited, or not of the official data.
@@ -35,8 +37,9 @@ def checked_report(path: str | Path) -> tuple[Report, Mapping[str, str]]:
         Traceback (most recent call last):
         cxc_eccv.errors.InvalidOption: cannot read no/report.json: No such file or directory
     """
+    path = find_report(Path(path))
     try:
-        report = report_from_json(Path(path).read_text(encoding="utf-8"))
+        report = report_from_json(path.read_text(encoding="utf-8"))
         if not report.results:
             raise ReportRefused("it has no results")
         check_values(report)

@@ -236,6 +236,11 @@ def test_a_key_given_twice_is_refused(tmp_path):
         checked(tmp_path, twice)
 
 
+def test_a_folder_stands_for_its_report(tmp_path):
+    report, _ = checked(tmp_path, official_report())
+    assert checked_report(tmp_path)[0].scores == report.scores
+
+
 def test_an_unreadable_file_is_named(tmp_path):
     with pytest.raises(InvalidOption, match=r"cannot read .*absent\.json"):
         checked_report(tmp_path / "absent.json")
