@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
+from cxc_eccv.presenting import presenter
 from cxc_eccv.shown import visible
 from cxc_eccv.types.models import UNKNOWN
 
@@ -237,7 +238,7 @@ class Report:
             >>> [path.name for path in Report((), {}, {"split": "test"}).save(f"{tempfile.mkdtemp()}/out")][:2]
             ['report.json', 'per_query.parquet']
         """
-        return _presenters[0].save_report(self, folder, images=images)
+        return presenter().save_report(self, folder, images=images)
 
     def __repr__(self) -> str:
         tasks = len({result.task for result in self.results})
@@ -245,10 +246,10 @@ class Report:
         return visible(f"<Report of {name}: {len(self.results)} results of {tasks} tasks, {split} split>")
 
     def __str__(self) -> str:
-        return _presenters[0].report_text(self)
+        return presenter().report_text(self)
 
     def _repr_html_(self) -> str:
-        return _presenters[0].report_html(self)
+        return presenter().report_html(self)
 
 
 COLUMNS = ["task", "direction", "metric", "value", "low", "high", "n_queries", "ties", "coverage"]
@@ -262,28 +263,3 @@ def group_by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
     for name, reason in reasons.items():
         grouped.setdefault(reason, []).append(name)
     return grouped
-
-
-class Presenter(Protocol):
-    """Shows and saves reports.
-
-    Presenting needs tasks, metrics and labels, so its code lies in a higher layer than :class:`Report`. The package's
-    ``__init__.py`` therefore registers :mod:`cxc_eccv.report` here.
-    """
-
-    def report_text(self, report: Report, /) -> str:
-        """The report for a terminal."""
-
-    def report_html(self, report: Report, /) -> str:
-        """The report for a notebook."""
-
-    def save_report(self, report: Report, folder: str | Path, /, *, images: str | Path | None) -> list[Path]:
-        """Write the folder of a report."""
-
-
-_presenters: list[Presenter] = []
-
-
-def present_with(chosen: Presenter) -> None:
-    """Register the presenter of all reports."""
-    _presenters[:] = [chosen]
