@@ -66,7 +66,7 @@ def main() -> None:
     arguments = parser.parse_args()
     library = Library()
     flickr8k = read_flickr8k(library, arguments.flickr8k)
-    fitted = fit_by_folds(flickr8k)
+    fitted = fit_by_folds(flickr8k.images, expand(flickr8k.cosines), flickr8k.labels)
     judges = {"MiniLM, calibrated on other images": fitted, **useless_judges(fitted)}
     if arguments.judge is not None:
         values = PairValues(read_probabilities(arguments.judge), "probability", "probabilities")
@@ -99,27 +99,33 @@ def read_sits(library: Library, split: str, path: Path) -> Pairs:
 
 
 def calibrate(cosines: FloatArray, labels: FloatArray) -> Callable[[FloatArray], FloatArray]:
-    """Maps cosines to probabilities by logistic regression on the cosine and its square (Newton's method)."""
-    design = expand(cosines)
+    """Maps cosines to probabilities by logistic regression on the cosine and its square."""
+    fitted = fit_logistic(expand(cosines), labels)
+    return lambda others: fitted(expand(others))
+
+
+def expand(cosines: FloatArray) -> FloatArray:
+    """(P, 2) cosine and its square."""
+    return np.stack([cosines, cosines**2], axis=1)
+
+
+def fit_logistic(features: FloatArray, labels: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    """Maps (P, F) features to probabilities, by Newton's method."""
+    design = np.column_stack([np.ones(len(features)), features])
     weights = np.zeros(design.shape[1])
     for _ in range(25):
         p = 1 / (1 + np.exp(-design @ weights))
         weights += np.linalg.solve((design * (p * (1 - p))[:, None]).T @ design, design.T @ (labels - p))
-    return lambda others: 1 / (1 + np.exp(-expand(others) @ weights))
+    return lambda others: 1 / (1 + np.exp(-weights[0] - others @ weights[1:]))
 
 
-def expand(cosines: FloatArray) -> FloatArray:
-    """(P, 3) constant, cosine and its square."""
-    return np.stack([np.ones_like(cosines), cosines, cosines**2], axis=1)
-
-
-def fit_by_folds(pairs: Pairs) -> FloatArray:
-    """(P,) probabilities, each calibrated on the pairs of other images."""
-    probabilities = np.empty_like(pairs.labels)
-    folds, cosines = np.unique(pairs.images, return_inverse=True)[1] % 5, pairs.cosines
+def fit_by_folds(images: IntArray, features: FloatArray, labels: FloatArray) -> FloatArray:
+    """(P,) probabilities, each fitted on the (P, F) features of pairs of other images."""
+    probabilities = np.empty_like(labels)
+    folds = np.unique(images, return_inverse=True)[1] % 5
     for fold in range(5):
         train, test = folds != fold, folds == fold
-        probabilities[test] = calibrate(cosines[train], pairs.labels[train])(cosines[test])
+        probabilities[test] = fit_logistic(features[train], labels[train])(features[test])
     return probabilities
 
 
