@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cxc_eccv.cli.choices import DATA, ReportNames
-from cxc_eccv.cli.output import check_output, say_written
+from cxc_eccv.cli.output import check_folder, say_written
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import print_shown, say
 from cxc_eccv.writing import replaced_folder
@@ -74,7 +74,7 @@ def compare(
         raise InvalidOption(
             "one report cannot be compared: add a second one, or rank it among published models with --published"
         )
-    check_output(output)
+    check_folder(output)
     models, papers = read_reports(reports, name), published_tables() if published else ()
     placements = [placement for paper in papers for placement in place(paper, models)]
     orders = [order_models(paper, models) for paper in papers] if all_published else []

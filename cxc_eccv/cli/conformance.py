@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from cxc_eccv.cli.choices import names
-from cxc_eccv.cli.output import check_output, say_written
+from cxc_eccv.cli.output import check_folder, say_written
 from cxc_eccv.terminal import print_shown
 from cxc_eccv.writing import replaced_folder
 
@@ -38,7 +38,7 @@ def conformance(
     from cxc_eccv.integrations.conformance import choose, comparison_tables, kit_files, run_kit
     from cxc_eccv.tables import tables_to_console, tables_to_markdown
 
-    check_output(output)
+    check_folder(output)
     chosen = choose(names(libraries))
     rows = run_kit(chosen)
     tables = comparison_tables(chosen, rows)

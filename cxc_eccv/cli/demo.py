@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cxc_eccv.cli.output import check_output, say_written, write_report
+from cxc_eccv.cli.output import check_folder, say_written, write_report
 from cxc_eccv.terminal import say
 from cxc_eccv.writing import replaced_folder
 
@@ -39,7 +39,7 @@ def demo(
     from cxc_eccv.runs import load_run
     from cxc_eccv.sources.library import Library
 
-    check_output(output)
+    check_folder(output)
     say_step = say if verbose else None
     if output is None:
         with tempfile.TemporaryDirectory() as scratch:

@@ -23,7 +23,7 @@ from cxc_eccv.cli.choices import (
 )
 from cxc_eccv.cli.compare import compare
 from cxc_eccv.cli.extras import check_model, is_first_process, load_named_model
-from cxc_eccv.cli.output import check_output, deliver, say_kept, say_written
+from cxc_eccv.cli.output import check_folder, deliver, say_kept, say_written
 from cxc_eccv.cli.run_file import read_run, warn_of_other_versions, write_run
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import say
@@ -185,12 +185,12 @@ def evaluate(
 
     _check_source(context, files, model)
     models = _choose_folders(model or [], name, output)
-    check_output(output, (*FILES, RUN) if len(models) < 2 else ())
+    check_folder(output, (*FILES, RUN) if len(models) < 2 else ())
     if model and images is not None:
         image_folder(images)
     judge = policy(unjudged, images, device)
     looks = bool(model) or getattr(judge, "images", None) is not None
-    check_output(output, images=None if looks else images)
+    check_folder(output, images=None if looks else images)
     library = open_library(labels=labels or ())
     if keep_run is not None:
         _check_keep(keep_run, limit, allow_missing, len(models))

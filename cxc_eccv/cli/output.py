@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 COMMAND: ContextVar[str | None] = ContextVar("COMMAND", default=None)
 
 
-def check_output(output: Path | None, names: Collection[str] = (), *, images: Path | None = None) -> None:
+def check_folder(output: Path | None, names: Collection[str] = (), *, images: Path | None = None) -> None:
     """Refuse, before any work, an output that cannot be written and images that no page could show."""
     if output is not None:
         refuse_unwritable(output, names)

@@ -18,7 +18,7 @@ from cxc_eccv.cli.choices import (
     open_library,
 )
 from cxc_eccv.cli.help import Command, DataCommand
-from cxc_eccv.cli.output import check_output, say_written
+from cxc_eccv.cli.output import check_folder, say_written
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.terminal import print_shown, say
 
@@ -134,7 +134,7 @@ def rescore(
     from cxc_eccv.shelf import rescore as rescore_shelf
     from cxc_eccv.tables import tables_to_console
 
-    check_output(output)
+    check_folder(output)
     chosen = names(tasks)
     scored = rescore_shelf(
         folder,

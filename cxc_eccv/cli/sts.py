@@ -10,7 +10,7 @@ from rich.text import Text
 
 from cxc_eccv.cli.choices import BatchSize, Device, Dtype, names, open_library
 from cxc_eccv.cli.extras import check_model, needs_train_extra, register_models
-from cxc_eccv.cli.output import check_output, say_written
+from cxc_eccv.cli.output import check_folder, say_written
 from cxc_eccv.discovery import study_modules
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.shown import upper_first, visible
@@ -54,7 +54,7 @@ def sts(
     """
     from cxc_eccv.sts.tasks import task_names
 
-    check_output(output)
+    check_folder(output)
     wanted = task_names(names(tasks))  # an unknown task is refused before a model is loaded
     if (model is None) == (baseline is None) or (vectors is not None and baseline is None):
         raise InvalidOption("give either --model, or --baseline bow or word_vectors, the latter with --vectors")

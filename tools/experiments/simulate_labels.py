@@ -13,7 +13,7 @@ import typer
 
 from cxc_eccv.cli.choices import AllowModified, DataDir, names, split_name
 from cxc_eccv.cli.extras import load_runs
-from cxc_eccv.cli.output import COMMAND, check_output, say_written
+from cxc_eccv.cli.output import COMMAND, check_folder, say_written
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.terminal import print_shown
 
@@ -85,7 +85,7 @@ def simulate(
     from cxc_eccv.sources.library import Library
     from cxc_eccv.tables import tables_to_console
 
-    check_output(output)
+    check_folder(output)
     check_price(price, minutes)
     _check_simulated(context, hide, models)
     library = Library(data_dir, allow_modified=allow_modified)

@@ -9,7 +9,7 @@ import typer
 
 from cxc_eccv.cli.choices import Confidence, Labels, Names, Similarity, names, open_library, split_name
 from cxc_eccv.cli.extras import load_runs
-from cxc_eccv.cli.output import COMMAND, check_output, say_written
+from cxc_eccv.cli.output import COMMAND, check_folder, say_written
 from cxc_eccv.terminal import print_shown, say
 from cxc_eccv.writing import replaced_folder
 
@@ -77,7 +77,7 @@ def labels(
     from cxc_eccv.studies.annotation.worth.tables import appraisal_to_tables, say_lacking
     from cxc_eccv.tables import tables_to_console
 
-    check_output(output, FILES)
+    check_folder(output, FILES)
     options: dict[str, Any] = {"confidence": confidence}
     rated = () if preferences is None else rate_preferences(*read_preferences(preferences), **options)
     files_of_labels = [*(labels or ()), *([] if project is None else [project])]

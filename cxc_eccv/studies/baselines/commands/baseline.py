@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cxc_eccv.cli.choices import open_library, split_name
-from cxc_eccv.cli.output import check_output, deliver
+from cxc_eccv.cli.output import check_folder, deliver
 
 
 def baseline(
@@ -55,7 +55,7 @@ def baseline(
     from cxc_eccv.report.folder import FILES
     from cxc_eccv.studies.baselines.untrained import Inputs, baseline_named
 
-    check_output(output, FILES)
+    check_folder(output, FILES)
     score = baseline_named(name)
     library = open_library()
     inputs = Inputs(vectors, features, model, images, central_crop, seed, collection, pool)

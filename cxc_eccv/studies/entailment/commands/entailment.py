@@ -95,7 +95,7 @@ def score(
       --calibrate-on cxc/val --output calibrated
       cxc-eccv entailment score cxc/test --model report/probabilities.parquet
     """
-    from cxc_eccv.cli.output import COMMAND, check_output
+    from cxc_eccv.cli.output import COMMAND, check_folder
     from cxc_eccv.cli.user_tables import SUFFIXES
     from cxc_eccv.studies.entailment.measures import check_precision, check_threshold
     from cxc_eccv.studies.entailment.quality import report_classifier, write_classifier_folder
@@ -108,7 +108,7 @@ def score(
         raise InvalidOption("--threshold and --precision: give one of them")
     if calibrate_on is not None and scores is not None:
         raise InvalidOption("--calibrate-on asks the judge about other pairs: name the judge itself with --model")
-    check_output(output)
+    check_folder(output)
     check_whole("batch_size", batch_size)
     if threshold is not None:
         check_threshold(threshold)
@@ -249,8 +249,8 @@ def pairs(
       cxc-eccv entailment pairs clip.npz --for coco_5k/t2i/recall_at_1
       --output pairs.csv
     """
-    from cxc_eccv.cli.output import check_output
     from cxc_eccv.studies.entailment.entail_at_k.asked import list_unjudged, write_unjudged
+    from cxc_eccv.writing import check_output
 
     check_output(output, (".parquet", ".csv", ".jsonl"))
     found = list_unjudged(load_runs(files, None).values(), open_library(), key=key)

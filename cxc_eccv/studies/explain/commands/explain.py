@@ -10,7 +10,7 @@ import typer
 
 from cxc_eccv.cli.choices import Confidence, Names, Similarity, Thumbnails, open_library, split_name
 from cxc_eccv.cli.extras import load_runs
-from cxc_eccv.cli.output import COMMAND, check_output, say_written
+from cxc_eccv.cli.output import COMMAND, check_folder, say_written
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.explain.commands.concepts import Annotations, annotation_files, read_source
 from cxc_eccv.terminal import print_shown
@@ -82,7 +82,7 @@ def explain(
     from cxc_eccv.studies.explain.global_table import make_tables
     from cxc_eccv.tables import tables_to_console
 
-    check_output(output, FILES, images=images)
+    check_folder(output, FILES, images=images)
     if adversarial is not None and len(files) > 1:
         raise InvalidOption("--adversarial is for one model; name one file, that of the model that encoded the queries")
     Settings(seed, confidence)

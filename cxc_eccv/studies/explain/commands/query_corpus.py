@@ -10,7 +10,7 @@ import typer
 
 from cxc_eccv.cli.choices import BatchSize, Confidence, Device, open_library, split_name
 from cxc_eccv.cli.extras import check_model, load_named_model, needs_train_extra
-from cxc_eccv.cli.output import COMMAND, check_output, say_kept, say_written
+from cxc_eccv.cli.output import COMMAND, check_folder, say_kept, say_written
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import print_shown
 from cxc_eccv.writing import refuse_unwritable, replaced_folder
@@ -96,7 +96,7 @@ def query_corpus(
 
     _check_source(context, file, model)
     _check_summaries(summarizer, summaries)
-    check_output(output)
+    check_folder(output)
     if normalize and (summarizer or summaries):
         raise InvalidOption("--normalize is for the mean of vectors, and a summary has one vector; leave it out")
     library = open_library()

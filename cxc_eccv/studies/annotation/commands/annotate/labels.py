@@ -11,7 +11,7 @@ import typer
 
 from cxc_eccv.cli.choices import DATA, Confidence, Names, Thumbnails, names
 from cxc_eccv.cli.extras import load_runs
-from cxc_eccv.cli.output import COMMAND, check_output, say_written
+from cxc_eccv.cli.output import COMMAND, check_folder, say_written
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.annotation.commands.annotate.telling import (
     Folder,
@@ -165,7 +165,7 @@ def report(
     from cxc_eccv.studies.annotation.report import report_project
     from cxc_eccv.tables import tables_to_console
 
-    check_output(output, images=images)
+    check_folder(output, images=images)
     merged = (folder / LABELS).is_file()
     project = open_project(folder, [str(folder / LABELS)] if merged else [])
     changes: Any = None
