@@ -136,7 +136,7 @@ class GradedRankingModule(MetricModule):
 
 
 def _refuse_outside(inputs: Mapping[str, list[Any]], rows: IntArray, k: int) -> None:
-    """The ideal ranking of K items would end with a gallery that is smaller, and so lack items outside of it."""
+    """Raise DataError if a gallery of fewer than K items lacks a positive: the ideal ranking would lack it too."""
     for row in rows.tolist():
         judged = zip(inputs["references"][row], inputs["gains"][row], strict=True)
         if outside := {item for item, gain in judged if gain > 0}.difference(inputs["predictions"][row]):

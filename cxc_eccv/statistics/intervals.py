@@ -33,7 +33,7 @@ class Estimate:
 
     @property
     def as_share(self) -> Estimate:
-        """The same of a quantity that lies between 0 and 1, whatever a sample says."""
+        """The estimate, cut to the range of a share, 0 to 1."""
         return Estimate(*(min(max(number, 0.0), 1.0) for number in (self.value, self.low, self.high)))
 
 

@@ -278,7 +278,9 @@ def _estimate(
     _check_sample(columns, places, v, chances)
     guesses, rank = _fit(columns, places, v, chances)
     if np.allclose(guesses[places][chances < 1], v[chances < 1], rtol=0, atol=1e-9 * np.ptp(v)):
-        guesses, rank = _fit(columns[:, :1], places, v, chances)  # no error in the sample says little of their number
+        guesses, rank = _fit(
+            columns[:, :1], places, v, chances
+        )  # a sample without errors does not show how many there are
     errors = (v - guesses[places]) / chances
     return float((guesses.sum() + errors.sum()) / len(columns)), guesses, errors, _Sample(places, chances, rank)
 

@@ -24,7 +24,7 @@ LABELLINGS = 64
 """Random labellings behind the prediction of a metric at R."""
 
 ROUNDING = 1e-12
-"""Rounding gives a value that is certain a variance below this, which must not decide what is drawn."""
+"""A variance below this comes from rounding; the value is certain."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -88,7 +88,7 @@ class BatchPositives:
 
     @property
     def has_pairs(self) -> bool:
-        """Whether a pair of items matches."""
+        """Whether any two items match."""
         return any(matrix is not None and matrix.nnz for matrix in (self.text_text, self.image_text))
 
     def united(self, other: BatchPositives) -> BatchPositives:

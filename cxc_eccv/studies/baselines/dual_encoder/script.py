@@ -108,10 +108,7 @@ def train(command: Sequence[str]) -> Trained:
     objective, weak = _match(objective, library, pairs, data, objective_arguments)
     trainer = _trainer(model, processing, pairs, objective, weak, score, data, training)
     identity = run_identity(model_arguments, replace(objective_arguments, mode=mode), data, training)
-    if data.weak_positives:
-        identity["weak_positives_sha256"] = sorted(map(sha256_of, data.weak_positives))
-    if data.pairs_file is not None:
-        identity["pairs_file_sha256"] = sha256_of(data.pairs_file)
+    identity |= _hash_files(data)
     folder = Path(training.output_dir)
     with explained(folder):
         train_resumably(trainer, identity, training.resume)
@@ -148,6 +145,16 @@ def _split_pairs(
         return pairs, partial(_score_validation, encode_it=encode_it, library=library, mode=mode)
     pairs, held = pairs.hold_out(data.held_out)
     return pairs, partial(_score_held_out, held=held, mode=mode, processing=processing)
+
+
+def _hash_files(data: DataArguments) -> dict[str, Any]:
+    """Hashes of the files that a run trains on."""
+    hashes: dict[str, Any] = {}
+    if data.weak_positives:
+        hashes["weak_positives_sha256"] = sorted(map(sha256_of, data.weak_positives))
+    if data.pairs_file is not None:
+        hashes["pairs_file_sha256"] = sha256_of(data.pairs_file)
+    return hashes
 
 
 def _match(
