@@ -4,7 +4,7 @@ import numpy as np
 import oracles
 import pytest
 
-from cxc_eccv.ranking.kept import keep_lists
+from cxc_eccv.evaluation.kept import keep_lists
 from cxc_eccv.ranking.rank import ranks_of_run
 from cxc_eccv.runs import RankingsRun, ScoresRun, load_run
 from cxc_eccv.runs.kept import write_run_file

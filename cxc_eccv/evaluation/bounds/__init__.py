@@ -20,8 +20,7 @@ exceptions in which it is wider: below the top D every item but a known positive
 the end of the top D is broken for ``high``.
 """
 
-from cxc_eccv.evaluation.bounds.of_needs import BoundsOfNeeds
+from cxc_eccv.evaluation.bounds.of_needs import BoundsOfNeeds, Units
 from cxc_eccv.evaluation.bounds.retrieved import Retrieved, TopOfKnown
-from cxc_eccv.evaluation.bounds.units import Units
 
 __all__ = ["BoundsOfNeeds", "Retrieved", "TopOfKnown", "Units"]
