@@ -13,7 +13,7 @@ import pyarrow as pa
 from cxc_eccv.discovery import study_modules
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, UnknownName
 from cxc_eccv.evaluation.settings import Judge, Unjudged
-from cxc_eccv.metrics.entail_at_k import UNJUDGED
+from cxc_eccv.metrics.entail_at_k import POLICIES
 from cxc_eccv.sources.reading import read_csv, read_json_lines, read_table, shown
 from cxc_eccv.types import LABELS, PROBABILITIES, check_values
 
@@ -59,9 +59,9 @@ def policy(value: str, images: Path | None = None, device: str | None = None) ->
         table = _read_table(path, "predicted labels", forms)
         _check_column(path, table, "probability", PROBABILITIES)
         return _check_column(path, table, "label", LABELS)
-    if value in UNJUDGED[:-1]:  # the last is said by naming the classifier, whose folder may be called so
+    if value in POLICIES:
         return value
-    return _load_judge("policy for unjudged pairs", value, [*UNJUDGED[:-1], "a file of labels"], images, device)
+    return _load_judge("policy for unjudged pairs", value, [*POLICIES, "a file of labels"], images, device)
 
 
 def probabilities_or_judge(value: str, images: Path | None = None) -> pa.Table | Unjudged:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.evaluation.answers import Answers, read_answers
-from cxc_eccv.metrics.entail_at_k import UNJUDGED, Classifier, check_policy
+from cxc_eccv.metrics.entail_at_k import POLICIES, Classifier, check_policy
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import read_table
 from cxc_eccv.tasks.task import Collection
@@ -142,8 +142,9 @@ def _read_probabilities(probabilities: Probabilities) -> Classifier | None:
 def policy_name(unjudged: Unjudged) -> str:
     """The name of the policy in results."""
     if isinstance(unjudged, pa.Table | Judge) or callable(unjudged):
-        return UNJUDGED[-1]
-    check_policy(unjudged)
+        return "classifier"
+    if unjudged not in POLICIES:
+        check_policy(unjudged)
     return str(unjudged)
 
 

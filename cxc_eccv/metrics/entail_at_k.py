@@ -11,8 +11,8 @@ from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import LABELS, FloatArray, IntArray, Judgments, TopK, check_values, look_up_gains
 
-UNJUDGED = ("not_entailed", "leave_out", "classifier")
-"""Policies for retrieved pairs without a label."""
+POLICIES = ("not_entailed", "leave_out")
+"""Policies for retrieved pairs without a label; a classifier is another."""
 
 Classifier = Callable[[IntArray, IntArray], ArrayLike]
 """Maps (P,) query ids and (P,) item ids to (P,) labels, 1 where the query entails the item, else 0."""
@@ -69,8 +69,8 @@ def check_policy(unjudged: str | Classifier) -> None:
     """Raise an error unless the policy for unjudged pairs is known."""
     if unjudged == "classifier":
         raise InvalidOption("unjudged is 'classifier'; pass the classifier itself or a table of its labels")
-    if not callable(unjudged) and unjudged not in UNJUDGED:
-        raise UnknownName("policy for unjudged pairs", unjudged, UNJUDGED)
+    if not callable(unjudged) and unjudged not in POLICIES:
+        raise UnknownName("policy for unjudged pairs", unjudged, (*POLICIES, "classifier"))
 
 
 def _check_labels(labels: NDArray[np.generic], source: str, pairs: tuple[IntArray, IntArray] | None = None) -> None:
