@@ -14,8 +14,7 @@ from report_samples import Page
 
 from cxc_eccv.demo.run import sample_images
 from cxc_eccv.studies.explain.concepts import Box
-from cxc_eccv.studies.explain.explanation import Explained, explain_failures
-from cxc_eccv.studies.explain.measures import MEASURES
+from cxc_eccv.studies.explain.failures import MEASURES, Explained, explain_failures
 from cxc_eccv.studies.explain.page import (
     PER_CONCEPT,
     SHOWN,

@@ -9,10 +9,18 @@ from shown_concepts import IMAGES, alike, concepts_of, failures_of
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.studies.explain.concepts import load_concepts
-from cxc_eccv.studies.explain.explanation import COUNTS, NUMBERS, check_run, explain_failures, explain_run
-from cxc_eccv.studies.explain.failures import TASKS, Failures, find_failures
-from cxc_eccv.studies.explain.global_table import summarize
-from cxc_eccv.studies.explain.measures import MEASURES, OF_INSTANCES
+from cxc_eccv.studies.explain.explanation import explain_run, summarize
+from cxc_eccv.studies.explain.failures import (
+    COUNTS,
+    MEASURES,
+    NUMBERS,
+    OF_INSTANCES,
+    TASKS,
+    Failures,
+    check_run,
+    explain_failures,
+    find_failures,
+)
 
 
 def test_worked_by_hand():

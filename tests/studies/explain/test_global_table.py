@@ -14,17 +14,17 @@ from shown_concepts import IMAGES, alike, concepts_of, failures_of
 
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
-from cxc_eccv.studies.explain.explanation import Explanation, compare_failures, explain_failures
-from cxc_eccv.studies.explain.failures import Failures
-from cxc_eccv.studies.explain.global_table import (
+from cxc_eccv.studies.explain.commands.explain import explanations_to_json, join_tables
+from cxc_eccv.studies.explain.explanation import (
     SECTIONS,
-    explanations_to_json,
+    Explanation,
+    compare_failures,
     find_mode,
-    join_tables,
     make_tables,
     ratios_of_sums,
     summarize,
 )
+from cxc_eccv.studies.explain.failures import Failures, explain_failures
 from cxc_eccv.tables import tables_to_console, tables_to_markdown
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cxc_eccv.errors import DataError
-from cxc_eccv.studies.explain.measures import keep_mentioned, measure_failures, subtract_best
+from cxc_eccv.studies.explain.failures import keep_mentioned, measure_failures, subtract_best
 from cxc_eccv.types.seen import ConceptPairs
 
 AREA = np.array([0.1])

@@ -9,8 +9,13 @@ import pytest
 
 from cxc_eccv.errors import DataError
 from cxc_eccv.sources.coco_words import NO_CATEGORY, load_category_words
-from cxc_eccv.studies.explain.concepts import load_concepts, synsets_of_categories
-from cxc_eccv.studies.explain.mentions import find_differences, find_mentions, locate_mentions
+from cxc_eccv.studies.explain.concepts import (
+    find_differences,
+    find_mentions,
+    load_concepts,
+    locate_mentions,
+    synsets_of_categories,
+)
 
 COMMON = ["person.n.01", "dog.n.01", "cat.n.01", "fireplug.n.01", "hotdog.n.02", "mouse.n.04", "bicycle.n.01"]
 COMMON += ["street_sign.n.01", "ball.n.01", "houseplant.n.01", "cellular_telephone.n.01"]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cxc_eccv.cli.choices import open_library, split_name
-from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.errors import InvalidOption
 from cxc_eccv.shown import upper_first
+from cxc_eccv.studies.explain.commands.explain import Annotations, annotation_files, read_source
 from cxc_eccv.terminal import Sheet, print_shown, say
 
 if TYPE_CHECKING:
@@ -18,41 +18,6 @@ if TYPE_CHECKING:
 
 SHOWN = 15
 """Concepts of a split that are listed, the most frequent ones."""
-
-
-SOURCES = {"coco": "coco", "visual-genome": "visual_genome"}
-
-Annotations = Annotated[
-    Path | None,
-    typer.Option(
-        help="COCO annotations with boxes (instances_val2014.json); of Visual Genome the folder with objects.json and "
-        "image_data.json. Default: the files in --data-dir."
-    ),
-]
-
-
-def read_source(source: str) -> str:
-    """Python's name of a source of concepts."""
-    if source not in SOURCES:
-        raise UnknownName("source of concepts", source, SOURCES)
-    return SOURCES[source]
-
-
-def annotation_files(source: str, path: Path | None) -> dict[str, Path]:
-    """The files that ``--annotations`` names for a source, as ``load_concepts`` takes them."""
-    if path is None:
-        return {}
-    if source == "coco":
-        return {"instances": path}
-    if not path.is_dir():
-        raise InvalidOption(
-            f"--annotations {path}: for Visual Genome give the folder with objects.json, image_data.json"
-        )
-    files = {"objects": path / "objects.json", "image_data": path / "image_data.json"}
-    for file in files.values():
-        if not file.is_file():
-            raise InvalidOption(f"--annotations {path}: {file} is not a file")
-    return files
 
 
 def concepts(

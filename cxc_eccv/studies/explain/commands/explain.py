@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,17 +13,52 @@ import typer
 from cxc_eccv.cli.choices import Confidence, Names, Similarity, Thumbnails, open_library, split_name
 from cxc_eccv.cli.extras import load_runs
 from cxc_eccv.cli.output import COMMAND, check_folder, say_written
-from cxc_eccv.errors import InvalidOption
-from cxc_eccv.studies.explain.commands.concepts import Annotations, annotation_files, read_source
+from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.terminal import print_shown
 from cxc_eccv.writing import replaced_folder
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from cxc_eccv.studies.explain.explanation import Explanation, Paired
     from cxc_eccv.studies.explain.reranking import Reranking
     from cxc_eccv.tables import Table
 
 FILES = ("explain.json", "failures.parquet", "explain.md", "explain.html")
+
+SOURCES = {"coco": "coco", "visual-genome": "visual_genome"}
+
+Annotations = Annotated[
+    Path | None,
+    typer.Option(
+        help="COCO annotations with boxes (instances_val2014.json); of Visual Genome the folder with objects.json and "
+        "image_data.json. Default: the files in --data-dir."
+    ),
+]
+
+
+def read_source(source: str) -> str:
+    """Python's name of a source of concepts."""
+    if source not in SOURCES:
+        raise UnknownName("source of concepts", source, SOURCES)
+    return SOURCES[source]
+
+
+def annotation_files(source: str, path: Path | None) -> dict[str, Path]:
+    """The files that ``--annotations`` names for a source, as ``load_concepts`` takes them."""
+    if path is None:
+        return {}
+    if source == "coco":
+        return {"instances": path}
+    if not path.is_dir():
+        raise InvalidOption(
+            f"--annotations {path}: for Visual Genome give the folder with objects.json, image_data.json"
+        )
+    files = {"objects": path / "objects.json", "image_data": path / "image_data.json"}
+    for file in files.values():
+        if not file.is_file():
+            raise InvalidOption(f"--annotations {path}: {file} is not a file")
+    return files
 
 
 def explain(
@@ -78,8 +115,7 @@ def explain(
     from cxc_eccv.runs import load_embeddings
     from cxc_eccv.sources.wordnet import load_wordnet
     from cxc_eccv.studies.explain.concepts import load_concepts
-    from cxc_eccv.studies.explain.explanation import check_runs, compare_failures, explain_run
-    from cxc_eccv.studies.explain.global_table import make_tables
+    from cxc_eccv.studies.explain.explanation import check_runs, compare_failures, explain_run, make_tables
     from cxc_eccv.tables import tables_to_console
 
     check_folder(output, FILES, images=images)
@@ -139,7 +175,6 @@ def _write(
 ) -> list[Path]:
     """Write the numbers, a row per failure, the tables and the page, all or nothing; other files are kept."""
     from cxc_eccv.parquet import write_parquet
-    from cxc_eccv.studies.explain.global_table import explanations_to_json, join_tables
     from cxc_eccv.studies.explain.page import render_explained
     from cxc_eccv.tables import tables_to_markdown
 
@@ -153,3 +188,65 @@ def _write(
             (folder / file).write_text(text, encoding="utf-8", newline="\n")
         write_parquet(join_tables(explained), folder / "failures.parquet")
     return [output / file for file in FILES]
+
+
+def explanations_to_json(
+    explanations: Sequence[Explanation],
+    paired: Sequence[Paired] = (),
+    reranked: Reranking | None = None,
+    command: str | None = None,
+    confidence: float = 0.95,
+) -> str:
+    """The text of ``explain.json``: the first model's numbers, and further models under ``others``.
+
+    ``paired`` has their differences from the first; numbers of altered queries are among the first's, and with
+    intervals under ``adversarial``. The provenance has the confidence of the intervals if it is not 95%.
+    """
+    stamp: dict[str, Any] = {"command": command} if command else {}
+    stamp |= {"confidence": confidence} if confidence != 0.95 else {}
+    first, *others = (
+        {"model": model.model, **_entries(model), "provenance": {**model.provenance, **stamp}} for model in explanations
+    )
+    content: dict[str, Any] = {"schema": 1, **first}
+    if reranked is not None:
+        content["scores"] = {**content["scores"], **reranked.scores}
+        content["adversarial"] = {**reranked.facts, "rows": [asdict(row) for row in reranked.rows]}
+    if others:
+        content |= {"others": others, "paired": [asdict(row) for row in paired]}
+    return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def join_tables(explanations: Sequence[Explanation]) -> pa.Table:
+    """A row per model, direction and failure, with their provenance in the metadata."""
+    import pyarrow as pa
+
+    parts = []
+    for explanation in explanations:
+        for direction, explained in explanation.directions.items():
+            table = explained.table
+            for name, text in (("direction", direction), ("model", explanation.model)):
+                column = pa.array([text] * table.num_rows, pa.string()).dictionary_encode()
+                table = table.add_column(0, name, column)
+            parts.append(table)
+    facts = {
+        explanation.model: {"not_computed": _entries(explanation)["not_computed"], **explanation.provenance}
+        for explanation in explanations
+    }
+    joined = pa.concat_tables(parts).unify_dictionaries().combine_chunks()
+    return joined.replace_schema_metadata({"explained": json.dumps(facts, ensure_ascii=False)})
+
+
+def _entries(explanation: Explanation) -> dict[str, dict[str, Any]]:
+    from cxc_eccv.studies.explain.explanation import summarize
+
+    summaries = {direction: summarize(explained) for direction, explained in explanation.directions.items()}
+    entries: dict[str, dict[str, Any]] = {
+        part: {
+            f"{direction}/{name}": value
+            for direction, summary in summaries.items()
+            for name, value in getattr(summary, part).items()
+        }
+        for part in ("scores", "counts", "not_computed")
+    }
+    entries["not_computed"] = {**explanation.skipped, **entries["not_computed"]}
+    return entries
