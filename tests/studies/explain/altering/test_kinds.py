@@ -8,12 +8,10 @@ from itertools import chain
 import pytest
 from PIL import ImageColor
 
-from cxc_eccv.studies.explain.altering import all_kinds
-from cxc_eccv.studies.explain.altering.english import compare_adjective, inflect_verb
-from cxc_eccv.studies.explain.altering.kinds import antonym, size, verb_antonym
-from cxc_eccv.studies.explain.altering.kinds.colour import LEAST_DISTANCE, all_colours
-from cxc_eccv.studies.explain.altering.kinds.rare_synonym import SYNONYMS
-from cxc_eccv.studies.explain.altering.sentences import substitute, tag_sentences
+from cxc_eccv.studies.explain.altering import all_kinds, attributes, words
+from cxc_eccv.studies.explain.altering.attributes import LEAST_DISTANCE, all_colours
+from cxc_eccv.studies.explain.altering.sentences import compare_adjective, inflect_verb, substitute, tag_sentences
+from cxc_eccv.studies.explain.altering.words import SYNONYMS
 
 FREE = {
     "size": [
@@ -146,17 +144,17 @@ def test_a_rare_synonym_is_rarer_in_captions_and_means_the_noun_first(wordnet, r
 
 
 def test_antonyms_are_those_of_wordnet(wordnet):
-    pairs = [(word, other, "as") for word, other in antonym.OPPOSITES.items()]
-    pairs += [(word, other, "as") for word, others in antonym.OF_LIVING_OR_NOT.items() for other in others]
-    pairs += [(word, other, "v") for word, other in {**verb_antonym.OPPOSITES, **verb_antonym.OF_OBJECTS}.items()]
-    pairs += [(word, other, "v") for word, others in verb_antonym.POSTURES.items() for other in others]
+    pairs = [(word, other, "as") for word, other in words.OPPOSITE_ADJECTIVES.items()]
+    pairs += [(word, other, "as") for word, others in words.OF_LIVING_OR_NOT.items() for other in others]
+    pairs += [(word, other, "v") for word, other in {**words.OPPOSITE_VERBS, **words.OF_OBJECTS}.items()]
+    pairs += [(word, other, "v") for word, others in words.POSTURES.items() for other in others]
     unknown = set()
     for word, other, parts in pairs:
         lemmas = [lemma for part in parts for synset in wordnet.synsets(word, part) for lemma in synset.lemmas()]
         found = {opposite.name().replace("_", " ") for lemma in lemmas for opposite in lemma.antonyms()}
         unknown |= set() if other in found else {(word, other)}
     assert unknown == {("dead", "living"), ("frown", "smile"), ("smile", "frown")}
-    assert {word for pair in pairs for word in pair[:2]}.isdisjoint({*size.OPPOSITES, *ImageColor.colormap})
+    assert {word for pair in pairs for word in pair[:2]}.isdisjoint({*attributes.OPPOSITE_SIZES, *ImageColor.colormap})
 
 
 def test_colours_are_those_of_css_in_english():
