@@ -12,8 +12,8 @@ from cxc_eccv.demo.bag_of_words import TfIdf
 from cxc_eccv.errors import InvalidOption, MalformedRun, MalformedSource, UnknownName
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
+from cxc_eccv.studies.baselines.untrained import Inputs, baseline_named, baselines
 from cxc_eccv.studies.baselines.untrained.bow import evaluate_bow
-from cxc_eccv.studies.baselines.untrained.declared import Inputs, baseline_named, baselines
 from cxc_eccv.studies.baselines.untrained.random import random_run
 from cxc_eccv.studies.baselines.untrained.word_vectors import AveragedVectors, read_word_vectors
 from cxc_eccv.types import Embeddings

@@ -19,7 +19,7 @@ from cxc_eccv.terminal import print_shown, say
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cxc_eccv.studies.baselines.training import ScoredPairs, Trained
+    from cxc_eccv.studies.baselines.model_card import ScoredPairs, Trained
 
 train = typer.Typer(no_args_is_help=True, help="Train a baseline. Under torchrun, on several processes.")
 
@@ -124,7 +124,5 @@ def _deliver_pairs(scored: ScoredPairs, output: Path) -> None:
 
 def _training_command(kind: str) -> str:
     """The command line, with torchrun if there are several processes."""
-    plain, processes = f"cxc-eccv train {kind}", os.environ.get("WORLD_SIZE", "1")
-    command = COMMAND.get() or plain
-    module = f"-m cxc_eccv.studies.baselines.{kind.replace('-', '_')}"
-    return command if processes == "1" else command.replace(plain, f"torchrun --nproc-per-node {processes} {module}", 1)
+    command, processes = COMMAND.get() or f"cxc-eccv train {kind}", os.environ.get("WORLD_SIZE", "1")
+    return command if processes == "1" else f"torchrun --nproc-per-node {processes} --no-python {command}"

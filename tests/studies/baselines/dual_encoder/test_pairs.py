@@ -14,11 +14,11 @@ from cxc_eccv.studies.baselines.dual_encoder.data import (
     TrainingPairs,
     image_paths,
     pairs_from_file,
-    token_ids,
     training_pairs,
     warn_of_conversion,
 )
 from cxc_eccv.studies.baselines.dual_encoder.losses import BatchPositives
+from cxc_eccv.studies.baselines.training import token_ids
 
 GROUPS = [
     CaptionGroup("coco", 7, (71, 72, 73), ("a dog", "two dog", "the red dog")),

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 
 import pytest
 from PIL import Image
@@ -9,7 +10,7 @@ from torchrun import torchrun
 
 pytestmark = pytest.mark.thorough
 
-
+TRAIN = ["--no-python", sys.executable, "-c", "from cxc_eccv.cli import main; main()", "train", "dual-encoder"]
 SAMPLE = ["--data-dir", "sample", "--images", "sample", "--text-model", "sample", "--image-model", "sample"]
 SAMPLE += ["--train-on", "coco/train", "coco/restval"]
 RECIPE = ["--recolour", "--no-pretraining", "--train-text-model", "--extra-layers", "0", "--pooling", "mean"]
@@ -24,7 +25,7 @@ def test_a_run_on_two_processes_has_the_losses_and_scores_of_one(tmp_path):
     one = ["--per-device-train-batch-size", "34", "--output-dir", str(tmp_path / "one")]
     two = ["--per-device-train-batch-size", "17", "--output-dir", str(tmp_path / "two")]
     train([*SAMPLE, *RECIPE, *one])
-    torchrun("-m", "cxc_eccv.studies.baselines.dual_encoder", *SAMPLE, *RECIPE, "--ddp-backend", "gloo", *two)
+    torchrun(*TRAIN, *SAMPLE, *RECIPE, "--ddp-backend", "gloo", *two)
     logs = [json.loads((tmp_path / run / "trainer_state.json").read_text())["log_history"] for run in ("one", "two")]
     losses = [[row["loss"] for row in log if "loss" in row] for log in logs]
     assert len(losses[0]) == 4
@@ -49,4 +50,4 @@ def test_two_processes_tell_once_what_images_are_converted(tmp_path):
     run = ["--per-device-train-batch-size", "17", "--max-steps", "1", "--output-dir", str(tmp_path / "two")]
     plain = [option for option in [*SAMPLE, *RECIPE] if option != "--recolour"]
     options = [*plain, "--images", str(images), "--ddp-backend", "gloo", *run]
-    assert torchrun("-m", "cxc_eccv.studies.baselines.dual_encoder", *options).stderr.count(told) == 1
+    assert torchrun(*TRAIN, *options).stderr.count(told) == 1

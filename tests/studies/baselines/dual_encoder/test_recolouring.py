@@ -8,13 +8,13 @@ import pytest
 import tiny_models
 
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.studies.baselines.dual_encoder.data import training_pairs
-from cxc_eccv.studies.baselines.dual_encoder.recolouring import (
+from cxc_eccv.studies.baselines.dual_encoder.data import (
     COLOURS,
     RecolouredPairs,
     nearest_colours,
     recolour,
     reword,
+    training_pairs,
 )
 from cxc_eccv.studies.baselines.dual_encoder.script import train
 

@@ -27,9 +27,9 @@ from cxc_eccv.studies.baselines.dual_encoder.arguments import (
     DataArguments,
     DualEncoderTrainingArguments,
     ModelArguments,
+    starting_model,
 )
 from cxc_eccv.studies.baselines.dual_encoder.data import pairs_from_file
-from cxc_eccv.studies.baselines.dual_encoder.loading import starting_model
 from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
 from cxc_eccv.studies.baselines.dual_encoder.script import DualEncoderTrainer, staircase, train
 from cxc_eccv.studies.baselines.training import EpochCallback

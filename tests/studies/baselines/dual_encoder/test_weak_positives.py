@@ -19,11 +19,14 @@ from cxc_eccv.studies.baselines.dual_encoder.arguments import (
     DataArguments,
     ObjectiveArguments,
 )
-from cxc_eccv.studies.baselines.dual_encoder.data import PairCollator, training_pairs
-from cxc_eccv.studies.baselines.dual_encoder.losses import BatchPositives, Objective
-from cxc_eccv.studies.baselines.dual_encoder.recolouring import RecolouredPairs
+from cxc_eccv.studies.baselines.dual_encoder.data import PairCollator, RecolouredPairs, training_pairs
+from cxc_eccv.studies.baselines.dual_encoder.losses import (
+    BatchPositives,
+    Objective,
+    WeakPositives,
+    check_weak_positives,
+)
 from cxc_eccv.studies.baselines.dual_encoder.script import train
-from cxc_eccv.studies.baselines.dual_encoder.weak_positives import WeakPositives, check_weak_positives
 
 pytestmark = pytest.mark.thorough
 

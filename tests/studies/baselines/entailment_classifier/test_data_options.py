@@ -8,15 +8,15 @@ import pytest
 from cxc_eccv.cli import main
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.baselines.command_line import read_arguments
 from cxc_eccv.studies.baselines.entailment_classifier.arguments import (
     DataArguments,
     ModelArguments,
     ObjectiveArguments,
+    starting_model,
 )
 from cxc_eccv.studies.baselines.entailment_classifier.data import caption_images, keep_apart, read_pairs
-from cxc_eccv.studies.baselines.entailment_classifier.loading import starting_model
 from cxc_eccv.studies.baselines.entailment_classifier.script import _scorable
+from cxc_eccv.studies.baselines.training import read_arguments
 from cxc_eccv.studies.entailment.training_data import load_training_data
 
 TINY = {"text_model": "sample", "visual_text_model": "sample", "image_model": "sample"}

@@ -23,6 +23,7 @@ from cxc_eccv.studies.baselines.entailment_classifier.arguments import (
     EntailmentTrainingArguments,
     ModelArguments,
     ObjectiveArguments,
+    starting_model,
 )
 from cxc_eccv.studies.baselines.entailment_classifier.data import (
     LengthSampler,
@@ -32,7 +33,6 @@ from cxc_eccv.studies.baselines.entailment_classifier.data import (
     hold_out,
     soft_targets,
 )
-from cxc_eccv.studies.baselines.entailment_classifier.loading import starting_model
 from cxc_eccv.studies.baselines.entailment_classifier.script import EntailmentTrainer, settle, train
 from cxc_eccv.studies.baselines.training import WholeTrainer
 from cxc_eccv.studies.entailment.classifier import EntailmentConfig
@@ -257,9 +257,9 @@ def test_a_loss_that_is_no_number_ends_the_run(tmp_path):
 
 
 def test_pairs_that_are_cut_in_training_are_counted(tmp_path, monkeypatch):
-    from cxc_eccv.studies.baselines.entailment_classifier import loading
+    from cxc_eccv.studies.baselines.entailment_classifier import arguments
 
-    monkeypatch.setattr(loading, "LONGEST", 24)
+    monkeypatch.setattr(arguments, "LONGEST", 24)
     with pytest.warns(UserWarning, match=r"of \d+ pairs to train on are longer than the context"):
         train([*TEXT, "--max-steps", "1", *NO_CHOICE, "--output-dir", str(tmp_path)])
 
