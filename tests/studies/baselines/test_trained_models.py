@@ -18,7 +18,7 @@ from cxc_eccv.cli.output import COMMAND, command_text
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.report_files import find_report
 from cxc_eccv.sources.catalog import OFFICIAL
-from cxc_eccv.studies.baselines.commands.train import _training_command
+from cxc_eccv.studies.baselines.commands import _training_command
 from cxc_eccv.studies.baselines.dual_encoder.arguments import DataArguments, ModelArguments
 from cxc_eccv.studies.baselines.model_card import Trained, write_model_card
 from cxc_eccv.studies.baselines.training import Progress, last_checkpoint, read_arguments
