@@ -302,10 +302,7 @@ class TestVisualGenome:
         ]
         found = genome({3: objects, 4: [thing([], ["lamp post"])]})
         assert {number: list(shown) for number, shown in found.images.items()} == {ids[0]: ["woman.n.01", "sofa.n.01"]}
-        assert found.left_out == {
-            "object without a synset": 3,
-            "object with a synset that WordNet 3.0 lacks": 1,
-        }
+        assert found.left_out == {"object without a synset": 3, "object with a synset that WordNet 3.0 lacks": 1}
         with pytest.raises(DataError, match=f"Visual Genome: 1 of the images have no .* image {ids[1]}"):
             found.of([ids[1]])
 

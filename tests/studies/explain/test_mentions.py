@@ -95,11 +95,7 @@ def test_what_captions_mention_is_what_their_images_show(wordnet, real_library, 
         ("a star", ["star.n.01", "star.n.05"], {"star.n.01", "star.n.05"}),
         ("stars", ["star.n.05", "celestial_body.n.01"], {"star.n.05"}),
         # Concepts above a concept are mentioned too.
-        (
-            "a puppy",
-            ["puppy.n.01", "dog.n.01", "animal.n.01", "plant.n.02"],
-            {"puppy.n.01", "dog.n.01", "animal.n.01"},
-        ),
+        ("a puppy", ["puppy.n.01", "dog.n.01", "animal.n.01", "plant.n.02"], {"puppy.n.01", "dog.n.01", "animal.n.01"}),
         ("a dog", ["canis_familiaris.n.01"], {"canis_familiaris.n.01"}),  # a synset by any of its names
         ("a dog", [], set()),
     ],

@@ -207,8 +207,7 @@ def test_failures_of_image_queries_are_not_exported(explained, exported):
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
-    [({"sample": 10_000}, "not 10,000"), ({"sample": 0}, "sample"), ({"seed": -1}, "seed")],
+    ("options", "told"), [({"sample": 10_000}, "not 10,000"), ({"sample": 0}, "sample"), ({"seed": -1}, "seed")]
 )
 def test_what_cannot_be_exported(options, told, exported):
     with pytest.raises(InvalidOption, match=told):

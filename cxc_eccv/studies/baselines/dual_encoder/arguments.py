@@ -122,13 +122,11 @@ class DualEncoderTrainingArguments(ScriptArguments):
     output_dir: str = option("dual_encoder", "Folder for checkpoints, model and report.")
     stage: str = option("finetune", "pretrain: from 1e-4; finetune: from 5e-6.")
     learning_rate: float | None = option(  # type: ignore[assignment] # Trainer sees a number
-        None,
-        "Initial learning rate; default: that of the stage.",
+        None, "Initial learning rate; default: that of the stage."
     )
     schedule: str = option("staircase", "staircase: 0.1%% less every 1000 steps; other: --lr-scheduler-type.")
     num_train_epochs: float | None = option(  # type: ignore[assignment] # Trainer sees a number
-        None,
-        "Default: 3; to pre-train, --max-steps 30000.",
+        None, "Default: 3; to pre-train, --max-steps 30000."
     )
     max_grad_norm: float = option(0.0, "Clip gradients at this norm; 0: do not clip.")
     small_batch: bool = option(False, "128 pairs over all processes.")

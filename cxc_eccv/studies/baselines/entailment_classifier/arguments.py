@@ -141,8 +141,7 @@ class DataArguments:
         "default: a tenth, 0 for none.",
     )
     dev: str | None = option(
-        None,
-        "A part such as snli_ve/dev to choose checkpoint, threshold and calibration, in place of --held-out.",
+        None, "A part such as snli_ve/dev to choose checkpoint, threshold and calibration, in place of --held-out."
     )
     threshold_for: str = option("f_half", "f_half or accuracy: the measure that chooses threshold and checkpoint.")
     precision: float | None = option(None, "Choose the threshold that reaches this precision (0.9) instead.")

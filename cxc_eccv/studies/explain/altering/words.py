@@ -39,11 +39,7 @@ OPPOSITE_ADJECTIVES = _pair_up(
 """Each pair was checked in captions. Left out are colours and sizes, which have other kinds, words that point at
 things, and WordNet's opposites that make no sense in captions: *heavy blue sky*, *idle street*, *stale snow*."""
 
-OF_LIVING_OR_NOT = {
-    "old": ("young", "new"),
-    "short": ("tall", "long"),
-    "thin": ("fat", "thick"),
-}
+OF_LIVING_OR_NOT = {"old": ("young", "new"), "short": ("tall", "long"), "thin": ("fat", "thick")}
 """The opposite for persons and animals, and the one for things."""
 
 SHADED = frozenset(

@@ -15,10 +15,7 @@ from tiny_flickr import IMAGES, flickr_library
 from cxc_eccv.errors import CheckpointMismatch, DataError, InvalidOption, UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.caption_groups import caption_groups
-from cxc_eccv.studies.baselines.dual_encoder.arguments import (
-    DataArguments,
-    ObjectiveArguments,
-)
+from cxc_eccv.studies.baselines.dual_encoder.arguments import DataArguments, ObjectiveArguments
 from cxc_eccv.studies.baselines.dual_encoder.data import PairCollator, RecolouredPairs, training_pairs
 from cxc_eccv.studies.baselines.dual_encoder.losses import (
     BatchPositives,
