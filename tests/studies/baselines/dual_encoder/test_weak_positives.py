@@ -153,17 +153,6 @@ def test_no_caption_that_an_image_may_have_is_its_negative_and_the_other_way_rou
         assert block[i, j].item() == (home[one] in of[two] or home[two] in of[one])
 
 
-@pytest.mark.parametrize("use", ["extra_batch", "weight", "multi_positive"])
-def test_weak_positives_match_or_are_ignored(tmp_path, sample_library, groups, use):
-    path = write_mined(tmp_path / "weak.parquet", sample_library, "train", neighbours(groups))
-    weak = read(path, groups, weak_positives_as=use)
-    objective = weak.spare(Objective())
-    row, column = (torch.tensor(place[:1]) for place in weak.matrix.nonzero())
-    matched = objective.positives.images_texts(torch.cat([row, row]), torch.cat([column, column]), offset=0)[0, 1]
-    spared = objective.ignored.images_texts(torch.cat([row, row]), torch.cat([column, column]), offset=0)[0, 1]
-    assert (matched.item(), spared.item()) == ((True, False) if use == "multi_positive" else (False, True))
-
-
 def test_judged_positives_stay_beside_weak_ones(tmp_path, sample_library):
     names = ["coco/train", "coco/val"]
     groups = caption_groups(sample_library, names)
