@@ -51,7 +51,6 @@ def scores(folder):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """Kind to its run's folder."""
     place = tmp_path_factory.mktemp("trained")
     for kind, options in COMMANDS.items():
         words = ("train", kind, *options, "--output-dir", place / kind, "--report-on", "test", "--seed", "7")

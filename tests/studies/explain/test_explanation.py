@@ -5,12 +5,10 @@ Lymperaiou et al., Towards Explainable Evaluation of Language Models on the Sema
 """
 
 import json
-import re
 from collections import Counter
 
 import numpy as np
 import pytest
-from rich.console import Console
 from shown_concepts import IMAGES, alike, concepts_of, failures_of
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
@@ -42,7 +40,7 @@ from cxc_eccv.studies.explain.failures import (
     measure_failures,
     subtract_best,
 )
-from cxc_eccv.tables import tables_to_console, tables_to_markdown
+from cxc_eccv.tables import tables_to_markdown
 from cxc_eccv.types.seen import ConceptPairs
 
 
@@ -88,7 +86,6 @@ def test_worked_by_hand():
 
 
 def test_categories_alone_give_no_number_of_instances():
-    """What needs boxes is absent, with its reason, and nowhere a zero."""
     sets = concepts_of(
         {image: {name: [] for name in own} for image, own in IMAGES.items()}, "COCO categories", counted=False
     )
@@ -121,7 +118,6 @@ def test_every_number_is_there_or_says_why_not():
 
 
 def test_an_image_that_nobody_annotated():
-    """An error that names it; of a source that covers a part of the split, a count."""
     failures = failures_of((1, 9), (1, 2), rivals=[[2], [9]])
     with pytest.raises(DataError, match="image 9"):
         explain_failures(failures, concepts_of(IMAGES), None, similarity=alike)
@@ -202,15 +198,7 @@ def identity(names):
     return np.eye(len(names))
 
 
-def test_all_numbers_and_without_counts_two():
-    values = measure_failures(PAIRS, identity)
-    assert {name: own.round(3).tolist() for name, own in values.items() if not np.isnan(own).any()} == {
-        "concept_agreement": [0.5, 1.0, 0.5],
-        "concept_enumeration": [0.0, 0.0, 1.0],
-        "size_disagreement": [0.0, 0.0, 0.0],
-        "size_disagreement_truth": [0.0, 0.0, 0.0],
-    }
-    assert np.isnan(values["non_common_similarity"]).tolist() == [False, True, True]
+def test_without_counts_there_are_two_numbers():
     uncounted = ConceptPairs(np.array([1]), [{"dog": np.empty(0)}], [{"dog": np.empty(0)}])
     assert list(measure_failures(uncounted, identity, counted=False)) == ["concept_agreement", "non_common_similarity"]
     with pytest.raises(DataError, match="dog has no instances"):
@@ -230,7 +218,6 @@ def test_the_informed_variant_sees_what_the_query_mentions():
 
 
 def test_what_is_mentioned_and_missing_is_matched_with_all_that_stands_in_its_place():
-    """The query says nothing of the cat and the park that are there in the place of its dog."""
     alike = {("cat", "dog"): 0.9, ("dog", "park"): 0.2}
 
     def similarity(names):
@@ -245,7 +232,6 @@ def test_what_is_mentioned_and_missing_is_matched_with_all_that_stands_in_its_pl
 
 
 def plain_difference(values, others, higher):
-    """By hand: NaN where nothing is left to compare."""
     known = [one for one in others if one == one]
     return values - (max(known) if higher else min(known)) if known else float("nan")
 
@@ -277,7 +263,6 @@ def test_an_image_that_shares_nothing_is_not_the_best_at_counting():
 
 
 def test_ratios_of_sums_are_those_that_table_3_prints():
-    """29.43 and, under a percentage, 2.42."""
     sums = {"matchings": 184_747, "non_common_concepts": 627_833, "different_multiplicity": 69_595}
     ratios = ratios_of_sums(sums, 28_817)
     assert round(100 * ratios["matched_synsets"], 2) == 29.43
@@ -291,7 +276,6 @@ def test_mode_is_the_smallest_of_the_most_frequent():
 
 
 def explanation_of(model, failures, concepts_from="COCO"):
-    """An explanation of text-to-image failures, without WordNet."""
     concepts = concepts_of(IMAGES)
     explained = explain_failures(failures, concepts, None, similarity=alike)
     return Explanation(model, "test", concepts, {"t2i": explained}, {"i2t": "no rankings"}, {"concepts": concepts_from})
@@ -332,7 +316,6 @@ def test_two_models_over_the_queries_that_both_fail(pair):
 
 
 def test_captions_of_one_image_are_drawn_together(pair):
-    """As a bootstrap over images has it: queries of two images, however many they are, give few means."""
     asked, images = np.arange(40), np.repeat([1, 4], 20)
     one = explanation_of("one", among(asked, images, dict.fromkeys(range(40), 2)))
     other = explanation_of("other", among(asked, images, dict.fromkeys(range(20), 2)))
@@ -387,18 +370,3 @@ def test_tables(pair):
     text = tables_to_markdown(make_tables([one, lacking]))
     assert "### Failures of one, t2i" in text
     assert "other: the run has no images." in text
-
-
-def test_a_narrow_terminal_loses_no_number(pair):
-    """In 80 columns every line fits, and every number of the wide table is there."""
-    tables = tables_to_console(make_tables(pair, compare_failures(*pair)))
-    texts = []
-    for width in (80, 300):
-        console = Console(width=width)
-        with console.capture() as captured:
-            console.print(tables)
-        texts.append(captured.get())
-    narrow, wide = texts
-    assert max(len(line.rstrip()) for line in narrow.splitlines()) <= 80 < max(map(len, wide.splitlines()))
-    numbers = [set(re.findall(r"[+-]?\d[\d,.]*%?", text)) for text in texts]
-    assert numbers[0] == numbers[1]

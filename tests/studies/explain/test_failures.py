@@ -104,7 +104,6 @@ def fail_by_loops(run, direction, content, depth):
 
 
 def content_of(failures):
-    """What was found, as the loops say it."""
     columns = failures.query_ids, failures.truth_ids, failures.retrieved_ids, failures.item_ids, failures.rival_ids
     return {
         query: (truth, top, item, [image for image in rivals if image >= 0])

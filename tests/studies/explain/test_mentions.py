@@ -110,7 +110,6 @@ def test_an_unknown_synset_is_refused(wordnet):
 
 
 def test_where_a_sentence_mentions_concepts(wordnet):
-    """Characters of the sentence as it is written, name by name, from left to right."""
     text = "  A hot dog, two DOGS & (fire-hydrants)."
     (found,) = locate_mentions([text], COMMON)
     assert [(text[start:end], set(concepts)) for start, end, concepts in found] == [

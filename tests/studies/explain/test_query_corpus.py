@@ -35,7 +35,6 @@ def table(owners, texts=None):
 
 
 def rank_by_loops(owners, vectors, position, normalize=False):
-    """Rank of each image's own mean, image by image."""
     means, queries = [], []
     for image in dict.fromkeys(owners):
         rows = [row for row, owner in enumerate(owners) if owner == image]

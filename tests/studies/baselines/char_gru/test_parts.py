@@ -31,7 +31,7 @@ from cxc_eccv.studies.baselines.char_gru.model import (
     hinge_loss,
 )
 from cxc_eccv.studies.baselines.char_gru.script import PRESETS, cyclic_cosine, parse_arguments
-from cxc_eccv.studies.baselines.char_gru.snapshots import EpochRecord, best_snapshots, read_curves
+from cxc_eccv.studies.baselines.char_gru.snapshots import EpochRecord, HeldOut, best_snapshots, read_curves
 from cxc_eccv.studies.baselines.dual_encoder.model import encode_by_length
 from cxc_eccv.types import Embeddings
 
@@ -189,6 +189,12 @@ def test_rows_hold_captions_and_features_of_one_image():
         CoCaptions(groups, tokens, 0)
 
 
+def test_long_held_out_captions_are_counted():
+    groups = [group(1, "a" * 513, "b" * 512), group(2, "c", "d")]
+    with pytest.warns(UserWarning, match="^1 of 4 held-out captions exceed the context of 512 tokens"):
+        HeldOut(groups, tokens_of(groups))
+
+
 def test_held_out_images_are_spread_and_kept_apart():
     groups = [group(number, "a", "b") for number in range(10)]
     train, kept = hold_out(groups, 3)
@@ -245,13 +251,8 @@ def recorded(folder, steps, *, first=True, values=None, begin=True):
 def test_epochs_are_measured_and_cycles_saved(tmp_path, capsys):
     recorded(tmp_path, range(14))
     rows = read_curves(tmp_path)
-    assert [(row["epoch"], row["step"], row["selection"]) for row in rows] == [
-        ("0", "0", "0.000000"),
-        ("1", "3", "0.100000"),
-        ("2", "6", "0.200000"),
-        ("3", "9", "0.300000"),
-        ("4", "12", "0.400000"),
-    ]
+    expected = [(f"{epoch}", f"{3 * epoch}", f"0.{epoch}00000") for epoch in range(5)]
+    assert [(row["epoch"], row["step"], row["selection"]) for row in rows] == expected
     assert {row["i2t/recall_at_1"] for row in rows} == {"0.250000"}
     scores = json.loads((tmp_path / "snapshots" / "snapshots.json").read_text())
     assert scores == {"step-000006": 0.2, "step-000012": 0.4}

@@ -149,12 +149,6 @@ def test_the_papers_own_task_is_a_preset(flickr8k):
     assert {"flickr8k_test_images", "flickr8k_tokens"} <= files.keys()
 
 
-def test_an_image_that_is_left_over_ends_no_run(tmp_path):
-    # 57 images in batches of 28: one remains, which has no negative alone.
-    train(command(tmp_path, "--epochs", "2", "--held-out", "3", "--images", "28"))
-    assert (tmp_path / "ensemble" / "model.safetensors").is_file()
-
-
 ALL_PARTS = ["--data-dir", "sample", "--train-on", "coco/val", "--held-out", "20", "--report-on", "test"]
 FEW = ["--hidden-size", "8", "--images", "8", "--captions", "5", "--cycle-epochs", "1", "--highest-rate", "0.02"]
 

@@ -139,13 +139,9 @@ def test_triplet_losses_equal_the_loop(similarities, positives, name, margin):
     assert sum(expected) > 0
 
 
-def test_the_hardest_negative_violates_most_and_a_semi_hard_one_does_not_violate_the_order():
-    # One positive of 0.5; negatives above it, within the margin, and beyond.
-    table, positive = torch.tensor([[0.5, 0.7, 0.4, 0.35, 0.1]]), torch.tensor([[True, False, False, False, False]])
-    found = {name: triplet_loss(table, positive, margin=0.2, negatives=kind).item() for name, kind in TRIPLETS.items()}
-    expected = {"triplet_all": 0.4 + 0.1 + 0.05, "triplet_semi_hard": 0.1, "triplet_hardest": 0.4}
-    assert found == pytest.approx(expected)
-    table[0, 2] = 0.5  # equal to the positive: not semi-hard
+def test_a_semi_hard_negative_is_less_similar_than_the_positive():
+    # Negatives above the positive, equal to it, within the margin, and beyond.
+    table, positive = torch.tensor([[0.5, 0.7, 0.5, 0.35, 0.1]]), torch.tensor([[True, False, False, False, False]])
     assert triplet_loss(table, positive, margin=0.2, negatives="semi_hard").item() == pytest.approx(0.05)
 
 

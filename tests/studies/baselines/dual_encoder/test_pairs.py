@@ -170,11 +170,12 @@ def test_missing_images_are_counted(tmp_path):
 
 def test_a_file_of_pairs_is_read_by_image(tmp_path):
     Image.new("RGB", (4, 4)).save(tmp_path / "a.png")
-    Image.new("RGB", (4, 4)).save(tmp_path / "b.png")
+    Image.new("L", (4, 4)).save(tmp_path / "b.png")
     path = tmp_path / "pairs.tsv"
     path.write_text("a.png\ta dog\nb.png\ta cat\na.png\ttwo dog\n")
     options = {"mode": "i2t", "images": str(tmp_path), "seed": 0}
-    found = pairs_from_file(path, tiny_models.bert_tokenizer(), **options)
+    with pytest.warns(UserWarning, match="1 of 2 training images are not RGB and are converted: L 1"):
+        found = pairs_from_file(path, tiny_models.bert_tokenizer(), **options)
     assert [group.texts for group in found.groups] == [("a dog", "two dog"), ("a cat",)]
     path.write_text("a.png a dog\n")
     with pytest.raises(MalformedSource, match="line 1"):
@@ -292,7 +293,6 @@ def test_other_data_than_the_sample_is_refused(tmp_path, changed):
 
 
 def test_the_variable_names_the_sample_as_the_option_does(tmp_path, monkeypatch):
-    """Past the refusal, the next argument is looked at."""
     command = ["--images", "sample", "--recolour", *BACKBONES, "--train-on", "no/such"]
     monkeypatch.setenv("CXC_ECCV_DATA", "sample")
     with pytest.raises(UnknownName, match="collection of captions"):

@@ -29,7 +29,6 @@ def library():
 
 @pytest.fixture(scope="module")
 def both():
-    """The config of a classifier with both branches."""
     return starting_model(ModelArguments(**TINY), ObjectiveArguments())[0].config
 
 
@@ -85,7 +84,6 @@ def run(words):
 @pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:held-out pairs", "ignore:without --images")
 def test_the_command_that_is_printed_runs(tmp_path, capsys):
-    """Of a run without images, whose classifier was said to look at some."""
     command = "train entailment-classifier --data-dir sample --use-cpu --disable-tqdm --text-model sample --max-steps 1"
     folder = str(tmp_path / "it")
     assert run([*command.split(), "--train-on", "cxc/val", "--held-out", "12", "--output-dir", folder]) == 0

@@ -131,7 +131,6 @@ CASES = [(name, *case, exact) for exact, cases in enumerate((FREE, EXACT)) for n
 
 @pytest.mark.parametrize(("name", "text", "expected", "exact"), CASES)
 def test_what_may_become_of_a_sentence(name, text, expected, exact, tagger):
-    """All of it, or some."""
     (sentence,) = tag_sentences([text], tagger)
     places = all_kinds()[name].prepare([sentence])(sentence)
     assert all(places)
