@@ -252,7 +252,6 @@ def thing(synsets, names, x=0, y=0, w=20, h=50, **more):
 
 @pytest.fixture
 def genome(tmp_path, ids, wordnet):
-
     def read(objects, images=GENOME_IMAGES, id_name="image_id"):
         coco = {"first": ids[0], "second": ids[1]}
         records = [{key: coco.get(value, value) for key, value in record.items()} for record in images]

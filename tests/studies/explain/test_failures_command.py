@@ -28,7 +28,6 @@ def explained(sample_library, wordnet_folder, tmp_path_factory):
 
 @pytest.fixture
 def run(command):
-
     def run(*arguments, status=0):
         ended, shown, said = command(*arguments)
         assert ended == status, said

@@ -52,7 +52,6 @@ def explained(sample_library):
 
 @pytest.fixture
 def exported(explained, sample_library, tmp_path):
-
     def export(form="jsonl", folder="asked", table=explained, **options):
         given = {"images": "images/{file_name}", "sample": 10} | options
         return export_failures(table, tmp_path / folder, sample_library, "test", form=form, **given)[0]

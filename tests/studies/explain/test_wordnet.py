@@ -85,7 +85,6 @@ def test_something_else_in_its_place(elsewhere):
 
 @pytest.fixture
 def rezip(wordnet, elsewhere):
-
     def write(old=b"", new=b""):
         path = elsewhere / "wordnet.zip"
         with zipfile.ZipFile(wordnet.root.zipfile.filename) as source, zipfile.ZipFile(path, "w") as target:
