@@ -177,6 +177,7 @@ def test_directions_that_a_run_does_not_have(sample_library, make_run, wordnet):
     explanation = explain_run(texts, sample_library, load_concepts(sample_library, "test"))
     assert list(explanation.directions) == ["t2t"]
     assert explanation.skipped == dict.fromkeys(("t2i", "i2t"), "the run has no images")
+    assert check_run(texts, sample_library, "test", ["t2t"]).skipped == {}
     for run, directions, error, message in (
         (texts, ["t2i"], InvalidOption, "the run has no images"),
         (texts, ["i2i"], UnknownName, "i2i"),
