@@ -90,17 +90,22 @@ app.add_typer(shelf, name="shelf")
 
 
 def _add_commands(added: typer.Typer) -> None:
-    """Add the commands of the studies: a function or a group in a file of its name. Groups of one name merge."""
+    """Add the commands of the studies from their module or room ``commands``. Groups of one name merge.
+
+    A command is a function or a group; it is named like its file, or stands in its file's ``COMMANDS``.
+    """
     groups: dict[str, typer.Typer] = {}
-    for name, module in [item for room in study_modules("commands") for item in modules_of(room).items()]:
-        command = getattr(module, name)
-        if not isinstance(command, typer.Typer):
-            added.command(cls=DataCommand)(command)
-        elif name in groups:
-            groups[name].registered_commands += command.registered_commands
-        else:
-            groups[name] = command
-            added.add_typer(command, name=name)
+    for room in study_modules("commands"):
+        for place, module in (modules_of(room) if hasattr(room, "__path__") else {"commands": room}).items():
+            for name in getattr(module, "COMMANDS", (place,)):
+                command = getattr(module, name)
+                if not isinstance(command, typer.Typer):
+                    added.command(cls=DataCommand)(command)
+                elif name in groups:
+                    groups[name].registered_commands += command.registered_commands
+                else:
+                    groups[name] = command
+                    added.add_typer(command, name=name)
 
 
 _add_commands(app)

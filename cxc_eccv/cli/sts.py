@@ -73,7 +73,7 @@ def sts(
 
 
 def _evaluate_baseline(name: str, library: Library, tasks: list[str], vectors: Path | None) -> StsReport:
-    for module in study_modules("sentence_baselines"):
+    for module in study_modules("untrained"):
         report: StsReport = module.evaluate_baseline(name, library, tasks, vectors=vectors)
         return report
     raise InvalidOption(f"--baseline {name}: no study is installed that brings baselines")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pages import DOCS, ROOT, blocks_of
 
-from cxc_eccv.studies.baselines.commands.baseline import baseline
-from cxc_eccv.studies.baselines.untrained.declared import baselines
+from cxc_eccv.studies.baselines.commands import baseline
+from cxc_eccv.studies.baselines.untrained import baselines
 
 TITLE = re.compile(r'title="(?P<path>[^"]+)"')
 

@@ -1,10 +1,12 @@
-"""The card of a trained model: description, results, training and use."""
+"""The result of a training run, and the card of its model: description, results, training and use."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from huggingface_hub import EvalResult, ModelCardData
 
@@ -15,9 +17,15 @@ from cxc_eccv.hub.card import CARD, join_card, merge_card
 from cxc_eccv.hub.leaderboard import NAME
 from cxc_eccv.shown import code_span, markdown_text
 from cxc_eccv.sources.catalog import OFFICIAL
-from cxc_eccv.studies.baselines.training import ScoredPairs, Trained
 from cxc_eccv.types import Report
 from cxc_eccv.writing import replaced_file
+
+if TYPE_CHECKING:
+    from cxc_eccv.runs import Run
+    from cxc_eccv.sources.library import Library
+    from cxc_eccv.studies.entailment.quality import ClassifierReport
+    from cxc_eccv.studies.entailment.quality.labelled import LabelledPairs
+    from cxc_eccv.types import FloatArray
 
 OWNED = ("base_model", "datasets", "model-index")
 """Keys of the front matter that describe the run; others are kept as they are."""
@@ -31,6 +39,65 @@ KINDS = {
     (True, False): "textual-entailment",
 }
 """(is a classifier, has images) to the kind of model."""
+
+
+class ScoredPairs(NamedTuple):
+    """A classifier's report, with its labelled pairs and their probabilities."""
+
+    report: ClassifierReport
+    labelled: LabelledPairs
+    probabilities: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """The result of a training run, for its report and its card.
+
+    ``model`` is the folder of the model, ``output`` or one within it; ``loading`` is Python code that embeds a caption,
+    with FOLDER for the model's folder; ``scoring`` are commands that score it.
+    """
+
+    kind: str
+    about: str
+    output: Path
+    model: Path
+    has_images: bool
+    base_models: Sequence[str]
+    parts: Sequence[str]
+    settings: Mapping[str, Any]
+    loading: str
+    scoring: Sequence[Sequence[str]]
+    library: Library
+    report: Report | None = None
+    run: Run | None = None
+    pairs: ScoredPairs | None = None
+    images: Path | None = None
+    push: Callable[[], Any] | None = None
+    pipeline_tag: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the model in reports: that of its folder."""
+        return self.output.resolve().name
+
+    def scored(self, report: Report, run: Run, **others: Any) -> Trained:  # noqa: ANN401 - recorded as they are
+        """The same with its report, whose provenance names the model and these facts."""
+        facts = {**report.provenance, "model": self.name, "training": dict(self.settings), **others}
+        return replace(self, report=replace(report, provenance=facts), run=run)
+
+
+def without_places(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that are not None, for publication: files and folders are reduced to their names.
+
+    Example:
+        >>> without_places({"pretrained": None, "seed": 0})
+        {'seed': 0}
+    """
+    return {
+        name: Path(value).name if isinstance(value, str) and os.sep in value and Path(value).exists() else value
+        for name, value in settings.items()
+        if value is not None
+    }
 
 
 def write_model_card(trained: Trained, command: str, scoring: str) -> Path:

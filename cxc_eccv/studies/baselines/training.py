@@ -1,38 +1,42 @@
-"""Shared parts of the training scripts: tokens, processes, epochs, progress, checkpoints and results."""
+"""Shared parts of the training scripts: command line, tokens, processes, epochs, progress and checkpoints.
+
+The command line is made from dataclasses, with hyphenated names, help and presets.
+"""
 
 from __future__ import annotations
 
 import json
 import math
-import os
 import re
 import sys
 import time
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from argparse import Action, ArgumentDefaultsHelpFormatter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import MappingProxyType
+from typing import Any
 
 import torch
 from torch import distributed
 from torch.distributed.nn.functional import all_gather
 from torch.utils.data import Sampler
 from tqdm.auto import tqdm
-from transformers import PrinterCallback, ProgressCallback, Trainer, TrainerCallback, TrainingArguments
+from transformers import (
+    HfArgumentParser,
+    PrinterCallback,
+    ProgressCallback,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
+)
+from transformers.hf_argparser import string_to_bool
 from transformers.trainer_utils import speed_metrics
 
 from cxc_eccv.encoding.checkpoints import open_checkpoint
-from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError
-from cxc_eccv.studies.baselines.command_line import option
+from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, UnknownName
 from cxc_eccv.writing import resumable
-
-if TYPE_CHECKING:
-    from cxc_eccv.runs import Run
-    from cxc_eccv.sources.library import Library
-    from cxc_eccv.studies.entailment.quality import ClassifierReport
-    from cxc_eccv.studies.entailment.quality.labelled import LabelledPairs
-    from cxc_eccv.types import FloatArray, Report
 
 # Our dual encoders and those of transformers share no type, nor do tokenizers and processors.
 AnyModel = Any
@@ -65,51 +69,6 @@ SHAPING = (
     "world_size",
 )
 """Training arguments that the weights depend on."""
-
-
-class ScoredPairs(NamedTuple):
-    """A classifier's report, with its labelled pairs and their probabilities."""
-
-    report: ClassifierReport
-    labelled: LabelledPairs
-    probabilities: FloatArray
-
-
-@dataclass(frozen=True, slots=True)
-class Trained:
-    """The result of a training run, for its report and its card.
-
-    ``model`` is the folder of the model, ``output`` or one within it; ``loading`` is Python code that embeds a caption,
-    with FOLDER for the model's folder; ``scoring`` are commands that score it.
-    """
-
-    kind: str
-    about: str
-    output: Path
-    model: Path
-    has_images: bool
-    base_models: Sequence[str]
-    parts: Sequence[str]
-    settings: Mapping[str, Any]
-    loading: str
-    scoring: Sequence[Sequence[str]]
-    library: Library
-    report: Report | None = None
-    run: Run | None = None
-    pairs: ScoredPairs | None = None
-    images: Path | None = None
-    push: Callable[[], Any] | None = None
-    pipeline_tag: str | None = None
-
-    @property
-    def name(self) -> str:
-        """The name of the model in reports: that of its folder."""
-        return self.output.resolve().name
-
-    def scored(self, report: Report, run: Run, **others: Any) -> Trained:  # noqa: ANN401 - recorded as they are
-        """The same with its report, whose provenance names the model and these facts."""
-        facts = {**report.provenance, "model": self.name, "training": dict(self.settings), **others}
-        return replace(self, report=replace(report, provenance=facts), run=run)
 
 
 def token_ids(tokenizer: AnyTokenizer, texts: Sequence[str], kind: str = "captions") -> list[list[int]]:
@@ -154,6 +113,14 @@ def gather(values: torch.Tensor) -> torch.Tensor:
     parts = [torch.empty_like(values) for _ in range(process_count())]
     distributed.all_gather(parts, values.contiguous())
     return torch.cat(parts)
+
+
+def option(default: Any, text: str, *, aliases: Sequence[str] = ()) -> Any:  # noqa: ANN401 - as of dataclasses.field
+    """A field of such a dataclass, with its default and its help; lists are copied for each instance."""
+    metadata = {"help": text, **({"aliases": list(aliases)} if aliases else {})}
+    if isinstance(default, list):
+        return field(default_factory=default.copy, metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
 class FiniteTrainer(Trainer):
@@ -249,20 +216,6 @@ class EpochCallback(TrainerCallback):
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:  # noqa: ANN401 - Trainer's
         """Set the epoch before its first batch is drawn."""
         self.sampler.epoch = math.floor((state.epoch or 0) + 1e-6)
-
-
-def without_places(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that are not None, for publication: files and folders are reduced to their names.
-
-    Example:
-        >>> without_places({"pretrained": None, "seed": 0})
-        {'seed': 0}
-    """
-    return {
-        name: Path(value).name if isinstance(value, str) and os.sep in value and Path(value).exists() else value
-        for name, value in settings.items()
-        if value is not None
-    }
 
 
 class Progress(TrainerCallback):
@@ -381,3 +334,65 @@ def _refuse_another_run(record: Path, identity: dict[str, Any]) -> None:
             f"{record.parent} has checkpoints of another run: {change}{others}. Repeat its arguments to resume it, or "
             "choose another --output-dir."
         )
+
+
+def read_arguments(
+    name: str,
+    about: str,
+    kinds: Sequence[type],
+    command: Sequence[str],
+    presets: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+) -> tuple[Any, ...]:
+    """Parse the command line of ``cxc-eccv train NAME`` into one dataclass of each kind.
+
+    A dataclass's ``_argument_group_name`` is the heading of its options. ``presets`` maps the names for ``--preset`` to
+    new defaults of options.
+    """
+    parser = HfArgumentParser(
+        list(kinds),  # type: ignore[arg-type] # its annotation only allows instances
+        prog=f"cxc-eccv train {name}",
+        usage="%(prog)s [OPTIONS]",  # there are over a hundred options
+        description=about,
+        formatter_class=_HyphensHelp,
+        allow_abbrev=False,  # as in all commands
+    )
+    _prefer_hyphens(parser)
+    preset = parser.parse_known_args(list(command))[0].preset if presets else None
+    if preset is not None:
+        if preset not in presets:
+            raise UnknownName("preset", preset, presets)
+        parser.set_defaults(**presets[preset])
+    *arguments, unknown = parser.parse_args_into_dataclasses(list(command), return_remaining_strings=True)
+    if unknown:
+        parser.error(f"unknown options: {' '.join(unknown)}; --help lists the options")
+    return tuple(arguments)
+
+
+def _prefer_hyphens(parser: HfArgumentParser) -> None:
+    """Accept but hide names with underscores; make each switch ``--name`` or ``--no-name``."""
+    for action in list(parser._actions):
+        action.option_strings = [name for name in action.option_strings if "_" not in name]
+        if action.type is string_to_bool:
+            action.nargs, action.const = "?", True
+            off = f"--no-{action.dest.replace('_', '-')}"
+            if off not in parser._option_string_actions and not action.dest.startswith("no_"):
+                parser.add_argument(off, f"--no_{action.dest}", dest=action.dest, action="store_false", default=None)
+
+
+class _HyphensHelp(ArgumentDefaultsHelpFormatter):
+    """Help that shows a switch and its opposite as one entry, and hides defaults of None and empty lists."""
+
+    def add_argument(self, action: Action) -> None:
+        if action.const is not False:  # the opposite of a switch
+            super().add_argument(action)
+
+    def _format_action_invocation(self, action: Action) -> str:
+        shown = super()._format_action_invocation(action)
+        if action.type is not string_to_bool:
+            return shown
+        name = action.option_strings[-1]
+        return name if name.startswith("--no-") else f"{name}, --no-{name[2:]}"
+
+    def _get_help_string(self, action: Action) -> str | None:
+        text = action.help if action.default in (None, []) else super()._get_help_string(action)
+        return text and re.sub(r"--\w+", lambda match: match[0].replace("_", "-"), text)

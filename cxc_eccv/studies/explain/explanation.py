@@ -1,66 +1,47 @@
-"""Explain failures by concepts: the numbers of each failure of a model, and two models compared."""
+"""Explain the failures of models, compare models, and show the numbers as tables.
+
+The global table is Table 3 of Lymperaiou et al.; several models stand side by side.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from cxc_eccv.builders.lookup import caption_texts
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.report import choose_similarity, describe_run, name_model, provenance_of
 from cxc_eccv.evaluation.select import Selection
-from cxc_eccv.evaluation.settings import check_split
-from cxc_eccv.metrics.size_disagreement import size_disagreement
 from cxc_eccv.runs import Run
+from cxc_eccv.sources.edition import describe_data
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.wordnet import VERSION as WORDNET
-from cxc_eccv.sources.wordnet import similarity_matrix
 from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
 from cxc_eccv.studies.explain.concepts import ImageConcepts
-from cxc_eccv.studies.explain.failures import NOBODY, Failures, directions_of, find_failures, select_recall
-from cxc_eccv.studies.explain.measures import (
+from cxc_eccv.studies.explain.failures import (
+    COUNTS,
     INFORMED,
-    MEASURED,
-    OF_INSTANCES,
+    MEASURES,
+    NUMBERS,
+    OF_TRUTH,
     OVER_RIVAL,
-    keep_mentioned,
-    measure_failures,
-    subtract_best,
+    Explained,
+    check_run,
+    explain_failures,
+    find_failures,
 )
-from cxc_eccv.studies.explain.mentions import find_mentions
+from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types import FloatArray, IntArray
-from cxc_eccv.types.seen import ConceptPairs, Concepts, Similarity
+from cxc_eccv.types.reported import group_by_reason
 
-REAL = "size_disagreement_real"
-"""SD without a threshold: the sum over common concepts of the mean area difference."""
+DECIMALS = 12
+"""Values are rounded to this many decimals before a mode is found."""
 
-NUMBERS = (*MEASURED, REAL, *(f"{name}{variant}" for variant in (INFORMED, OVER_RIVAL) for name in MEASURED))
-"""The numbers of a failure, as columns."""
-
-COUNTS = ("common_concepts", "truth_only_concepts", "retrieved_only_concepts", "differing_concepts")
-"""Concepts in both images of a failure, in only one of them, and in both with different numbers of instances."""
-
-NO_WORDS = "the queries are images, which mention nothing"
-NOT_COUNTED = (
-    "have no number and size of instances; give annotations with boxes, such as instances_val2014.json (--annotations)"
-)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Explained:
-    """The failures of a run in one direction, with a row for each in ``table``, see :func:`explain_failures`.
-
-    ``not_computed`` has the columns that are null in every row, with the reason.
-    """
-
-    failures: Failures
-    table: pa.Table
-    not_computed: Mapping[str, str]
+OF_NUMBER = ("same_multiplicity", "different_multiplicity", "differing_per_failure", "enumeration_disagreement")
+"""Numbers that need counted instances."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,19 +91,6 @@ def _refuse_other_queries(asked: Mapping[str, Mapping[str, IntArray]]) -> None:
                 )
 
 
-def check_run(run: Run, library: Library, split: str, directions: Sequence[str] | None = None) -> Selection:
-    """Select what a run's recall@1 is computed from, for these directions, or all that it can be ranked in.
-
-    ``skipped`` has the reason for each direction that is not selected; it is empty if directions are given.
-    """
-    check_split(split)
-    able, skipped = directions_of(run)
-    wanted = list(dict.fromkeys(directions or able))
-    if not wanted:
-        raise InvalidOption("; ".join(f"{direction} cannot be explained: {why}" for direction, why in skipped.items()))
-    return replace(select_recall(run, library, split, wanted), skipped={} if directions else skipped)
-
-
 def explain_run(
     run: Run,
     library: Library,
@@ -158,95 +126,6 @@ def explain_run(
     )
     title = model.get("model") or (run.path.name if run.path is not None else "run")
     return Explanation(title, split, concepts, explained, chosen.skipped, facts)
-
-
-def explain_failures(
-    failures: Failures,
-    concepts: ImageConcepts,
-    texts: Sequence[str] | None = None,
-    *,
-    similarity: Similarity = similarity_matrix,
-) -> Explained:
-    """Compare the concepts of the retrieved images with those of the right ones; ``texts`` are the failed queries.
-
-    The table has a row per failure: its ids, whether both images are annotated, ``NUMBERS`` as float64, ``COUNTS`` as
-    int64. Undefined numbers are null, as are all numbers of a failure whose right image shows no concept. An image that
-    was not annotated is an error, except for Visual Genome, which covers a part of the split; there its numbers are
-    null.
-    """
-    images = np.unique(np.concatenate([failures.truth_ids, failures.retrieved_ids, failures.rival_ids.ravel()]))
-    ids = images[images != NOBODY].tolist()
-    if concepts.source == "Visual Genome":
-        ids = [image for image in ids if image in concepts.images]
-    shown = dict(zip(ids, concepts.of(ids), strict=True))
-    annotated = np.isin(failures.truth_ids, ids) & np.isin(failures.retrieved_ids, ids)
-    rows = np.flatnonzero(annotated & np.array([bool(shown.get(truth)) for truth in failures.truth_ids.tolist()], bool))
-    columns = {name: np.full(len(failures), np.nan) for name in (*NUMBERS, *COUNTS)}
-    for places, values in _measure(failures, rows, shown, concepts, texts, similarity):
-        for name, column in values.items():
-            columns[name][places] = column
-    reasons = {} if texts is not None else {f"{name}{INFORMED}": NO_WORDS for name in MEASURED}
-    if not concepts.counted:
-        names = [*(f"{name}{variant}" for name in OF_INSTANCES for variant in ("", INFORMED, OVER_RIVAL)), REAL]
-        reasons = dict.fromkeys([*names, COUNTS[-1]], f"{concepts.source} {NOT_COUNTED}") | reasons
-    next_ids = failures.rival_ids[:, 0]
-    table = {
-        "query_id": failures.query_ids,
-        "truth_id": failures.truth_ids,
-        "retrieved_id": failures.retrieved_ids,
-        "item_id": failures.item_ids,
-        "rival_id": pa.array(next_ids, mask=next_ids == NOBODY),
-        "truth_rank": failures.truth_ranks,
-        "annotated": annotated,
-        **{name: pa.array(columns[name], from_pandas=True) for name in NUMBERS},
-        **{name: pa.array(columns[name], pa.int64(), from_pandas=True) for name in COUNTS},
-    }
-    return Explained(failures, pa.table(table), reasons)
-
-
-def _measure(
-    failures: Failures,
-    rows: IntArray,
-    shown: Mapping[int, Concepts],
-    concepts: ImageConcepts,
-    texts: Sequence[str] | None,
-    similarity: Similarity,
-) -> Iterator[tuple[IntArray, dict[str, FloatArray]]]:
-    """Yield rows of failures, and columns of their numbers."""
-
-    def pair(rows: IntArray, images: IntArray) -> ConceptPairs:
-        truths = [shown[image] for image in failures.truth_ids[rows].tolist()]
-        return ConceptPairs(failures.query_ids[rows], truths, [shown[image] for image in images.tolist()])
-
-    measure = partial(measure_failures, similarity=similarity, counted=concepts.counted)
-    pairs = pair(rows, failures.retrieved_ids[rows])
-    plain = measure(pairs)
-    yield rows, plain | _count(pairs, concepts.counted)
-    if concepts.counted:
-        yield rows, {REAL: size_disagreement(pairs, threshold=None)}
-    if texts is not None:
-        # The concepts of all images, so that a query's mentions do not depend on the model.
-        vocabulary = sorted({name for seen in concepts.images.values() for name in seen})
-        mentioned, kept = keep_mentioned(pairs, find_mentions([texts[row] for row in rows.tolist()], vocabulary))
-        yield rows[kept], {f"{name}{INFORMED}": values for name, values in measure(mentioned).items()}
-    rivals = failures.rival_ids[rows]
-    known = np.nonzero(np.isin(rivals, list(shown)))
-    of_rivals = {name: np.full(rivals.shape, np.nan) for name in plain}
-    for name, values in measure(pair(rows[known[0]], rivals[known])).items():
-        of_rivals[name][known] = values
-    yield rows, {f"{name}{OVER_RIVAL}": values for name, values in subtract_best(plain, of_rivals).items()}
-
-
-def _count(pairs: ConceptPairs, counted: bool) -> dict[str, FloatArray]:
-    """``COUNTS`` of each pair; the last one only if instances are counted."""
-    both = list(zip(pairs.truths, pairs.retrieved, strict=True))
-    counts = [
-        [len(truth.keys() & seen.keys()) for truth, seen in both],
-        [len(truth.keys() - seen.keys()) for truth, seen in both],
-        [len(seen.keys() - truth.keys()) for truth, seen in both],
-        [sum(truth[name].size != seen[name].size for name in truth.keys() & seen.keys()) for truth, seen in both],
-    ]
-    return dict(zip(COUNTS[: None if counted else -1], map(np.asarray, counts), strict=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,3 +194,200 @@ def _pair_up(baseline: Explained, model: Explained) -> Iterator[tuple[str, Float
         defined = ~np.isnan(differences)
         if defined.any():
             yield name, differences[defined], images[both][defined]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The global table of one direction; shares are in [0, 1].
+
+    ``counts`` has the number of failures behind each mean, ``not_computed`` the reason for each missing number.
+    """
+
+    scores: Mapping[str, float]
+    counts: Mapping[str, int]
+    not_computed: Mapping[str, str]
+
+
+def summarize(explained: Explained) -> Summary:
+    """The numbers of the paper's Table 3, and further ones, as ``docs/explain.md`` defines them.
+
+    Means are over the failures on which a number is defined; a mode is the most frequent value, the smallest of equally
+    frequent ones. The rest are sums over all failures whose right image shows a concept, and their ratios.
+
+    By the paper's sums, its column of matched synsets is matchings per non-common concepts (184,747 of 627,833 are
+    29.43%), and not a share of the right image's synsets as its list of columns says; and its column of enumeration
+    disagreement is no percentage but ``differing_per_failure`` (69,595 in 28,817 failures are 2.42).
+    """
+    table, failures = explained.table, explained.failures
+    known = {name: table[name].drop_null().to_numpy() for name in (*NUMBERS, *COUNTS)}
+    common, missed, other, differing = (known[name] for name in COUNTS)
+    unannotated = len(failures) - int(np.asarray(table["annotated"]).sum())
+    sums = {
+        "queries": failures.n_queries,
+        "failures": len(failures),
+        "without_concepts": len(failures) - unannotated - common.size,
+        **({"not_annotated": unannotated} if unannotated else {}),
+        "object_hits": int(common.sum()),
+        "object_misses": int(missed.sum()),
+        "non_common_concepts": int((missed + other).sum()),
+        "matchings": int(np.minimum(missed, other).sum()),
+    }
+    means = {name: values for name, values in known.items() if name in NUMBERS and values.size}
+    if "differing_concepts" not in explained.not_computed:
+        sums |= {"same_multiplicity": int((common - differing).sum()), "different_multiplicity": int(differing.sum())}
+        shared = common > 0
+        means |= {"enumeration_disagreement": differing[shared] / common[shared]} if shared.any() else {}
+    scores: dict[str, float] = sums | {name: float(values.mean()) for name, values in means.items()}
+    scores |= {f"{name}_mode": find_mode(means[name]) for name in MEASURES if name in means}
+    scores |= {"failure_rate": len(failures) / failures.n_queries, **ratios_of_sums(sums, common.size)}
+    nothing = "it is undefined on all failures" if len(failures) else "no query failed"
+    why = explained.not_computed.get("differing_concepts", nothing)
+    reasons = {name: explained.not_computed.get(name, nothing) for name in NUMBERS}
+    reasons |= {**dict.fromkeys(OF_NUMBER, why), "matched_synsets": nothing}
+    lacking = {name: reason for name, reason in reasons.items() if name not in scores}
+    return Summary(scores, {name: values.size for name, values in means.items()}, lacking)
+
+
+def ratios_of_sums(sums: Mapping[str, float], n_explained: int) -> dict[str, float]:
+    """The paper's ratios of sums, without those whose divisor is 0."""
+    ratios = {}
+    if sums["non_common_concepts"]:
+        ratios["matched_synsets"] = sums["matchings"] / sums["non_common_concepts"]
+    if n_explained and "different_multiplicity" in sums:
+        ratios["differing_per_failure"] = sums["different_multiplicity"] / n_explained
+    return ratios
+
+
+def find_mode(values: FloatArray) -> float:
+    """The most frequent value; the smallest of equally frequent ones."""
+    distinct, counts = np.unique(values.round(DECIMALS), return_counts=True)
+    return float(distinct[counts.argmax()])
+
+
+COUNT, PERCENT, NUMBER = "{:,.0f}", "{:.2%}", "{:.3f}"
+FOUR = (
+    ("CA", "concept_agreement", PERCENT),
+    ("NCS", "non_common_similarity", NUMBER),
+    ("CE", "concept_enumeration", NUMBER),
+    ("SD", "size_disagreement", PERCENT),
+)
+MEASURED = (*FOUR, ("SD relative to truth", OF_TRUTH, PERCENT))
+"""With SD twice: relative to the smaller instance of a match, and to the right image's."""
+
+TITLES: Mapping[str, str] = {name: title for title, name, _ in MEASURED}
+
+SECTIONS: Mapping[str, Sequence[tuple[str, str, str]]] = {
+    "": (
+        ("queries", "queries", COUNT),
+        ("failures", "failures", COUNT),
+        ("of the queries", "failure_rate", PERCENT),
+        ("failed only by it", "failed_alone", PERCENT),
+        ("only by the first", "baseline_failed_alone", PERCENT),
+        ("without concepts", "without_concepts", COUNT),
+        ("not annotated", "not_annotated", COUNT),
+    ),
+    "All concepts": (
+        *MEASURED,
+        ("SD without threshold", "size_disagreement_real", NUMBER),
+        *((f"{title}, mode", f"{name}_mode", show) for title, name, show in FOUR),
+    ),
+    "Mentioned concepts": [(title, f"{name}{INFORMED}", show) for title, name, show in MEASURED],
+    "Over the best rival": [(title, f"{name}{OVER_RIVAL}", show) for title, name, show in MEASURED],
+    "Sums": (
+        ("object hits", "object_hits", COUNT),
+        ("object misses", "object_misses", COUNT),
+        ("non-common concepts", "non_common_concepts", COUNT),
+        ("matchings", "matchings", COUNT),
+        ("matched synsets", "matched_synsets", PERCENT),
+        ("same multiplicity", "same_multiplicity", COUNT),
+        ("different multiplicity", "different_multiplicity", COUNT),
+        ("different per failure", "differing_per_failure", NUMBER),
+        ("enum. disagreement", "enumeration_disagreement", PERCENT),
+    ),
+}
+"""Section to its rows: title, name and format of each number."""
+
+SIDE_BY_SIDE = (
+    "Differences from {first}: numbers of failures over the queries that both fail, others over all queries, with "
+    "{level:g}% intervals from a bootstrap over images."
+)
+
+
+def make_tables(
+    explanations: Sequence[Explanation], paired: Sequence[Paired] = (), confidence: float = 0.95
+) -> list[Table]:
+    """The global table of one model with a column per direction; a table per direction of several models.
+
+    ``confidence`` is that of the intervals of ``paired``.
+    """
+    first, *others = explanations
+    corpus = first.provenance.get("run", {}).get("corpus")
+    subtitle = f"{first.concepts.source}{f'; images as {corpus}' if corpus else ''}"
+    data = describe_data(first.provenance)
+    if not others:
+        summaries = {direction: summarize(explained) for direction, explained in first.directions.items()}
+        rows = _rows([summary.scores for summary in summaries.values()])
+        header = [("",), *((direction,) for direction in summaries)]
+        notes = _group({**first.skipped, **_reasons(summaries)})
+        return [Table(header, rows, f"Failures of {first.model}", subtitle, notes, data=data)]
+    directions = dict.fromkeys(name for model in explanations for name in model.directions)
+    note = SIDE_BY_SIDE.format(first=first.model, level=100 * confidence)
+    return [_compare_models(direction, explanations, paired, subtitle, note) for direction in directions]
+
+
+def _compare_models(
+    direction: str, explanations: Sequence[Explanation], paired: Sequence[Paired], subtitle: str, note: str
+) -> Table:
+    first = explanations[0].model
+    summaries = {
+        model.model: summarize(model.directions[direction]) for model in explanations if direction in model.directions
+    }
+    pairs: dict[str, dict[str, Paired]] = {}
+    for row in paired:
+        if row.key.startswith(f"{direction}/"):
+            pairs.setdefault(row.model, {})[row.key.removeprefix(f"{direction}/")] = row
+    rows = _rows([summary.scores for summary in summaries.values()], list(pairs.values()))
+    header = [("",), *((name,) for name in summaries), *((f"{name} minus {first}",) for name in pairs)]
+    notes = [note] if pairs else []
+    notes += _group({model.model: model.skipped[direction] for model in explanations if direction in model.skipped})
+    notes += _group(_reasons(summaries))
+    models = f"{len(summaries)} models" if len(summaries) > 1 else next(iter(summaries))
+    data = describe_data(explanations[0].provenance)
+    return Table(header, rows, f"Failures of {models}, {direction}", subtitle, notes, data=data)
+
+
+def _rows(scores: Sequence[Mapping[str, float]], pairs: Sequence[Mapping[str, Paired]] = ()) -> list[list[str | Cell]]:
+    rows: list[list[str | Cell]] = []
+    for section, lines in SECTIONS.items():
+        shown: list[list[str | Cell]] = []
+        for title, name, show in lines:
+            cells: list[str | Cell] = [show.format(column[name]) if name in column else MISSING for column in scores]
+            cells += [_show_pair(column[name], show) if name in column else MISSING for column in pairs]
+            if any(cell is not MISSING for cell in cells):
+                shown.append([title, *cells])
+        rows += [[section], *shown] if section and shown else shown
+    return rows
+
+
+def _show_pair(row: Paired, show: str) -> Cell:
+    signed = show if row.is_share else show.replace(":", ":+")
+    return Cell(signed.format(row.value), interval=f"[{signed.format(row.low)}, {signed.format(row.high)}]")
+
+
+def _reasons(summaries: Mapping[str, Summary]) -> dict[str, str]:
+    """Titles of missing numbers to the reason, without variants that are missing for the reason of their measure."""
+    titles: dict[tuple[str, str, str], list[str]] = {}
+    for column, summary in summaries.items():
+        reasons = summary.not_computed
+        for section, lines in SECTIONS.items():
+            for title, name, _ in lines:
+                measure = name.removesuffix(INFORMED).removesuffix(OVER_RIVAL)
+                if name in reasons and (measure == name or reasons.get(measure) != reasons[name]):
+                    of = "" if measure == name else f" ({section[0].lower()}{section[1:]})"
+                    titles.setdefault((column, of, reasons[name]), []).append(title)
+    return {f"{column} {', '.join(names)}{of}": reason for (column, of, reason), names in titles.items()}
+
+
+def _group(reasons: Mapping[str, str]) -> list[str]:
+    """Notes with each reason once, after all names that it applies to."""
+    return [f"{'; '.join(names)}: {reason}." for reason, names in group_by_reason(reasons).items()]

@@ -1,26 +1,40 @@
-"""Failed queries of a run, with the top of their rankings."""
+"""Failed queries of a run, and the numbers of each failure: CA, NCS, CE and SD.
+
+Each number has a variant of the concepts that the query mentions, and one against the best rival.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from cxc_eccv.errors import UnknownName, raise_all
+from cxc_eccv.errors import DataError, InvalidOption, UnknownName, raise_all
 from cxc_eccv.evaluation.measure import find_faults
 from cxc_eccv.evaluation.needs import Ranks
 from cxc_eccv.evaluation.report import images_behind
 from cxc_eccv.evaluation.select import Selection, select
+from cxc_eccv.evaluation.settings import check_split
+from cxc_eccv.metrics.concept_agreement import concept_agreement
+from cxc_eccv.metrics.concept_enumeration import concept_enumeration
+from cxc_eccv.metrics.non_common_similarity import non_common_similarity
+from cxc_eccv.metrics.size_disagreement import size_disagreement
 from cxc_eccv.ranking import ranks_of_run
 from cxc_eccv.ranking.lists import GivenRanks, ranks_from_rankings
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.ranking.scores import one_blas_thread
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import IntArray, check_whole
+from cxc_eccv.sources.wordnet import similarity_matrix
+from cxc_eccv.studies.explain.concepts import ImageConcepts, find_mentions
+from cxc_eccv.types import FloatArray, IntArray, check_whole
+from cxc_eccv.types.seen import ConceptPairs, Concepts, Similarity
 
 TASKS = {"t2i": "coco_5k", "i2t": "coco_5k", "t2t": "co_captions"}
 """Direction to the task whose recall@1 counts the failures."""
@@ -30,6 +44,36 @@ DEPTH = 11
 
 NOBODY = -1
 """Stands in rivals for no further image."""
+
+MEASURES = ("concept_agreement", "non_common_similarity", "concept_enumeration", "size_disagreement")
+"""The four numbers of a failure, in the order of the paper."""
+
+OF_TRUTH = "size_disagreement_truth"
+"""SD with differences as shares of the right image's instance, and not of the smaller one of the two."""
+
+MEASURED = (*MEASURES, OF_TRUTH)
+"""The numbers that have variants."""
+
+INFORMED, OVER_RIVAL = "_informed", "_over_rival"
+"""Suffixes of the variants: of the concepts that the query mentions, and minus the best of the other candidates."""
+
+OF_INSTANCES = ("concept_enumeration", "size_disagreement", OF_TRUTH)
+"""Numbers that need instances with their areas; lower is better."""
+
+REAL = "size_disagreement_real"
+"""SD without a threshold: the sum over common concepts of the mean area difference."""
+
+NUMBERS = (*MEASURED, REAL, *(f"{name}{variant}" for variant in (INFORMED, OVER_RIVAL) for name in MEASURED))
+"""The numbers of a failure, as columns."""
+
+COUNTS = ("common_concepts", "truth_only_concepts", "retrieved_only_concepts", "differing_concepts")
+"""Concepts in both images of a failure, in only one of them, and in both with different numbers of instances."""
+
+NO_WORDS = "the queries are images, which mention nothing"
+
+NOT_COUNTED = (
+    "have no number and size of instances; give annotations with boxes, such as instances_val2014.json (--annotations)"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,21 +108,24 @@ class Failures:
         return int(self.asked_ids.size)
 
 
-def directions_of(run: Run) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The directions that a run can be ranked in, and for the others the reason."""
+def check_run(run: Run, library: Library, split: str, directions: Sequence[str] | None = None) -> Selection:
+    """Select what a run's recall@1 is computed from, for these directions, or all that it can be ranked in.
+
+    There is a part for each direction. ``skipped`` has the reason for each direction that is not selected; it is empty
+    if directions are given. Raises what ``evaluate`` raises.
+    """
+    check_split(split)
     reasons = {direction: run.why_not(direction) for direction in TASKS}
     skipped = {direction: why for direction, why in reasons.items() if why is not None}
-    return tuple(direction for direction in TASKS if direction not in skipped), skipped
-
-
-def select_recall(run: Run, library: Library, split: str, directions: Sequence[str]) -> Selection:
-    """Select what recall@1 of these directions is computed from, a part each; raises what ``evaluate`` raises."""
-    for direction in directions:
+    wanted = list(dict.fromkeys(directions or (name for name in TASKS if name not in skipped)))
+    if not wanted:
+        raise InvalidOption("; ".join(f"{direction} cannot be explained: {why}" for direction, why in skipped.items()))
+    for direction in wanted:
         if direction not in TASKS:
             raise UnknownName("direction", direction, TASKS)
-    chosen = select(run, [f"{TASKS[name]}/{name}" for name in directions], library, split, ["recall_at_1"])
+    chosen = select(run, [f"{TASKS[name]}/{name}" for name in wanted], library, split, ["recall_at_1"])
     raise_all([*chosen.refused, *find_faults(run, chosen.parts, library, named=True, strict=True)])
-    return chosen
+    return replace(chosen, skipped={} if directions else skipped)
 
 
 def find_failures(
@@ -94,11 +141,11 @@ def find_failures(
     """The failed queries of a run in one direction: failures / queries is exactly 1 - recall@1 of its evaluation.
 
     Rivals are among the first ``depth`` items, or as many as all rankings have. ``selection`` is the result of
-    :func:`select_recall`, if it was called before.
+    :func:`check_run`, if it was called before.
     """
     check_whole("depth", depth)
     with one_blas_thread():
-        chosen = selection or select_recall(run, library, split, [direction])
+        chosen = selection or check_run(run, library, split, [direction])
         (need,) = (need for part in chosen.parts if part.name == direction for need in part.needs)
         assert isinstance(need, Ranks)  # noqa: S101 - recall is computed from ranks
         judged = need.judged
@@ -139,3 +186,204 @@ def _find_rivals(images: IntArray, truths: IntArray) -> IntArray:
     order = np.argsort(~new, axis=1, kind="stable")
     rivals = np.take_along_axis(np.where(new, images, NOBODY), order, axis=1)
     return rivals[:, : max(1, int(new.sum(axis=1).max(initial=0)))]
+
+
+def measure_failures(pairs: ConceptPairs, similarity: Similarity, *, counted: bool = True) -> dict[str, FloatArray]:
+    """All metrics of failures; size disagreement twice, as the paper does not say what it is relative to.
+
+    Args:
+        pairs: the concepts of both images of F failures.
+        similarity: similarity of concepts, such as :func:`cxc_eccv.sources.wordnet.similarity_matrix`.
+        counted: whether instances are known with their areas; without them, only concept agreement and similarity can
+            be computed.
+
+    Returns:
+        Name of each metric to (F,) values, NaN if undefined. ``size_disagreement`` is relative to the smaller instance
+        of a match, ``size_disagreement_truth`` to the right image's.
+
+    Raises:
+        DataError: ``counted``, and a concept has no instances or areas.
+
+    Example:
+        >>> truth, retrieved = {"dog": np.array([0.5]), "ball": np.array([0.1])}, {"dog": np.array([0.2])}
+        >>> pairs = ConceptPairs(np.array([1]), [truth], [retrieved])
+        >>> values = measure_failures(pairs, lambda names: np.eye(len(names)))
+        >>> {name: array.tolist() for name, array in values.items() if name.startswith("c")}
+        {'concept_agreement': [0.5], 'concept_enumeration': [0.0]}
+        >>> {name: array.tolist() for name, array in values.items() if not name.startswith("c")}
+        {'non_common_similarity': [nan], 'size_disagreement': [1.0], 'size_disagreement_truth': [0.0]}
+    """
+    values = [concept_agreement(pairs), non_common_similarity(pairs, similarity)]
+    if counted:
+        values += [concept_enumeration(pairs), size_disagreement(pairs), size_disagreement(pairs, "truth")]
+    return dict(zip(MEASURED, values, strict=False))
+
+
+def keep_mentioned(pairs: ConceptPairs, mentions: Sequence[AbstractSet[str]]) -> tuple[ConceptPairs, NDArray[np.bool_]]:
+    """Reduce pairs to the concepts that the query mentions, which makes every metric its query-informed variant.
+
+    The right image keeps the concepts that the query mentions. The retrieved one keeps these, and those that only it
+    shows: NCS compares mentioned, missing concepts with any that take their place. CA, CE and SD are about common
+    concepts, so they use only the mentioned ones.
+
+    Args:
+        pairs: the concepts of both images of F failures.
+        mentions: F sets of concepts, such as those of ``find_mentions``.
+
+    Returns:
+        The M failures whose query mentions a concept of the right image, and the (F,) mask of these.
+
+    Raises:
+        DataError: the number of sets is not F.
+
+    Example:
+        >>> area = np.array([0.1])
+        >>> dog, cat = {"dog": area, "tree": area}, {"cat": area, "tree": area}
+        >>> cut, kept = keep_mentioned(ConceptPairs(np.array([7, 8]), [dog, cat], [cat, dog]), [{"dog"}, {"dog"}])
+        >>> kept.tolist(), [list(shown) for shown in (*cut.truths, *cut.retrieved)]
+        ([True, False], [['dog'], ['cat']])
+    """
+    if len(mentions) != len(pairs):
+        raise DataError(f"{len(mentions)} sets of mentions for {len(pairs)} failures; give one for each")
+    wanted = [truth.keys() & named for truth, named in zip(pairs.truths, mentions, strict=True)]
+    kept = np.array([bool(names) for names in wanted], dtype=np.bool_)
+    truths, retrieved = [], []
+    for row in np.flatnonzero(kept).tolist():
+        truth, seen = pairs.truths[row], pairs.retrieved[row]
+        truths.append({name: areas for name, areas in truth.items() if name in wanted[row]})
+        retrieved.append({name: areas for name, areas in seen.items() if name in wanted[row] or name not in truth})
+    return ConceptPairs(pairs.query_ids[kept], truths, retrieved), kept
+
+
+def subtract_best(retrieved: Mapping[str, FloatArray], others: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+    r"""How much better the retrieved image is than the best other candidate.
+
+    .. math:: \Delta m_f = m(I_g, I_r) - \operatorname{best}_{k \le K} m(I_g, I_k)
+
+    over the next K images in the ranking other than the ground truth and the retrieved one. Each metric has its own
+    best image. CE and SD compare the concepts that an image shares with the ground truth, so images that share none are
+    left out: they would have the best enumeration of all.
+
+    Args:
+        retrieved: name of each metric, concept agreement among them, to (F,) values of the images at the top.
+        others: the same names to (F, K) values of the candidates, NaN for no candidate.
+
+    Returns:
+        Name to (F,) differences; NaN if the metric is undefined for the retrieved image or for all others.
+
+    Example:
+        >>> top = {"concept_agreement": np.array([0.5]), "concept_enumeration": np.array([3.0])}
+        >>> others = {"concept_agreement": np.array([[0.0, 0.25]]), "concept_enumeration": np.array([[0.0, 1.0]])}
+        >>> {name: values.tolist() for name, values in subtract_best(top, others).items()}
+        {'concept_agreement': [0.25], 'concept_enumeration': [2.0]}
+    """
+    differences = {}
+    for name, values in retrieved.items():
+        candidates, lower_is_better = others[name], name in OF_INSTANCES
+        if lower_is_better:
+            values = np.where(retrieved["concept_agreement"] > 0, values, np.nan)
+            candidates = np.where(others["concept_agreement"] > 0, candidates, np.nan)
+        best = (np.fmin if lower_is_better else np.fmax).reduce(candidates, axis=1, initial=np.nan)
+        differences[name] = values - best
+    return differences
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Explained:
+    """The failures of a run in one direction, with a row for each in ``table``, see :func:`explain_failures`.
+
+    ``not_computed`` has the columns that are null in every row, with the reason.
+    """
+
+    failures: Failures
+    table: pa.Table
+    not_computed: Mapping[str, str]
+
+
+def explain_failures(
+    failures: Failures,
+    concepts: ImageConcepts,
+    texts: Sequence[str] | None = None,
+    *,
+    similarity: Similarity = similarity_matrix,
+) -> Explained:
+    """Compare the concepts of the retrieved images with those of the right ones; ``texts`` are the failed queries.
+
+    The table has a row per failure: its ids, whether both images are annotated, ``NUMBERS`` as float64, ``COUNTS`` as
+    int64. Undefined numbers are null, as are all numbers of a failure whose right image shows no concept. An image that
+    was not annotated is an error, except for Visual Genome, which covers a part of the split; there its numbers are
+    null.
+    """
+    images = np.unique(np.concatenate([failures.truth_ids, failures.retrieved_ids, failures.rival_ids.ravel()]))
+    ids = images[images != NOBODY].tolist()
+    if concepts.source == "Visual Genome":
+        ids = [image for image in ids if image in concepts.images]
+    shown = dict(zip(ids, concepts.of(ids), strict=True))
+    annotated = np.isin(failures.truth_ids, ids) & np.isin(failures.retrieved_ids, ids)
+    rows = np.flatnonzero(annotated & np.array([bool(shown.get(truth)) for truth in failures.truth_ids.tolist()], bool))
+    columns = {name: np.full(len(failures), np.nan) for name in (*NUMBERS, *COUNTS)}
+    for places, values in _measure(failures, rows, shown, concepts, texts, similarity):
+        for name, column in values.items():
+            columns[name][places] = column
+    reasons = {} if texts is not None else {f"{name}{INFORMED}": NO_WORDS for name in MEASURED}
+    if not concepts.counted:
+        names = [*(f"{name}{variant}" for name in OF_INSTANCES for variant in ("", INFORMED, OVER_RIVAL)), REAL]
+        reasons = dict.fromkeys([*names, COUNTS[-1]], f"{concepts.source} {NOT_COUNTED}") | reasons
+    next_ids = failures.rival_ids[:, 0]
+    table = {
+        "query_id": failures.query_ids,
+        "truth_id": failures.truth_ids,
+        "retrieved_id": failures.retrieved_ids,
+        "item_id": failures.item_ids,
+        "rival_id": pa.array(next_ids, mask=next_ids == NOBODY),
+        "truth_rank": failures.truth_ranks,
+        "annotated": annotated,
+        **{name: pa.array(columns[name], from_pandas=True) for name in NUMBERS},
+        **{name: pa.array(columns[name], pa.int64(), from_pandas=True) for name in COUNTS},
+    }
+    return Explained(failures, pa.table(table), reasons)
+
+
+def _measure(
+    failures: Failures,
+    rows: IntArray,
+    shown: Mapping[int, Concepts],
+    concepts: ImageConcepts,
+    texts: Sequence[str] | None,
+    similarity: Similarity,
+) -> Iterator[tuple[IntArray, dict[str, FloatArray]]]:
+    """Yield rows of failures, and columns of their numbers."""
+
+    def pair(rows: IntArray, images: IntArray) -> ConceptPairs:
+        truths = [shown[image] for image in failures.truth_ids[rows].tolist()]
+        return ConceptPairs(failures.query_ids[rows], truths, [shown[image] for image in images.tolist()])
+
+    measure = partial(measure_failures, similarity=similarity, counted=concepts.counted)
+    pairs = pair(rows, failures.retrieved_ids[rows])
+    plain = measure(pairs)
+    yield rows, plain | _count(pairs, concepts.counted)
+    if concepts.counted:
+        yield rows, {REAL: size_disagreement(pairs, threshold=None)}
+    if texts is not None:
+        # The concepts of all images, so that a query's mentions do not depend on the model.
+        vocabulary = sorted({name for seen in concepts.images.values() for name in seen})
+        mentioned, kept = keep_mentioned(pairs, find_mentions([texts[row] for row in rows.tolist()], vocabulary))
+        yield rows[kept], {f"{name}{INFORMED}": values for name, values in measure(mentioned).items()}
+    rivals = failures.rival_ids[rows]
+    known = np.nonzero(np.isin(rivals, list(shown)))
+    of_rivals = {name: np.full(rivals.shape, np.nan) for name in plain}
+    for name, values in measure(pair(rows[known[0]], rivals[known])).items():
+        of_rivals[name][known] = values
+    yield rows, {f"{name}{OVER_RIVAL}": values for name, values in subtract_best(plain, of_rivals).items()}
+
+
+def _count(pairs: ConceptPairs, counted: bool) -> dict[str, FloatArray]:
+    """``COUNTS`` of each pair; the last one only if instances are counted."""
+    both = list(zip(pairs.truths, pairs.retrieved, strict=True))
+    counts = [
+        [len(truth.keys() & seen.keys()) for truth, seen in both],
+        [len(truth.keys() - seen.keys()) for truth, seen in both],
+        [len(seen.keys() - truth.keys()) for truth, seen in both],
+        [sum(truth[name].size != seen[name].size for name in truth.keys() & seen.keys()) for truth, seen in both],
+    ]
+    return dict(zip(COUNTS[: None if counted else -1], map(np.asarray, counts), strict=False))

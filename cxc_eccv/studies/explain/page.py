@@ -27,11 +27,9 @@ from cxc_eccv.report.pages import page_style, template
 from cxc_eccv.report.wording import count, direction_name
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.wordnet import similarity_matrix
-from cxc_eccv.studies.explain.concepts import Box, ImageConcepts
-from cxc_eccv.studies.explain.explanation import Explained, Explanation
-from cxc_eccv.studies.explain.global_table import TITLES
-from cxc_eccv.studies.explain.measures import INFORMED, MEASURED, MEASURES, OF_TRUTH
-from cxc_eccv.studies.explain.mentions import Place, find_differences, locate_mentions
+from cxc_eccv.studies.explain.concepts import Box, ImageConcepts, Place, find_differences, locate_mentions
+from cxc_eccv.studies.explain.explanation import TITLES, Explanation
+from cxc_eccv.studies.explain.failures import INFORMED, MEASURED, MEASURES, OF_TRUTH, Explained
 from cxc_eccv.tables import Table
 from cxc_eccv.types import FloatArray, IntArray
 from cxc_eccv.types.seen import Concepts

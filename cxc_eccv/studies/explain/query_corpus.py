@@ -317,11 +317,7 @@ def evaluate_query_corpus(
 
 
 def _score(
-    position: str,
-    group: Sequence[tuple[Pairing, PositiveRanks]],
-    words: Sequence[str],
-    draws: Draws,
-    confidence: float,
+    position: str, group: Sequence[tuple[Pairing, PositiveRanks]], words: Sequence[str], draws: Draws, confidence: float
 ) -> Scores:
     images = np.concatenate([pairing.image_ids for pairing, _ in group])
     bootstrap, metrics = ClusterBootstrap(images, draws), {}

@@ -33,8 +33,7 @@ from cxc_eccv.studies.asking.exchange import find_format, find_images
 from cxc_eccv.studies.asking.questionnaire import list_files
 from cxc_eccv.studies.asking.questions import CANDIDATE, Question, Questionnaire
 from cxc_eccv.studies.asking.schemes import schemes
-from cxc_eccv.studies.explain.failures import TASKS
-from cxc_eccv.studies.explain.measures import INFORMED, MEASURES
+from cxc_eccv.studies.explain.failures import INFORMED, MEASURES, TASKS
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types import FloatArray, IntArray, RatedPairs, check_whole
 from cxc_eccv.writing import write_json

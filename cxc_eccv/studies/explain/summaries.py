@@ -97,11 +97,7 @@ def join_captions(captions: pa.Table, pairing: Pairing) -> list[str]:
 
 
 def summarize(
-    summarizer: Summarizer,
-    texts: Sequence[tuple[int, int, str]],
-    file: Path | None = None,
-    *,
-    batch_size: int = 32,
+    summarizer: Summarizer, texts: Sequence[tuple[int, int, str]], file: Path | None = None, *, batch_size: int = 32
 ) -> list[str]:
     """The summary of each (image id, position of the query, text), computed or cached.
 

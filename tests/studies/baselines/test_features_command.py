@@ -16,7 +16,6 @@ CROPS = TenCrops(40, 32)
 
 @pytest.fixture
 def photographs(tmp_path, sample_library):
-    """Image files of the sample's restval split, and a tiny ResNet."""
     folder = tmp_path / "images"
     folder.mkdir()
     names = sample_library.images("restval")["file_name"].to_pylist()

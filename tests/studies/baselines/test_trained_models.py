@@ -18,11 +18,10 @@ from cxc_eccv.cli.output import COMMAND, command_text
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.report_files import find_report
 from cxc_eccv.sources.catalog import OFFICIAL
-from cxc_eccv.studies.baselines.command_line import read_arguments
-from cxc_eccv.studies.baselines.commands.train import _training_command
+from cxc_eccv.studies.baselines.commands import _training_command
 from cxc_eccv.studies.baselines.dual_encoder.arguments import DataArguments, ModelArguments
-from cxc_eccv.studies.baselines.model_card import write_model_card
-from cxc_eccv.studies.baselines.training import Progress, Trained, last_checkpoint
+from cxc_eccv.studies.baselines.model_card import Trained, write_model_card
+from cxc_eccv.studies.baselines.training import Progress, last_checkpoint, read_arguments
 
 pytestmark = pytest.mark.thorough
 
@@ -52,7 +51,6 @@ def scores(folder):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """Kind to its run's folder."""
     place = tmp_path_factory.mktemp("trained")
     for kind, options in COMMANDS.items():
         words = ("train", kind, *options, "--output-dir", place / kind, "--report-on", "test", "--seed", "7")
@@ -176,9 +174,8 @@ def test_the_card_s_command_is_torchrun_s_where_it_started_the_training(monkeypa
     monkeypatch.delenv("WORLD_SIZE", raising=False)
     assert _training_command("char-gru") == "cxc-eccv train char-gru --seed 1"
     monkeypatch.setenv("WORLD_SIZE", "2")
-    assert (
-        _training_command("char-gru") == "torchrun --nproc-per-node 2 -m cxc_eccv.studies.baselines.char_gru --seed 1"
-    )
+    launched = "torchrun --nproc-per-node 2 --no-python cxc-eccv train char-gru --seed 1"
+    assert _training_command("char-gru") == launched
     COMMAND.reset(before)
 
 

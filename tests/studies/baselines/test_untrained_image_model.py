@@ -7,7 +7,7 @@ import transformers
 
 from cxc_eccv.demo.run import sample_images
 from cxc_eccv.errors import InvalidOption, MissingIds
-from cxc_eccv.studies.baselines.untrained.declared import Inputs, baseline_named
+from cxc_eccv.studies.baselines.untrained import Inputs, baseline_named
 
 
 @pytest.fixture

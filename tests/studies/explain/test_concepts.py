@@ -18,7 +18,6 @@ CATEGORIES = [{"id": 1, "name": "person"}, {"id": 18, "name": "dog"}, {"id": 34,
 
 @pytest.fixture(scope="module")
 def ids(sample_library):
-    """Images of the sample's test split, for files of our own."""
     return sample_library.karpathy("test").image_ids.tolist()
 
 
@@ -253,8 +252,6 @@ def thing(synsets, names, x=0, y=0, w=20, h=50, **more):
 
 @pytest.fixture
 def genome(tmp_path, ids, wordnet):
-    """Concepts of the sample's test split, from files of Visual Genome's of our own."""
-
     def read(objects, images=GENOME_IMAGES, id_name="image_id"):
         coco = {"first": ids[0], "second": ids[1]}
         records = [{key: coco.get(value, value) for key, value in record.items()} for record in images]
@@ -302,10 +299,7 @@ class TestVisualGenome:
         ]
         found = genome({3: objects, 4: [thing([], ["lamp post"])]})
         assert {number: list(shown) for number, shown in found.images.items()} == {ids[0]: ["woman.n.01", "sofa.n.01"]}
-        assert found.left_out == {
-            "object without a synset": 3,
-            "object with a synset that WordNet 3.0 lacks": 1,
-        }
+        assert found.left_out == {"object without a synset": 3, "object with a synset that WordNet 3.0 lacks": 1}
         with pytest.raises(DataError, match=f"Visual Genome: 1 of the images have no .* image {ids[1]}"):
             found.of([ids[1]])
 

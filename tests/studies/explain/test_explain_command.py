@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 from command_line import status_with_unread_streams
 
-from cxc_eccv.cli import main
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, load_run, save_embeddings
 from cxc_eccv.runs.rankings import write_rankings
@@ -26,7 +25,6 @@ pytestmark = [pytest.mark.usefixtures("wordnet"), pytest.mark.thorough]
 
 @pytest.fixture
 def files(make_run, sample_library, tmp_path):
-    """Embeddings of two models of the sample."""
     paths = [tmp_path / f"{name}.npz" for name in ("one", "other")]
     for seed, path in enumerate(paths):
         save_embeddings(path, make_run(sample_library, seed=seed))
@@ -75,21 +73,13 @@ def test_models_side_by_side_and_equal_inputs_give_equal_bytes(explain, files, t
     assert status == explain(*words, tmp_path / "again")[0] == 0
     for file in FILES:
         assert (tmp_path / "o" / file).read_bytes() == (tmp_path / "again" / file).read_bytes()
-    assert "Failures of 2 models, t2i" in shown
     assert "B minus A" in shown
     assert "B minus A" in (tmp_path / "o" / "explain.html").read_text(encoding="utf-8")
     content = content_of(tmp_path / "o")
     assert content["model"] == "A"
     assert [other["model"] for other in content["others"]] == ["B"]
     rows = {row["key"]: row for row in content["paired"]}
-    scores = content["scores"], content["others"][0]["scores"]
-    for direction in ("t2i", "i2t"):
-        rate, (first, other) = rows[f"{direction}/failure_rate"], [own[f"{direction}/failure_rate"] for own in scores]
-        assert rate["value"] == pytest.approx(other - first)
-        assert rate["low"] <= rate["value"] <= rate["high"]
-        alone = rows[f"{direction}/failed_alone"]["value"] - rows[f"{direction}/baseline_failed_alone"]["value"]
-        assert rate["value"] == pytest.approx(alone)
-    assert not any(key.startswith("t2t") for key in (*rows, *scores[0]))
+    assert not any(key.startswith("t2t") for key in (*rows, *content["scores"]))
     assert "confidence" not in content["provenance"]
     _, shown, _ = explain(*words, tmp_path / "wider", "--confidence", "0.99")
     assert "99% intervals from a bootstrap" in " ".join(shown.split())
@@ -101,7 +91,6 @@ def test_models_side_by_side_and_equal_inputs_give_equal_bytes(explain, files, t
 
 @pytest.fixture
 def bad_files(make_run, sample_library, tmp_path):
-    """What cannot be explained: name to file."""
     run = make_run(sample_library)
     ids, vectors = run.captions.ids, run.captions.vectors
     turned = {"adversarial_size_ids": ids[:3], "adversarial_size_embeddings": 0 * vectors[:3]}
@@ -166,23 +155,6 @@ def test_a_closed_pipe_costs_no_file(files, tmp_path):
     options = ["--data-dir", "sample", "--direction", "i2t", "--output", tmp_path / "out"]
     assert status_with_unread_streams("explain", files[0], *options) == 141
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == FILES
-
-
-def lack_captions(run, library):
-    return EmbeddingsRun(run.images, Embeddings(run.captions.ids[2:], run.captions.vectors[2:]))
-
-
-@pytest.mark.parametrize("spoil", [b"no archive", None, lack_captions])
-def test_a_bad_run_gets_the_error_that_evaluate_gives(explain, files, capsys, sample_library, spoil):
-    if callable(spoil):
-        save_embeddings(files[0], spoil(load_run(files[0]), sample_library))
-    else:
-        files[0].write_bytes(spoil or files[0].read_bytes()[:-200])
-    status, shown, said = explain(files[0])
-    assert (status, shown) == (2, "")
-    with pytest.raises(SystemExit):
-        main(["evaluate", str(files[0]), "--tasks", "coco_5k,co_captions", "--data-dir", "sample"])
-    assert said == capsys.readouterr().err
 
 
 def test_rankings_of_two_directions_are_one_model(explain, sample_library, tmp_path):

@@ -1,5 +1,10 @@
-"""Failures in concepts: a plain loop over instances finds the same numbers, sums and modes."""
+"""Failures in concepts: plain loops find the same numbers, sums and modes; and the sums that the paper prints.
 
+Lymperaiou et al., Towards Explainable Evaluation of Language Models on the Semantic Similarity of Visual Concepts,
+2022, section 6.3 and Table 3.
+"""
+
+import json
 from collections import Counter
 
 import numpy as np
@@ -8,11 +13,35 @@ from shown_concepts import IMAGES, alike, concepts_of, failures_of
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.runs import EmbeddingsRun
+from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
+from cxc_eccv.studies.explain.commands.explain import explanations_to_json, join_tables
 from cxc_eccv.studies.explain.concepts import load_concepts
-from cxc_eccv.studies.explain.explanation import COUNTS, NUMBERS, check_run, explain_failures, explain_run
-from cxc_eccv.studies.explain.failures import TASKS, Failures, find_failures
-from cxc_eccv.studies.explain.global_table import summarize
-from cxc_eccv.studies.explain.measures import MEASURES, OF_INSTANCES
+from cxc_eccv.studies.explain.explanation import (
+    SECTIONS,
+    Explanation,
+    compare_failures,
+    explain_run,
+    find_mode,
+    make_tables,
+    ratios_of_sums,
+    summarize,
+)
+from cxc_eccv.studies.explain.failures import (
+    COUNTS,
+    MEASURES,
+    NUMBERS,
+    OF_INSTANCES,
+    TASKS,
+    Failures,
+    check_run,
+    explain_failures,
+    find_failures,
+    keep_mentioned,
+    measure_failures,
+    subtract_best,
+)
+from cxc_eccv.tables import tables_to_markdown
+from cxc_eccv.types.seen import ConceptPairs
 
 
 def test_worked_by_hand():
@@ -57,7 +86,6 @@ def test_worked_by_hand():
 
 
 def test_categories_alone_give_no_number_of_instances():
-    """What needs boxes is absent, with its reason, and nowhere a zero."""
     sets = concepts_of(
         {image: {name: [] for name in own} for image, own in IMAGES.items()}, "COCO categories", counted=False
     )
@@ -90,7 +118,6 @@ def test_every_number_is_there_or_says_why_not():
 
 
 def test_an_image_that_nobody_annotated():
-    """An error that names it; of a source that covers a part of the split, a count."""
     failures = failures_of((1, 9), (1, 2), rivals=[[2], [9]])
     with pytest.raises(DataError, match="image 9"):
         explain_failures(failures, concepts_of(IMAGES), None, similarity=alike)
@@ -150,6 +177,7 @@ def test_directions_that_a_run_does_not_have(sample_library, make_run, wordnet):
     explanation = explain_run(texts, sample_library, load_concepts(sample_library, "test"))
     assert list(explanation.directions) == ["t2t"]
     assert explanation.skipped == dict.fromkeys(("t2i", "i2t"), "the run has no images")
+    assert check_run(texts, sample_library, "test", ["t2t"]).skipped == {}
     for run, directions, error, message in (
         (texts, ["t2i"], InvalidOption, "the run has no images"),
         (texts, ["i2i"], UnknownName, "i2i"),
@@ -157,3 +185,189 @@ def test_directions_that_a_run_does_not_have(sample_library, make_run, wordnet):
     ):
         with pytest.raises(error, match=message):
             check_run(run, sample_library, "test", directions)
+
+
+AREA = np.array([0.1])
+PAIRS = ConceptPairs(
+    np.array([1, 2, 3]),
+    [{"dog": AREA, "ball": AREA}, {"sky": AREA}, {"dog": np.array([0.1, 0.3]), "sky": AREA}],
+    [{"ball": AREA, "cat": AREA}, {"sky": AREA}, {"dog": np.array([0.25])}],
+)
+
+
+def identity(names):
+    return np.eye(len(names))
+
+
+def test_without_counts_there_are_two_numbers():
+    uncounted = ConceptPairs(np.array([1]), [{"dog": np.empty(0)}], [{"dog": np.empty(0)}])
+    assert list(measure_failures(uncounted, identity, counted=False)) == ["concept_agreement", "non_common_similarity"]
+    with pytest.raises(DataError, match="dog has no instances"):
+        measure_failures(uncounted, identity)
+
+
+def test_the_informed_variant_sees_what_the_query_mentions():
+    cut, kept = keep_mentioned(PAIRS, [{"dog", "cat"}, {"dog"}, {"dog"}])
+    assert kept.tolist() == [True, False, True]
+    assert cut.query_ids.tolist() == [1, 3]
+    assert [list(shown) for shown in (*cut.truths, *cut.retrieved)] == [["dog"], ["dog"], ["cat"], ["dog"]]
+    values = measure_failures(cut, identity)
+    assert values["concept_agreement"].tolist() == [0.0, 1.0]
+    assert values["concept_enumeration"].tolist() == [0.0, 1.0]
+    with pytest.raises(DataError, match="2 sets of mentions for 3 failures"):
+        keep_mentioned(PAIRS, [{"dog"}, {"dog"}])
+
+
+def test_what_is_mentioned_and_missing_is_matched_with_all_that_stands_in_its_place():
+    alike = {("cat", "dog"): 0.9, ("dog", "park"): 0.2}
+
+    def similarity(names):
+        return np.array([[alike.get(tuple(sorted((one, other))), 0.0) for other in names] for one in names])
+
+    truth = {"dog": AREA, "ball": AREA, "sky": AREA, "tree": AREA}
+    pairs = ConceptPairs(np.array([1]), [truth], [{"cat": AREA, "park": AREA, "sky": AREA, "ball": AREA}])
+    cut, _ = keep_mentioned(pairs, [{"dog", "ball"}])
+    values = measure_failures(cut, similarity)
+    assert values["non_common_similarity"].tolist() == [0.9]
+    assert values["concept_agreement"].tolist() == [0.5]
+
+
+def plain_difference(values, others, higher):
+    known = [one for one in others if one == one]
+    return values - (max(known) if higher else min(known)) if known else float("nan")
+
+
+def test_the_best_of_the_others_is_each_metrics_own():
+    random = np.random.default_rng(0)
+    top = {"concept_agreement": random.uniform(0.1, 1, 20), "non_common_similarity": random.uniform(size=20)}
+    others = {name: random.uniform(0.1, 1, (20, 4)) for name in top}
+    top["concept_enumeration"], others["concept_enumeration"] = random.uniform(size=20), random.uniform(size=(20, 4))
+    others["non_common_similarity"][0] = np.nan
+    others["non_common_similarity"][1, :3] = np.nan
+    top["non_common_similarity"][2] = np.nan
+    for name, differences in subtract_best(top, others).items():
+        rows = zip(top[name], others[name], strict=True)
+        expected = [plain_difference(*row, name != "concept_enumeration") for row in rows]
+        np.testing.assert_array_equal(differences, expected)
+
+
+def test_an_image_that_shares_nothing_is_not_the_best_at_counting():
+    top = {"concept_agreement": np.array([0.5, 0.0, 0.5]), "concept_enumeration": np.array([3.0, 0.0, 3.0])}
+    others = {
+        "concept_agreement": np.array([[0.0, 0.2], [0.5, 0.5], [0.0, np.nan]]),
+        "concept_enumeration": np.array([[0.0, 2.0], [1.0, 1.0], [0.0, np.nan]]),
+    }
+    np.testing.assert_array_equal(subtract_best(top, others)["concept_enumeration"], [1.0, np.nan, np.nan])
+    nobody = {"concept_agreement": np.empty((3, 0))}
+    differences = subtract_best({"concept_agreement": top["concept_agreement"]}, nobody)
+    assert np.isnan(differences["concept_agreement"]).all()
+
+
+def test_ratios_of_sums_are_those_that_table_3_prints():
+    sums = {"matchings": 184_747, "non_common_concepts": 627_833, "different_multiplicity": 69_595}
+    ratios = ratios_of_sums(sums, 28_817)
+    assert round(100 * ratios["matched_synsets"], 2) == 29.43
+    assert round(ratios["differing_per_failure"], 2) == 2.42
+    assert ratios_of_sums({"matchings": 0, "non_common_concepts": 0}, 0) == {}
+
+
+def test_mode_is_the_smallest_of_the_most_frequent():
+    assert find_mode(np.array([3.0, 1.0, 3.0, 1.0, 2.0])) == 1.0
+    assert find_mode(np.array([0.7 + 0.1, 0.8, 0.5])) == 0.8
+
+
+def explanation_of(model, failures, concepts_from="COCO"):
+    concepts = concepts_of(IMAGES)
+    explained = explain_failures(failures, concepts, None, similarity=alike)
+    return Explanation(model, "test", concepts, {"t2i": explained}, {"i2t": "no rankings"}, {"concepts": concepts_from})
+
+
+def among(asked, images, rows):
+    """Failures of some of the queries: place among all to the image retrieved."""
+    places = np.array(sorted(rows))
+    tops = np.array([rows[place] for place in places.tolist()])
+    of_all = failures_of(*zip(images[places].tolist(), tops.tolist(), strict=True))
+    return Failures(
+        "t2i", asked, images, asked[places], images[places], tops, tops, of_all.rival_ids, of_all.truth_ranks
+    )
+
+
+@pytest.fixture
+def pair():
+    asked, images = np.arange(50, 58), np.array([1, 1, 2, 2, 4, 4, 5, 3])
+    one = among(asked, images, {0: 2, 1: 5, 2: 1, 4: 1, 7: 1})
+    other = among(asked, images, {0: 4, 2: 4, 3: 5, 4: 2, 5: 1, 7: 2})
+    return explanation_of("one", one), explanation_of("other", other)
+
+
+def test_two_models_over_the_queries_that_both_fail(pair):
+    found = {row.key: row for row in compare_failures(*pair, seed=3)}
+    alone, both = found["t2i/failed_alone"], found["t2i/concept_agreement"]
+    assert (found["t2i/failure_rate"].value, found["t2i/failure_rate"].n_queries) == (pytest.approx(1 / 8), 8)
+    assert (alone.value, found["t2i/baseline_failed_alone"].value) == (2 / 8, 1 / 8)
+    assert (alone.is_share, both.is_share) == (True, False)
+    # Both fail the queries 50, 52, 54 and 57; the image of 57 shows no concept.
+    tables = (model.directions["t2i"].table.to_pylist() for model in pair)
+    one, other = ({row["query_id"]: row["concept_agreement"] for row in rows} for rows in tables)
+    differences = np.array([other[query] - one[query] for query in (50, 52, 54)])
+    assert both.value == pytest.approx(differences.mean())
+    assert (both.n_queries, both.n_images) == (3, 3)
+    drawn = ClusterBootstrap(np.array([1, 2, 4]), Draws(3)).means(differences[:, None])[0]
+    assert (both.low, both.high) == interval(drawn, 0.95)
+
+
+def test_captions_of_one_image_are_drawn_together(pair):
+    asked, images = np.arange(40), np.repeat([1, 4], 20)
+    one = explanation_of("one", among(asked, images, dict.fromkeys(range(40), 2)))
+    other = explanation_of("other", among(asked, images, dict.fromkeys(range(20), 2)))
+    rate = {row.key: row for row in compare_failures(one, other)}["t2i/failure_rate"]
+    assert (rate.value, rate.low, rate.high, rate.n_images) == (-0.5, -1.0, 0.0, 2)
+
+
+def test_models_that_were_asked_otherwise_do_not_compare(pair):
+    one, other = pair
+    fewer = failures_of((1, 2), (1, 5))
+    with pytest.raises(InvalidOption, match="have different t2i queries, 8 and 2"):
+        compare_failures(one, explanation_of("fewer", fewer))
+    with pytest.raises(InvalidOption, match="different splits or concepts"):
+        compare_failures(one, explanation_of("else", other.directions["t2i"].failures, "Visual Genome"))
+
+
+def test_the_file_of_one_model_and_of_several(pair):
+    one = pair[0]
+    alone = json.loads(explanations_to_json([one]))
+    both = json.loads(explanations_to_json(pair, compare_failures(*pair)))
+    assert list(alone) == ["schema", "model", "scores", "counts", "not_computed", "provenance"]
+    assert (alone["schema"], alone["model"]) == (1, "one")
+    assert {name: both[name] for name in alone} == alone
+    assert [entry["model"] for entry in both["others"]] == ["other"]
+    assert alone["scores"] == {f"t2i/{name}": value for name, value in summarize(one.directions["t2i"]).scores.items()}
+    assert all(isinstance(value, int | float) and not isinstance(value, bool) for value in alone["scores"].values())
+    assert alone["not_computed"]["i2t"] == "no rankings"
+    assert {row["key"] for row in both["paired"]} >= {"t2i/failure_rate", "t2i/concept_agreement"}
+    table = join_tables(pair)
+    assert table["model"].to_pylist() == ["one"] * 5 + ["other"] * 6
+    assert set(table["direction"].to_pylist()) == {"t2i"}
+    assert set(json.loads(table.schema.metadata[b"explained"])) == {"one", "other"}
+
+
+def test_every_number_has_a_row(pair):
+    shown = {name for lines in SECTIONS.values() for _, name, _ in lines}
+    assert set(summarize(pair[0].directions["t2i"]).scores) <= shown
+    assert {row.key.removeprefix("t2i/") for row in compare_failures(*pair)} <= shown
+
+
+def test_tables(pair):
+    alone = tables_to_markdown(make_tables(pair[:1]))
+    both = tables_to_markdown(make_tables(pair, compare_failures(*pair)))
+    assert "| failures | 5 |" in alone
+    assert "i2t: no rankings." in alone
+    assert "CA, NCS, CE, SD, SD relative to truth (mentioned concepts): the queries are images" in alone
+    assert "|  | one | other | other minus one |" in both
+    assert "| of the queries | 62.50% | 75.00% | +12.50% [" in both
+    assert "| failed only by it | \u2014 | \u2014 | 25.00% [" in both
+    one, other = pair
+    lacking = Explanation("other", "test", other.concepts, {}, {"t2i": "the run has no images"}, other.provenance)
+    text = tables_to_markdown(make_tables([one, lacking]))
+    assert "### Failures of one, t2i" in text
+    assert "other: the run has no images." in text

@@ -7,7 +7,7 @@ import pytest
 from cxc_eccv.errors import InvalidOption, MissingIds, RunTooShallow, UnknownIds, UnknownName
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
-from cxc_eccv.studies.explain.failures import TASKS, directions_of, find_failures
+from cxc_eccv.studies.explain.failures import TASKS, check_run, find_failures
 from cxc_eccv.types import Embeddings, sides_of
 
 
@@ -104,7 +104,6 @@ def fail_by_loops(run, direction, content, depth):
 
 
 def content_of(failures):
-    """What was found, as the loops say it."""
     columns = failures.query_ids, failures.truth_ids, failures.retrieved_ids, failures.item_ids, failures.rival_ids
     return {
         query: (truth, top, item, [image for image in rivals if image >= 0])
@@ -124,7 +123,7 @@ def test_failures_are_those_of_a_plain_loop(sample_library, make, direction):
     if (why := run.why_not(direction)) is not None:
         with pytest.raises(InvalidOption, match="cannot be computed: "):
             find_failures(run, sample_library, "test", direction)
-        assert directions_of(run)[1][direction] == why
+        assert check_run(run, sample_library, "test").skipped[direction] == why
         return
     depth = 1 if make is one_item else 5
     failures = find_failures(run, sample_library, "test", direction, 5)

@@ -15,7 +15,6 @@ pytestmark = pytest.mark.thorough
 
 @pytest.fixture(scope="module")
 def explained(sample_library, wordnet_folder, tmp_path_factory):
-    """The folder of a run on the sample."""
     folder = tmp_path_factory.mktemp("explained")
     save_embeddings(folder / "near.npz", near_run(sample_library, noise=2.0))
     command = ["explain", folder / "near.npz", "--data-dir", "sample", "--output", folder / "out"]
@@ -29,8 +28,6 @@ def explained(sample_library, wordnet_folder, tmp_path_factory):
 
 @pytest.fixture
 def run(command):
-    """What a command prints, or its messages if it is expected to fail."""
-
     def run(*arguments, status=0):
         ended, shown, said = command(*arguments)
         assert ended == status, said
@@ -76,16 +73,7 @@ def test_failures_are_exported_rated_and_counted(explained, run, tmp_path):
     for title in ("What went wrong", "Classes together", "Association rules", "Which number agrees with people"):
         assert title in told
     report = json.loads(output.read_text(encoding="utf-8"))
-    shares = {row["name"]: row["answers"] for row in report["classes"]}
-    assert shares == {
-        "alternatives": 10,
-        "object class": 0,
-        "colour": 25,
-        "enumeration": 0,
-        "size": 10,
-        "action": 15,
-        "detail": 10,
-    }
+    assert [row["answers"] for row in report["classes"]] == [10, 0, 25, 0, 10, 15, 10]
     assert report["mean_rating"] == 5.5
     assert [(rule["antecedents"], rule["consequents"], rule["answers"]) for rule in report["rules"]] == [
         (["detail"], ["colour"], 10),
@@ -111,19 +99,9 @@ def test_what_was_not_answered_is_refused_with_its_place(explained, run, tmp_pat
     assert "ann.csv, line 2, worker: found '', expected the worker's name or number, in one line" in told
 
 
-def test_a_folder_that_explain_did_not_write(explained, run, tmp_path):
+def test_a_folder_that_explain_did_not_write(run, tmp_path):
     told = run("failures", "export", tmp_path, "--output", tmp_path / "asked", status=2)
     assert "failures.parquet is missing. Give a folder written by cxc-eccv explain --output." in told
     (tmp_path / "failures.parquet").write_bytes(b"PAR1")
     told = run("failures", "export", tmp_path, "--output", tmp_path / "asked", status=2)
     assert "an unreadable Parquet file" in told
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    pq.write_table(pa.table({"query_id": [1]}), tmp_path / "failures.parquet")
-    told = run("failures", "ratings", tmp_path / "a.csv", "--explained", tmp_path, status=2)
-    assert "found no column direction, expected the file that cxc-eccv explain --output wrote; run it again" in told
-    whole = pq.read_table(explained / "failures.parquet").replace_schema_metadata(None)
-    pq.write_table(whole, tmp_path / "failures.parquet")
-    told = run("failures", "ratings", tmp_path / "a.csv", "--explained", tmp_path, status=2)
-    assert "found no metadata on the explained run" in told

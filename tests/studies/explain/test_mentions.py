@@ -9,8 +9,13 @@ import pytest
 
 from cxc_eccv.errors import DataError
 from cxc_eccv.sources.coco_words import NO_CATEGORY, load_category_words
-from cxc_eccv.studies.explain.concepts import load_concepts, synsets_of_categories
-from cxc_eccv.studies.explain.mentions import find_differences, find_mentions, locate_mentions
+from cxc_eccv.studies.explain.concepts import (
+    find_differences,
+    find_mentions,
+    load_concepts,
+    locate_mentions,
+    synsets_of_categories,
+)
 
 COMMON = ["person.n.01", "dog.n.01", "cat.n.01", "fireplug.n.01", "hotdog.n.02", "mouse.n.04", "bicycle.n.01"]
 COMMON += ["street_sign.n.01", "ball.n.01", "houseplant.n.01", "cellular_telephone.n.01"]
@@ -90,11 +95,7 @@ def test_what_captions_mention_is_what_their_images_show(wordnet, real_library, 
         ("a star", ["star.n.01", "star.n.05"], {"star.n.01", "star.n.05"}),
         ("stars", ["star.n.05", "celestial_body.n.01"], {"star.n.05"}),
         # Concepts above a concept are mentioned too.
-        (
-            "a puppy",
-            ["puppy.n.01", "dog.n.01", "animal.n.01", "plant.n.02"],
-            {"puppy.n.01", "dog.n.01", "animal.n.01"},
-        ),
+        ("a puppy", ["puppy.n.01", "dog.n.01", "animal.n.01", "plant.n.02"], {"puppy.n.01", "dog.n.01", "animal.n.01"}),
         ("a dog", ["canis_familiaris.n.01"], {"canis_familiaris.n.01"}),  # a synset by any of its names
         ("a dog", [], set()),
     ],
@@ -109,7 +110,6 @@ def test_an_unknown_synset_is_refused(wordnet):
 
 
 def test_where_a_sentence_mentions_concepts(wordnet):
-    """Characters of the sentence as it is written, name by name, from left to right."""
     text = "  A hot dog, two DOGS & (fire-hydrants)."
     (found,) = locate_mentions([text], COMMON)
     assert [(text[start:end], set(concepts)) for start, end, concepts in found] == [

@@ -9,7 +9,7 @@ import torch
 from transformers import AutoModel
 
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
-from cxc_eccv.studies.baselines.dual_encoder.loading import text_backbone
+from cxc_eccv.studies.baselines.dual_encoder.arguments import text_backbone
 from cxc_eccv.sources.library import Library
 
 text, tokenizer = text_backbone("sample")
@@ -31,7 +31,7 @@ def test_a_pushed_model_comes_back_equal(client):
 
 PUSH_CLASSIFIER = """
 from cxc_eccv.studies.baselines.entailment_classifier.arguments import ModelArguments, ObjectiveArguments
-from cxc_eccv.studies.baselines.entailment_classifier.loading import starting_model
+from cxc_eccv.studies.baselines.entailment_classifier.arguments import starting_model
 from cxc_eccv.studies.entailment.scoring import load_classifier
 
 parts = dict(text_model="sample", visual_text_model="sample", image_model="sample")

@@ -40,17 +40,17 @@ from cxc_eccv.studies.baselines.char_gru.data import (
 )
 from cxc_eccv.studies.baselines.char_gru.model import CharGruConfig, CharGruEnsemble, CharGruModel, hinge_loss_of_views
 from cxc_eccv.studies.baselines.char_gru.snapshots import EpochRecord, HeldOut, best_snapshots, sts_correlations
-from cxc_eccv.studies.baselines.command_line import option, read_arguments
+from cxc_eccv.studies.baselines.model_card import Trained, without_places
 from cxc_eccv.studies.baselines.training import (
     EpochCallback,
     FiniteTrainer,
-    Trained,
     gather,
+    option,
     process_count,
     process_rank,
+    read_arguments,
     show_progress,
     train_resumably,
-    without_places,
 )
 from cxc_eccv.tasks.task import COCO, FLICKR8K, Collection
 from cxc_eccv.types import Embeddings, Report

@@ -29,17 +29,20 @@ from cxc_eccv.sources.edition import SPLIT_NAMES
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import sha256_of
 from cxc_eccv.studies.baselines.caption_groups import link_judgments, parts_of
-from cxc_eccv.studies.baselines.command_line import read_arguments
 from cxc_eccv.studies.baselines.dual_encoder.arguments import (
+    RESNET,
+    SAMPLE,
     DataArguments,
     DualEncoderTrainingArguments,
     ModelArguments,
     ObjectiveArguments,
     run_identity,
+    starting_model,
 )
 from cxc_eccv.studies.baselines.dual_encoder.data import (
     EpochSampler,
     PairCollator,
+    RecolouredPairs,
     TrainingPairs,
     image_paths,
     image_processor_of,
@@ -49,19 +52,22 @@ from cxc_eccv.studies.baselines.dual_encoder.data import (
     tokenizer_of,
     training_pairs,
 )
-from cxc_eccv.studies.baselines.dual_encoder.loading import RESNET, SAMPLE, starting_model
-from cxc_eccv.studies.baselines.dual_encoder.losses import MODES, BatchPositives, Objective
+from cxc_eccv.studies.baselines.dual_encoder.losses import (
+    MODES,
+    BatchPositives,
+    Objective,
+    WeakPositives,
+    check_weak_positives,
+)
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
-from cxc_eccv.studies.baselines.dual_encoder.recolouring import RecolouredPairs
-from cxc_eccv.studies.baselines.dual_encoder.weak_positives import WeakPositives, check_weak_positives
+from cxc_eccv.studies.baselines.model_card import Trained, without_places
 from cxc_eccv.studies.baselines.training import (
     AnyModel,
     Processing,
-    Trained,
     WholeTrainer,
+    read_arguments,
     show_progress,
     train_resumably,
-    without_places,
 )
 from cxc_eccv.studies.entailment.enhanced import EnhancedTrainer, WeakBatches
 from cxc_eccv.studies.entailment.quality import warn_of_training_data

@@ -18,14 +18,14 @@ from transformers import set_seed
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.evaluation.report_files import REPORT_FOLDER
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.baselines.command_line import read_arguments
-from cxc_eccv.studies.baselines.dual_encoder.loading import SAMPLE
+from cxc_eccv.studies.baselines.dual_encoder.arguments import SAMPLE
 from cxc_eccv.studies.baselines.entailment_classifier.arguments import (
     DataArguments,
     EntailmentTrainingArguments,
     ModelArguments,
     ObjectiveArguments,
     run_identity,
+    starting_model,
 )
 from cxc_eccv.studies.baselines.entailment_classifier.data import (
     LengthSampler,
@@ -35,15 +35,13 @@ from cxc_eccv.studies.baselines.entailment_classifier.data import (
     read_pairs,
     soft_targets,
 )
-from cxc_eccv.studies.baselines.entailment_classifier.loading import starting_model
+from cxc_eccv.studies.baselines.model_card import ScoredPairs, Trained, without_places
 from cxc_eccv.studies.baselines.training import (
-    ScoredPairs,
-    Trained,
     WholeTrainer,
     process_rank,
+    read_arguments,
     show_progress,
     train_resumably,
-    without_places,
 )
 from cxc_eccv.studies.entailment.classifier import EntailmentClassifier, EntailmentConfig
 from cxc_eccv.studies.entailment.measures import choose_threshold, fit_calibration, measure_classifier

@@ -11,7 +11,7 @@ from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.ranking.rank import ranks_from_scores
 from cxc_eccv.registry import task
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.baselines.untrained.declared import Baseline, Inputs
+from cxc_eccv.studies.baselines.untrained import Baseline, Inputs
 from cxc_eccv.types import IntArray, Report
 
 

@@ -8,7 +8,7 @@ from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.runs import EmbeddingsRun, load_embeddings
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.baselines.untrained.declared import Baseline, Inputs
+from cxc_eccv.studies.baselines.untrained import Baseline, Inputs
 from cxc_eccv.types import Report
 from cxc_eccv.types.models import check_source
 

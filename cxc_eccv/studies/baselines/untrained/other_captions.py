@@ -12,7 +12,7 @@ from cxc_eccv.ranking.scores import refuse_zero_vectors
 from cxc_eccv.runs import EmbeddingsRun, ScoresRun, load_embeddings
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
-from cxc_eccv.studies.baselines.untrained.declared import Baseline, Inputs
+from cxc_eccv.studies.baselines.untrained import Baseline, Inputs
 from cxc_eccv.tasks.task import COLLECTIONS
 from cxc_eccv.types import FloatArray, IntArray, Report, positions_of
 

@@ -9,7 +9,7 @@ import numpy as np
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.baselines.untrained.declared import Baseline, Inputs
+from cxc_eccv.studies.baselines.untrained import Baseline, Inputs
 from cxc_eccv.types import Embeddings, Report
 
 WIDTH = 64

@@ -1,18 +1,17 @@
 """Change the meaning of sentences at one place: tag the words, find places by kind, and choose one by seed.
 
-A kind of alteration is a file in ``kinds``, which finds the places of a sentence and their changes.
+A kind of alteration finds the places of a sentence and their changes; ``words`` and ``attributes`` have the kinds.
 """
 
 from __future__ import annotations
 
 import hashlib
-import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from cxc_eccv.discovery import find_declared
 from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.studies.explain.altering import attributes, words
 from cxc_eccv.studies.explain.altering.sentences import TAGGER, Kind, Sentence, tag_sentences
 
 
@@ -37,8 +36,8 @@ class Altered:
 
 @cache
 def all_kinds() -> Mapping[str, Kind]:
-    """All declared kinds by name, in alphabetical order."""
-    return find_declared(importlib.import_module("cxc_eccv.studies.explain.altering.kinds"), "KIND", Kind)
+    """All kinds by name, in alphabetical order."""
+    return {kind.name: kind for kind in sorted((*attributes.KINDS, *words.KINDS), key=lambda kind: kind.name)}
 
 
 def alter(

@@ -1,8 +1,11 @@
-"""``cxc-eccv explain``: what a model's failed queries retrieved instead, in concepts."""
+"""``cxc-eccv explain`` and ``concepts``: what failed queries retrieved instead, in the concepts that images show."""
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,17 +14,56 @@ import typer
 from cxc_eccv.cli.choices import Confidence, Names, Similarity, Thumbnails, open_library, split_name
 from cxc_eccv.cli.extras import load_runs
 from cxc_eccv.cli.output import COMMAND, check_folder, say_written
-from cxc_eccv.errors import InvalidOption
-from cxc_eccv.studies.explain.commands.concepts import Annotations, annotation_files, read_source
-from cxc_eccv.terminal import print_shown
+from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.shown import upper_first
+from cxc_eccv.terminal import Sheet, print_shown, say
 from cxc_eccv.writing import replaced_folder
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from cxc_eccv.studies.explain.concepts import ImageConcepts
     from cxc_eccv.studies.explain.explanation import Explanation, Paired
     from cxc_eccv.studies.explain.reranking import Reranking
     from cxc_eccv.tables import Table
 
+COMMANDS = ("concepts", "explain")
+
 FILES = ("explain.json", "failures.parquet", "explain.md", "explain.html")
+
+SOURCES = {"coco": "coco", "visual-genome": "visual_genome"}
+
+Annotations = Annotated[
+    Path | None,
+    typer.Option(
+        help="COCO annotations with boxes (instances_val2014.json); of Visual Genome the folder with objects.json and "
+        "image_data.json. Default: the files in --data-dir."
+    ),
+]
+
+
+def read_source(source: str) -> str:
+    """Python's name of a source of concepts."""
+    if source not in SOURCES:
+        raise UnknownName("source of concepts", source, SOURCES)
+    return SOURCES[source]
+
+
+def annotation_files(source: str, path: Path | None) -> dict[str, Path]:
+    """The files that ``--annotations`` names for a source, as ``load_concepts`` takes them."""
+    if path is None:
+        return {}
+    if source == "coco":
+        return {"instances": path}
+    if not path.is_dir():
+        raise InvalidOption(
+            f"--annotations {path}: for Visual Genome give the folder with objects.json, image_data.json"
+        )
+    files = {"objects": path / "objects.json", "image_data": path / "image_data.json"}
+    for file in files.values():
+        if not file.is_file():
+            raise InvalidOption(f"--annotations {path}: {file} is not a file")
+    return files
 
 
 def explain(
@@ -78,8 +120,7 @@ def explain(
     from cxc_eccv.runs import load_embeddings
     from cxc_eccv.sources.wordnet import load_wordnet
     from cxc_eccv.studies.explain.concepts import load_concepts
-    from cxc_eccv.studies.explain.explanation import check_runs, compare_failures, explain_run
-    from cxc_eccv.studies.explain.global_table import make_tables
+    from cxc_eccv.studies.explain.explanation import check_runs, compare_failures, explain_run, make_tables
     from cxc_eccv.tables import tables_to_console
 
     check_folder(output, FILES, images=images)
@@ -139,7 +180,6 @@ def _write(
 ) -> list[Path]:
     """Write the numbers, a row per failure, the tables and the page, all or nothing; other files are kept."""
     from cxc_eccv.parquet import write_parquet
-    from cxc_eccv.studies.explain.global_table import explanations_to_json, join_tables
     from cxc_eccv.studies.explain.page import render_explained
     from cxc_eccv.tables import tables_to_markdown
 
@@ -153,3 +193,146 @@ def _write(
             (folder / file).write_text(text, encoding="utf-8", newline="\n")
         write_parquet(join_tables(explained), folder / "failures.parquet")
     return [output / file for file in FILES]
+
+
+def explanations_to_json(
+    explanations: Sequence[Explanation],
+    paired: Sequence[Paired] = (),
+    reranked: Reranking | None = None,
+    command: str | None = None,
+    confidence: float = 0.95,
+) -> str:
+    """The text of ``explain.json``: the first model's numbers, and further models under ``others``.
+
+    ``paired`` has their differences from the first; numbers of altered queries are among the first's, and with
+    intervals under ``adversarial``. The provenance has the confidence of the intervals if it is not 95%.
+    """
+    stamp: dict[str, Any] = {"command": command} if command else {}
+    stamp |= {"confidence": confidence} if confidence != 0.95 else {}
+    first, *others = (
+        {"model": model.model, **_entries(model), "provenance": {**model.provenance, **stamp}} for model in explanations
+    )
+    content: dict[str, Any] = {"schema": 1, **first}
+    if reranked is not None:
+        content["scores"] = {**content["scores"], **reranked.scores}
+        content["adversarial"] = {**reranked.facts, "rows": [asdict(row) for row in reranked.rows]}
+    if others:
+        content |= {"others": others, "paired": [asdict(row) for row in paired]}
+    return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def join_tables(explanations: Sequence[Explanation]) -> pa.Table:
+    """A row per model, direction and failure, with their provenance in the metadata."""
+    import pyarrow as pa
+
+    parts = []
+    for explanation in explanations:
+        for direction, explained in explanation.directions.items():
+            table = explained.table
+            for name, text in (("direction", direction), ("model", explanation.model)):
+                column = pa.array([text] * table.num_rows, pa.string()).dictionary_encode()
+                table = table.add_column(0, name, column)
+            parts.append(table)
+    facts = {
+        explanation.model: {"not_computed": _entries(explanation)["not_computed"], **explanation.provenance}
+        for explanation in explanations
+    }
+    joined = pa.concat_tables(parts).unify_dictionaries().combine_chunks()
+    return joined.replace_schema_metadata({"explained": json.dumps(facts, ensure_ascii=False)})
+
+
+def _entries(explanation: Explanation) -> dict[str, dict[str, Any]]:
+    from cxc_eccv.studies.explain.explanation import summarize
+
+    summaries = {direction: summarize(explained) for direction, explained in explanation.directions.items()}
+    entries: dict[str, dict[str, Any]] = {
+        part: {
+            f"{direction}/{name}": value
+            for direction, summary in summaries.items()
+            for name, value in getattr(summary, part).items()
+        }
+        for part in ("scores", "counts", "not_computed")
+    }
+    entries["not_computed"] = {**explanation.skipped, **entries["not_computed"]}
+    return entries
+
+
+SHOWN = 15
+"""Concepts of a split that are listed, the most frequent ones."""
+
+
+def concepts(
+    source: Annotated[str, typer.Option(help="Annotations to read: coco or visual-genome.")] = "coco",
+    annotations: Annotations = None,
+    split: Annotated[str, typer.Option(help="train, restval, val or test.")] = "test",
+    image: Annotated[int | None, typer.Option(help="COCO id of one image to show.")] = None,
+) -> None:
+    """Show which concepts images show, as WordNet synsets.
+
+    The concepts come from annotations by people, with their number and size; cxc-eccv explain describes failures by
+    them. Numbers and sizes need boxes. COCO's instances and Visual Genome have boxes; category sets do not.
+
+    Examples:
+      cxc-eccv concepts --data-dir sample
+      cxc-eccv concepts --annotations instances_val2014.json --image 391895
+      cxc-eccv concepts --source visual-genome --split val
+    """
+    from cxc_eccv.sources.edition import describe_data
+    from cxc_eccv.studies.explain.concepts import load_concepts
+
+    library = open_library()
+    chosen = read_source(source)
+    image_concepts = load_concepts(library, split_name(split), chosen, **annotation_files(chosen, annotations))
+    if image is not None and image not in library.karpathy(image_concepts.split).image_ids:
+        raise InvalidOption(f"image {image} is not one of {split}; name its split with --split")
+    say(upper_first(describe_data({"data": {"edition": library.edition}, "split": image_concepts.split})))
+    for sheet in _sheets(image_concepts) if image is None else [_sheet_of_image(image_concepts, image)]:
+        print_shown(sheet)
+
+
+def _sheets(image_concepts: ImageConcepts) -> list[Sheet]:
+    """The counts of a split, and its most frequent concepts."""
+    annotated, showing = len(image_concepts.images), sum(map(bool, image_concepts.images.values()))
+    boxes = sum(map(len, image_concepts.boxes.values()))
+    rows = [
+        ("images of the split", f"{image_concepts.n_images:,}"),
+        ("annotated", f"{annotated:,}"),
+        ("  with concepts", f"{showing:,}"),
+        ("  without: their annotators found nothing", f"{annotated - showing:,}"),
+        ("not annotated", f"{image_concepts.n_images - annotated:,}"),
+        ("boxes, an instance each", f"{boxes:,}" if image_concepts.counted else "not counted"),
+        *([("  groups, counted once", f"{image_concepts.groups:,}")] if image_concepts.groups else []),
+        *((f"left out: {reason}", f"{count:,}") for reason, count in sorted(image_concepts.left_out.items())),
+    ]
+    images = Counter(concept for shown in image_concepts.images.values() for concept in shown)
+    rows.append(("different concepts", f"{len(images):,}"))
+    counts = Counter(box.concept for boxes in image_concepts.boxes.values() for box in boxes)
+    most = [
+        (concept, f"{number:,}", f"{counts[concept]:,}")[: 2 + image_concepts.counted]
+        for concept, number in sorted(images.items(), key=lambda item: (-item[1], item[0]))[:SHOWN]
+    ]
+    return [
+        Sheet(("what", "number"), rows, title=f"{image_concepts.source}, {image_concepts.split} split"),
+        Sheet(
+            ("concept", "images", "instances")[: 2 + image_concepts.counted],
+            most,
+            title=f"The {len(most)} most frequent concepts",
+        ),
+    ]
+
+
+def _sheet_of_image(image_concepts: ImageConcepts, image: int) -> Sheet:
+    """A row per concept of one image."""
+    (shown,) = image_concepts.of([image])
+    if not shown:
+        raise InvalidOption(
+            f"image {image} shows no concept: {image_concepts.source} have an entry for it, and nothing in it"
+        )
+    boxes = image_concepts.boxes.get(image, ())
+    rows = []
+    for concept, areas in shown.items():
+        names = sorted({box.name for box in boxes if box.concept == concept})
+        sizes = ", ".join(f"{area:.2%}" for area in sorted(areas.tolist(), reverse=True))
+        rows.append((concept, *([", ".join(names), str(areas.size), sizes] if image_concepts.counted else [])))
+    header = ("concept", *(["called", "instances", "share of the image"] if image_concepts.counted else []))
+    return Sheet(header, rows, prose=frozenset(range(1, len(header))), title=f"{image_concepts.source}, image {image}")

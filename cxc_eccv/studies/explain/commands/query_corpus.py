@@ -86,12 +86,7 @@ def query_corpus(
     """
     import numpy as np
 
-    from cxc_eccv.studies.explain.query_corpus import (
-        collect_captions,
-        evaluate_query_corpus,
-        find_positions,
-        take_rows,
-    )
+    from cxc_eccv.studies.explain.query_corpus import collect_captions, evaluate_query_corpus, find_positions, take_rows
     from cxc_eccv.tables import tables_to_console
 
     _check_source(context, file, model)

@@ -1,4 +1,7 @@
-"""What a training item, an epoch and a batch are made of."""
+"""What a training item, an epoch and a batch are made of; and the recoloured ones of the embedded sample."""
+
+import importlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -6,19 +9,25 @@ import tiny_models
 import torch
 from PIL import Image
 
-from cxc_eccv.errors import InvalidOption, MalformedSource, SourceMissing
+from cxc_eccv.errors import InvalidOption, MalformedSource, SourceMissing, UnknownName
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups
 from cxc_eccv.studies.baselines.dual_encoder.data import (
+    COLOURS,
     EpochSampler,
     PairCollator,
+    RecolouredPairs,
     TrainingPairs,
     image_paths,
+    nearest_colours,
     pairs_from_file,
-    token_ids,
+    recolour,
+    reword,
     training_pairs,
     warn_of_conversion,
 )
 from cxc_eccv.studies.baselines.dual_encoder.losses import BatchPositives
+from cxc_eccv.studies.baselines.dual_encoder.script import train
+from cxc_eccv.studies.baselines.training import token_ids
 
 GROUPS = [
     CaptionGroup("coco", 7, (71, 72, 73), ("a dog", "two dog", "the red dog")),
@@ -161,11 +170,12 @@ def test_missing_images_are_counted(tmp_path):
 
 def test_a_file_of_pairs_is_read_by_image(tmp_path):
     Image.new("RGB", (4, 4)).save(tmp_path / "a.png")
-    Image.new("RGB", (4, 4)).save(tmp_path / "b.png")
+    Image.new("L", (4, 4)).save(tmp_path / "b.png")
     path = tmp_path / "pairs.tsv"
     path.write_text("a.png\ta dog\nb.png\ta cat\na.png\ttwo dog\n")
     options = {"mode": "i2t", "images": str(tmp_path), "seed": 0}
-    found = pairs_from_file(path, tiny_models.bert_tokenizer(), **options)
+    with pytest.warns(UserWarning, match="1 of 2 training images are not RGB and are converted: L 1"):
+        found = pairs_from_file(path, tiny_models.bert_tokenizer(), **options)
     assert [group.texts for group in found.groups] == [("a dog", "two dog"), ("a cat",)]
     path.write_text("a.png a dog\n")
     with pytest.raises(MalformedSource, match="line 1"):
@@ -221,3 +231,82 @@ def test_images_and_texts_match_in_both_directions(sample_library, groups, posit
 def test_without_judgments_a_pair_matches_itself_alone():
     found = BatchPositives().texts(torch.tensor([5, 9]), torch.arange(4), offset=2)
     assert found.tolist() == [[False, False, True, False], [False, False, False, True]]
+
+
+BACKBONES = ["--no-pretraining", "--text-model", "sample", "--image-model", "sample", "--image-pooling", "max"]
+RECIPE = ["--train-text-model", "--extra-layers", "0", "--pooling", "mean", "--normalize", "--scale", "15"]
+RECIPE += ["--loss", "softmax", "--learning-rate", "3e-3", "--schedule", "other", "--lr-scheduler-type", "cosine"]
+RECIPE += ["--warmup-steps", "20", "--per-device-train-batch-size", "70", "--num-train-epochs", "800"]
+RECIPE += ["--eval-strategy", "no", "--save-strategy", "no", "--no-load-best-model-at-end", "--use-cpu"]
+RECIPE += ["--max-grad-norm", "1"]
+DATA = ["--data-dir", "sample", "--train-on", "coco/train", "coco/restval", "--disable-tqdm"]
+
+
+def test_the_colours_are_those_of_the_generator(monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[4] / "tools")
+    scenes = importlib.import_module("sample.scenes")
+    assert list(COLOURS.items()) == [*scenes.COLOURS.items(), *scenes.BACKGROUNDS.items()]
+
+
+def test_colours_change_in_the_picture_as_in_the_text():
+    pixels = np.array([[COLOURS["red"], COLOURS["cream"], (0, 255, 0)]], dtype=np.uint8)
+    order = np.arange(len(COLOURS))
+    order[[0, 4, 8, 10]] = 4, 0, 10, 8
+    found = recolour(pixels, nearest_colours(pixels), order)
+    assert [tuple(pixel) for pixel in found[0].tolist()] == [COLOURS["blue"], COLOURS["mint"], (0, 255, 0)]
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "expected"),
+    [
+        ("A red star.", {"red": "orange"}, "An orange star."),
+        ("an orange star left of a red heart", {"orange": "red", "red": "orange", "left": "right", "right": "left"},
+         "a red star right of an orange heart"),
+        ("An empty mint picture", {"mint": "grey"}, "An empty grey picture"),
+        ("No shapes.", {"red": "blue"}, "No shapes."),
+    ],
+)  # fmt: skip
+def test_words_change_as_wholes(text, words, expected):
+    assert reword(text, words) == expected
+
+
+def test_items_depend_on_the_draw_alone(sample_library):
+    tokenizer = tiny_models.bert_tokenizer(64)
+    options = {"mode": "t2t+i2t", "images": "sample", "seed": 3}
+    one, other = (
+        RecolouredPairs(training_pairs(sample_library, ["coco/train"], tokenizer, **options), tokenizer)
+        for _ in range(2)
+    )
+    other[0, 5]
+    first, again, later = one[2, 7], other[2, 7], other[3, 7]
+    assert len(one) == 60
+    assert first["texts"] == again["texts"]
+    np.testing.assert_array_equal(np.asarray(first["image"]), np.asarray(again["image"]))
+    assert (np.asarray(first["image"]) != np.asarray(later["image"])).any()
+
+
+@pytest.mark.parametrize("changed", [["--mode", "t2t"], ["--images", "elsewhere"]])
+def test_other_data_than_the_sample_is_refused(tmp_path, changed):
+    command = [*DATA, "--images", "sample", "--recolour", *BACKBONES, "--output-dir", str(tmp_path / "run"), *changed]
+    with pytest.raises(InvalidOption, match="works only with the embedded sample"):
+        train(command)
+
+
+def test_the_variable_names_the_sample_as_the_option_does(tmp_path, monkeypatch):
+    command = ["--images", "sample", "--recolour", *BACKBONES, "--train-on", "no/such"]
+    monkeypatch.setenv("CXC_ECCV_DATA", "sample")
+    with pytest.raises(UnknownName, match="collection of captions"):
+        train([*command, "--output-dir", str(tmp_path / "run")])
+    monkeypatch.setenv("CXC_ECCV_DATA", str(tmp_path))
+    with pytest.raises(InvalidOption, match="works only with the embedded sample"):
+        train([*command, "--output-dir", str(tmp_path / "run")])
+
+
+@pytest.mark.slow
+def test_the_sample_is_learnt_in_two_minutes(tmp_path):
+    """Trained on train and restval alone; COCO's links, the strictest labels, know one image of every caption."""
+    report = train([*DATA, "--images", "sample", "--recolour", *BACKBONES, *RECIPE, "--report-on", "test",
+                    "--output-dir", str(tmp_path / "run")]).report  # fmt: skip
+    assert report.scores["coco_5k/i2t/recall_at_1"] >= 0.8
+    assert report.scores["cxc/i2t/recall_at_1"] >= 0.8
+    assert report.scores["eccv_caption/i2t/recall_at_1"] >= 0.8

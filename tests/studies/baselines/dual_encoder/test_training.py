@@ -1,7 +1,8 @@
-"""Whole training runs on the embedded sample: schedule, selection, going on, bad input, other models."""
+"""Whole training runs on the embedded sample: schedule, selection, going on, bad input, other models, two processes."""
 
 import json
 import shutil
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -10,6 +11,7 @@ import torch
 from dual_encoder_models import model, text_pairs, text_trainer
 from PIL import Image
 from safetensors.torch import load_file
+from torchrun import torchrun
 from transformers import (
     AutoModel,
     AutoProcessor,
@@ -27,9 +29,9 @@ from cxc_eccv.studies.baselines.dual_encoder.arguments import (
     DataArguments,
     DualEncoderTrainingArguments,
     ModelArguments,
+    starting_model,
 )
 from cxc_eccv.studies.baselines.dual_encoder.data import pairs_from_file
-from cxc_eccv.studies.baselines.dual_encoder.loading import starting_model
 from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
 from cxc_eccv.studies.baselines.dual_encoder.script import DualEncoderTrainer, staircase, train
 from cxc_eccv.studies.baselines.training import EpochCallback
@@ -122,15 +124,9 @@ def test_the_schedule_steps_down_every_1000_steps():
     trainer = DualEncoderTrainer.__new__(DualEncoderTrainer)
     trainer.paper_schedule, trainer.lr_scheduler = True, None
     trainer.optimizer = torch.optim.Adam([parameter], lr=1e-4)
-    schedule = trainer.create_scheduler(30_000)
-    rates = []
-    for _ in range(3000):
-        rates.append(schedule.get_last_lr()[0])
-        trainer.optimizer.step()
-        schedule.step()
-    assert rates[999] == 1e-4
-    assert rates[1000] == pytest.approx(1e-4 * 0.999)
-    assert rates[2999] == pytest.approx(1e-4 * 0.999**2)
+    assert trainer.create_scheduler(30_000).lr_lambdas == [staircase]
+    assert [staircase(step) for step in (0, 999)] == [1, 1]
+    assert [staircase(step) for step in (1000, 1999, 2999)] == pytest.approx([0.999, 0.999, 0.999**2])
     assert staircase(30_000) == pytest.approx(0.999**30)
 
 
@@ -220,12 +216,13 @@ def test_in_the_middle_of_an_epoch_as_well(whole_run, tmp_path):
 
 def test_another_run_does_not_go_on_from_it(whole_run):
     folder, command, _ = whole_run
-    with pytest.raises(CheckpointMismatch, match=r"scale was 10\.0 and is 12\.0"):
-        train([*command, "--scale", "12", "--output-dir", str(folder)])
-    with pytest.raises(CheckpointMismatch, match=r"max_grad_norm was 0\.0 and is 1\.0"):
-        train([*command, "--max-grad-norm", "1", "--output-dir", str(folder)])
-    with pytest.raises(CheckpointMismatch, match="dataloader_drop_last was True and is False"):
-        train([*command, "--no-dataloader-drop-last", "--output-dir", str(folder)])
+    for option, change in (
+        ("--scale 12", r"scale was 10\.0 and is 12\.0"),
+        ("--max-grad-norm 1", r"max_grad_norm was 0\.0 and is 1\.0"),
+        ("--no-dataloader-drop-last", "dataloader_drop_last was True and is False"),
+    ):
+        with pytest.raises(CheckpointMismatch, match=change):
+            train([*command, *option.split(), "--output-dir", str(folder)])
 
 
 def pairs_file(folder, count=60):
@@ -239,7 +236,6 @@ def pairs_file(folder, count=60):
 
 
 def test_pre_training_selects_by_recall_on_held_out_pairs(tmp_path):
-    """COCO is not at hand: the folder of the raw files is empty."""
     (tmp_path / "empty").mkdir()
     command = ["--use-cpu", "--disable-tqdm", "--data-dir", str(tmp_path / "empty"), *pairs_file(tmp_path)]
     command += ["--held-out", "20", "--per-device-train-batch-size", "20", "--num-train-epochs", "3"]
@@ -281,13 +277,6 @@ def test_a_tenth_of_a_file_of_pairs_is_held_out_unasked(tmp_path):
     refused(InvalidOption, "held_out=60 of 60 images", *command, "--held-out", "60")
 
 
-def test_images_of_the_splits_are_held_out_where_asked(tmp_path):
-    command = [*SAMPLE, *BACKBONES, *LAYERS, *IMAGES, "--num-train-epochs", "1", "--per-device-train-batch-size", "30"]
-    train([*command, "--train-on", "coco/val", "--held-out", "20", "--output-dir", str(tmp_path / "run")])
-    ways = [log(tmp_path / "run", f"eval_held_out/{way}/recall_at_10")[0] for way in ("i2t", "t2i", "t2t")]
-    assert log(tmp_path / "run", "eval_recall_at_10") == [pytest.approx(sum(ways) / 3)]
-
-
 def test_what_is_trained_on_does_not_select_unsaid(tmp_path):
     command = [*SAMPLE, *BACKBONES, *LAYERS, "--mode", "t2t", "--max-steps", "1", "--train-on", "coco/val"]
     with pytest.warns(UserWarning, match="coco/val is in the training data and selects the checkpoint; hold"):
@@ -304,7 +293,6 @@ def test_the_other_modes_train(tmp_path, mode):
 
 
 def test_siglip_is_fine_tuned_on_what_it_is_encoded_with(tmp_path, monkeypatch):
-    """Lower case and padding to the context, as in its training and in encoding."""
     built, tokenizer, images = tiny_models.siglip(tiny_models.gemma_tokenizer(), positions=100)
     built.save_pretrained(tmp_path / "start")
     SiglipProcessor(images, tokenizer).save_pretrained(tmp_path / "start")
@@ -360,22 +348,6 @@ def test_judged_pairs_of_the_split_are_positives(tmp_path):
     command += ["--judged-positives", "test", "--output-dir", str(tmp_path / "none")]
     with pytest.raises(InvalidOption, match="no image that is trained on is in this split"):
         train(command)
-
-
-@pytest.mark.parametrize("recolour", [False, True])
-def test_converted_images_are_told_once(tmp_path, monkeypatch, recolour):
-    folder = tmp_path / "images"
-    shutil.copytree(sample_images(), folder)
-    for path, mode in zip(sorted(folder.glob("COCO_train2014_*")), ("L", "L", "P"), strict=False):
-        with Image.open(path) as image:
-            image.convert(mode).save(path, format="png")
-    monkeypatch.setattr("cxc_eccv.studies.baselines.dual_encoder.data.sample_images", lambda: folder)
-    command = [*SAMPLE, *IMAGES, *BACKBONES, *LAYERS, *NO_SCORES, "--num-train-epochs", "2"]
-    command += ["--per-device-train-batch-size", "35", "--dataloader-num-workers", "2"]
-    with pytest.warns(UserWarning, match="converted") as told:
-        train([*command, *(["--recolour"] if recolour else []), "--output-dir", str(tmp_path / "run")])
-    messages = [str(one.message) for one in told if "converted" in str(one.message)]
-    assert messages == ["3 of 70 training images are not RGB and are converted: L 2, P 1"]
 
 
 def test_captions_beyond_the_models_positions_are_cut_and_counted_where_the_tokenizer_names_no_limit(tmp_path):
@@ -446,3 +418,46 @@ def test_what_was_seen_of_val_and_test_is_recorded_and_told_ever_after(tmp_path,
     assert told.report.provenance["training_data"] == record
     assert "Trained on val data: 60 images of coco/val." in told.about
     assert told.about.endswith("The model it started from: trained on test data: 60 images of coco/test.")
+
+
+TRAIN = ["--no-python", sys.executable, "-c", "from cxc_eccv.cli import main; main()", "train", "dual-encoder"]
+RECOLOURED = ["--data-dir", "sample", "--images", "sample", "--text-model", "sample", "--image-model", "sample"]
+RECOLOURED += ["--train-on", "coco/train", "coco/restval"]
+RECIPE = ["--recolour", "--no-pretraining", "--train-text-model", "--extra-layers", "0", "--pooling", "mean"]
+RECIPE += ["--image-pooling", "max", "--normalize", "--scale", "15", "--loss", "softmax", "--learning-rate", "3e-3"]
+RECIPE += ["--num-train-epochs", "2", "--use-cpu", "--logging-steps", "1", "--disable-tqdm"]
+
+
+@pytest.mark.slow
+def test_a_run_on_two_processes_has_the_losses_and_scores_of_one(tmp_path):
+    from cxc_eccv.studies.baselines.dual_encoder.script import train
+
+    one = ["--per-device-train-batch-size", "34", "--output-dir", str(tmp_path / "one")]
+    two = ["--per-device-train-batch-size", "17", "--output-dir", str(tmp_path / "two")]
+    train([*RECOLOURED, *RECIPE, *one])
+    torchrun(*TRAIN, *RECOLOURED, *RECIPE, "--ddp-backend", "gloo", *two)
+    logs = [json.loads((tmp_path / run / "trainer_state.json").read_text())["log_history"] for run in ("one", "two")]
+    losses = [[row["loss"] for row in log if "loss" in row] for log in logs]
+    assert len(losses[0]) == 4
+    # Adam divides by the size of a gradient, so that the rounding of the smallest ones grows with the steps.
+    assert losses[1][:2] == pytest.approx(losses[0][:2], rel=1e-5)
+    assert losses[1] == pytest.approx(losses[0], rel=1e-3)
+    scores = [[row["eval_recall_at_10"] for row in log if "eval_recall_at_10" in row] for log in logs]
+    assert len(scores[0]) == 2
+    assert scores[1] == pytest.approx(scores[0], abs=0.01)
+
+
+@pytest.mark.slow
+def test_two_processes_tell_once_what_images_are_converted(tmp_path):
+    from cxc_eccv.demo.run import sample_images
+
+    images = tmp_path / "images"
+    shutil.copytree(sample_images(), images)
+    for path in sorted(images.glob("COCO_train2014_*"))[:3]:
+        with Image.open(path) as image:
+            image.convert("L").save(path)
+    told = "3 of 70 training images are not RGB and are converted: L 3"
+    run = ["--per-device-train-batch-size", "17", "--max-steps", "1", "--output-dir", str(tmp_path / "two")]
+    plain = [option for option in [*RECOLOURED, *RECIPE] if option != "--recolour"]
+    options = [*plain, "--images", str(images), "--ddp-backend", "gloo", *run]
+    assert torchrun(*TRAIN, *options).stderr.count(told) == 1

@@ -15,15 +15,15 @@ from tiny_flickr import IMAGES, flickr_library
 from cxc_eccv.errors import CheckpointMismatch, DataError, InvalidOption, UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.caption_groups import caption_groups
-from cxc_eccv.studies.baselines.dual_encoder.arguments import (
-    DataArguments,
-    ObjectiveArguments,
+from cxc_eccv.studies.baselines.dual_encoder.arguments import DataArguments, ObjectiveArguments
+from cxc_eccv.studies.baselines.dual_encoder.data import PairCollator, RecolouredPairs, training_pairs
+from cxc_eccv.studies.baselines.dual_encoder.losses import (
+    BatchPositives,
+    Objective,
+    WeakPositives,
+    check_weak_positives,
 )
-from cxc_eccv.studies.baselines.dual_encoder.data import PairCollator, training_pairs
-from cxc_eccv.studies.baselines.dual_encoder.losses import BatchPositives, Objective
-from cxc_eccv.studies.baselines.dual_encoder.recolouring import RecolouredPairs
 from cxc_eccv.studies.baselines.dual_encoder.script import train
-from cxc_eccv.studies.baselines.dual_encoder.weak_positives import WeakPositives, check_weak_positives
 
 pytestmark = pytest.mark.thorough
 
@@ -68,7 +68,6 @@ def test_weak_positives_are_found_among_what_is_trained_on(tmp_path, sample_libr
 
 
 def test_weak_positives_of_flickr30k_are_found_among_its_images(tmp_path, sample_library):
-    """Ids of COCO and of Flickr30k are numbers alike: a file is looked up in its own collection."""
     flickr_library(tmp_path, split="train")
     library = Library(tmp_path, offline=True)
     pairs = [(IMAGES[0], 5), (IMAGES[1], 12), (IMAGES[2], 0)]
@@ -151,17 +150,6 @@ def test_no_caption_that_an_image_may_have_is_its_negative_and_the_other_way_rou
         one, two = ids[left], ids[right]
         # Two captions of an image, of which it has one by its own annotator.
         assert block[i, j].item() == (home[one] in of[two] or home[two] in of[one])
-
-
-@pytest.mark.parametrize("use", ["extra_batch", "weight", "multi_positive"])
-def test_weak_positives_match_or_are_ignored(tmp_path, sample_library, groups, use):
-    path = write_mined(tmp_path / "weak.parquet", sample_library, "train", neighbours(groups))
-    weak = read(path, groups, weak_positives_as=use)
-    objective = weak.spare(Objective())
-    row, column = (torch.tensor(place[:1]) for place in weak.matrix.nonzero())
-    matched = objective.positives.images_texts(torch.cat([row, row]), torch.cat([column, column]), offset=0)[0, 1]
-    spared = objective.ignored.images_texts(torch.cat([row, row]), torch.cat([column, column]), offset=0)[0, 1]
-    assert (matched.item(), spared.item()) == ((True, False) if use == "multi_positive" else (False, True))
 
 
 def test_judged_positives_stay_beside_weak_ones(tmp_path, sample_library):
@@ -271,16 +259,7 @@ def test_whole_runs_differ_by_what_they_make_of_weak_positives(tmp_path, sample_
         train([*SAMPLE, *options, "--output-dir", str(tmp_path / "run weight")])
 
 
-@pytest.mark.parametrize("loss", ["triplet_all", "triplet_semi_hard", "triplet_hardest"])
-def test_a_run_minimises_a_triplet_loss(tmp_path, loss):
-    options = ["--loss", loss, "--margin", "0.3", "--normalize", "--max-steps", "30", "--logging-steps", "10"]
-    options += ["--learning-rate", "3e-3"]
-    train([*SAMPLE, *options, "--save-strategy", "no", "--output-dir", str(tmp_path)])
-    log = json.loads((tmp_path / "trainer_state.json").read_text())["log_history"]
-    losses = [row["loss"] for row in log if "loss" in row]
-    if loss == "triplet_semi_hard":
-        # It has no trend at first: the more pairs are in order, the more negatives are semi-hard.
-        assert all(0 < value < 2 * 0.3 for value in losses)
-    else:
-        assert losses[-1] < losses[0]
+def test_the_margin_of_a_triplet_loss_is_part_of_its_run(tmp_path):
+    options = ["--loss", "triplet_hardest", "--margin", "0.3", "--normalize", "--save-strategy", "no"]
+    train([*SAMPLE, *options, "--output-dir", str(tmp_path)])
     assert json.loads((tmp_path / "run.json").read_text())["margin"] == 0.3

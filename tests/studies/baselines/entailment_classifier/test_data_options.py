@@ -8,15 +8,15 @@ import pytest
 from cxc_eccv.cli import main
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.baselines.command_line import read_arguments
 from cxc_eccv.studies.baselines.entailment_classifier.arguments import (
     DataArguments,
     ModelArguments,
     ObjectiveArguments,
+    starting_model,
 )
 from cxc_eccv.studies.baselines.entailment_classifier.data import caption_images, keep_apart, read_pairs
-from cxc_eccv.studies.baselines.entailment_classifier.loading import starting_model
 from cxc_eccv.studies.baselines.entailment_classifier.script import _scorable
+from cxc_eccv.studies.baselines.training import read_arguments
 from cxc_eccv.studies.entailment.training_data import load_training_data
 
 TINY = {"text_model": "sample", "visual_text_model": "sample", "image_model": "sample"}
@@ -29,7 +29,6 @@ def library():
 
 @pytest.fixture(scope="module")
 def both():
-    """The config of a classifier with both branches."""
     return starting_model(ModelArguments(**TINY), ObjectiveArguments())[0].config
 
 
@@ -85,7 +84,6 @@ def run(words):
 @pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:held-out pairs", "ignore:without --images")
 def test_the_command_that_is_printed_runs(tmp_path, capsys):
-    """Of a run without images, whose classifier was said to look at some."""
     command = "train entailment-classifier --data-dir sample --use-cpu --disable-tqdm --text-model sample --max-steps 1"
     folder = str(tmp_path / "it")
     assert run([*command.split(), "--train-on", "cxc/val", "--held-out", "12", "--output-dir", folder]) == 0

@@ -38,8 +38,7 @@ def cosines(real_library):
 
 @pytest.mark.reference
 @pytest.mark.parametrize(
-    ("join", "expected"),
-    [(np.max, (77.1, 75.3, 85.2, 77.1)), (np.mean, (76.7, 74.5, 85.9, 76.5))],
+    ("join", "expected"), [(np.max, (77.1, 75.3, 85.2, 77.1)), (np.mean, (76.7, 74.5, 85.9, 76.5))]
 )
 def test_cosines_to_the_premise_have_their_known_numbers(cosines, join, expected):
     similarities, labels, _ = cosines["val"]

@@ -23,6 +23,7 @@ from cxc_eccv.studies.baselines.entailment_classifier.arguments import (
     EntailmentTrainingArguments,
     ModelArguments,
     ObjectiveArguments,
+    starting_model,
 )
 from cxc_eccv.studies.baselines.entailment_classifier.data import (
     LengthSampler,
@@ -32,8 +33,7 @@ from cxc_eccv.studies.baselines.entailment_classifier.data import (
     hold_out,
     soft_targets,
 )
-from cxc_eccv.studies.baselines.entailment_classifier.loading import starting_model
-from cxc_eccv.studies.baselines.entailment_classifier.script import EntailmentTrainer, settle, train
+from cxc_eccv.studies.baselines.entailment_classifier.script import EntailmentTrainer, _remember, settle, train
 from cxc_eccv.studies.baselines.training import WholeTrainer
 from cxc_eccv.studies.entailment.classifier import EntailmentConfig
 from cxc_eccv.studies.entailment.measures import choose_threshold, measure_classifier
@@ -60,7 +60,6 @@ def weights(folder):
 
 @pytest.fixture(scope="module")
 def whole_run(tmp_path_factory):
-    """Both branches: the folder, and what the training left."""
     folder = tmp_path_factory.mktemp("run") / "classifier"
     return folder, train([*RUN, "--output-dir", str(folder), "--report-on", "cxc/test"])
 
@@ -111,7 +110,6 @@ def test_every_report_says_what_the_classifier_was_trained_on(whole_run):
 
 
 def test_a_classifier_knows_the_pairs_that_it_was_trained_on(whole_run, sample_library):
-    """Of cxc/val, its training data, and of cxc/test, which it is measured on."""
     folder, trained = whole_run
     classifier = load_classifier(folder, device="cpu")
     seen, record = seen_by(classifier), classifier.model.config.training_data
@@ -235,14 +233,9 @@ def test_a_run_goes_on_from_a_classifier_and_remembers_what_that_has_seen(whole_
     assert "The model it started from: trained on val data" in trained.about
 
 
-def test_a_classifier_without_a_record_is_no_clean_start(whole_run, tmp_path):
-    start = tmp_path / "start"
-    shutil.copytree(whole_run[0], start, ignore=shutil.ignore_patterns("checkpoint-*"))
-    edit_config(start, training_data=None)
-    command = [*COMMON, "--images", "sample", "--train-on", "coco/train", "--max-steps", "1", *NOTHING_CHOSEN]
-    with pytest.warns(UserWarning, match="no pairs are held out"):
-        trained = train([*command, "--pretrained", str(start), "--output-dir", str(tmp_path / "end")])
-    assert "The model it started from: the classifier's training data is not recorded" in trained.about
+def test_a_classifier_without_a_record_is_no_clean_start():
+    known = {"trained_on_test": False, "trained_on_val": True}
+    assert _remember(known, None) == known | {"before": None}
 
 
 def edit_config(folder, **changes):
@@ -257,9 +250,9 @@ def test_a_loss_that_is_no_number_ends_the_run(tmp_path):
 
 
 def test_pairs_that_are_cut_in_training_are_counted(tmp_path, monkeypatch):
-    from cxc_eccv.studies.baselines.entailment_classifier import loading
+    from cxc_eccv.studies.baselines.entailment_classifier import arguments
 
-    monkeypatch.setattr(loading, "LONGEST", 24)
+    monkeypatch.setattr(arguments, "LONGEST", 24)
     with pytest.warns(UserWarning, match=r"of \d+ pairs to train on are longer than the context"):
         train([*TEXT, "--max-steps", "1", *NO_CHOICE, "--output-dir", str(tmp_path)])
 
@@ -319,7 +312,6 @@ def test_the_sampler_gives_every_pair_once_in_batches_of_like_length():
 
 @pytest.fixture(scope="module")
 def text_only():
-    """A classifier with a text branch alone, and its processor."""
     return starting_model(ModelArguments(branches="text", text_model="sample"), ObjectiveArguments())
 
 

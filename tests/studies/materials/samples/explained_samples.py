@@ -7,8 +7,8 @@ import pyarrow as pa
 from shown_concepts import alike
 
 from cxc_eccv.studies.explain.concepts import load_concepts
-from cxc_eccv.studies.explain.explanation import Explanation, explain_failures
-from cxc_eccv.studies.explain.failures import Failures
+from cxc_eccv.studies.explain.explanation import Explanation
+from cxc_eccv.studies.explain.failures import Failures, explain_failures
 
 
 def locate_words(texts, vocabulary):
@@ -23,7 +23,7 @@ def without_wordnet(patch):
     patch.setattr("cxc_eccv.studies.explain.page.locate_mentions", locate_words)
     patch.setattr("cxc_eccv.studies.explain.page.similarity_matrix", alike)
     patch.setattr(
-        "cxc_eccv.studies.explain.explanation.find_mentions",
+        "cxc_eccv.studies.explain.failures.find_mentions",
         lambda texts, vocabulary: [
             {name for _, _, names in places for name in names} for places in locate_words(texts, vocabulary)
         ],

@@ -1,0 +1,244 @@
+"""``cxc-eccv baseline``, ``features`` and ``train``: score reference models, and train them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import warnings
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cxc_eccv.cli.choices import Device, SkipBadImages, names, open_library, split_name
+from cxc_eccv.cli.encode import say_once
+from cxc_eccv.cli.extras import check_model, load_named_model, needs_train_extra
+from cxc_eccv.cli.help import ScriptCommand
+from cxc_eccv.cli.output import COMMAND, check_folder, deliver, say_written, show_command
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.terminal import print_shown, say
+from cxc_eccv.writing import check_output
+
+if TYPE_CHECKING:
+    from cxc_eccv.studies.baselines.model_card import ScoredPairs, Trained
+
+COMMANDS = ("baseline", "features", "train")
+
+
+def baseline(
+    name: Annotated[str, typer.Argument(help="bow, random, word_vectors, image_features or other_captions.")],
+    vectors: Annotated[
+        Path | None, typer.Option(help="Text file of word vectors, one word per line as in GloVe, for word_vectors.")
+    ] = None,
+    features: Annotated[
+        Path | None, typer.Option(help="File of embeddings: images for image_features, captions for other_captions.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Hub id or folder: image model of image_features, text model of other_captions.")
+    ] = None,
+    images: Annotated[Path | None, typer.Option(help="Folder with the images, at any depth, for --model.")] = None,
+    central_crop: Annotated[
+        float | None, typer.Option(help="Share of an image's area to keep, for --model (0.875 in the CxC paper).")
+    ] = None,
+    collection: Annotated[
+        str | None, typer.Option(help="coco, flickr8k or flickr30k, for other_captions. Default: coco.")
+    ] = None,
+    pool: Annotated[
+        str | None,
+        typer.Option(help="For other_captions: max or mean cosine, or harmonic (RefCLIPScore). Default: max."),
+    ] = None,
+    split: Annotated[str, typer.Option(help="val or test.")] = "test",
+    seed: Annotated[int | None, typer.Option(help="Seed of the vectors, for random. Default: 0.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Folder for report.json and its pages.")] = None,
+) -> None:
+    """Score a baseline that needs no training.
+
+    bow: TF-IDF bag of words with document frequencies of the validation captions; text-text retrieval on CxC.
+    random: random vectors for images and captions; every task.
+    word_vectors: the mean of a caption's word vectors, read from a file of yours; text-text retrieval and similarity.
+    image_features: pooled features of an image model, or of a file of yours; image-image retrieval and similarity.
+    other_captions: a text model scores a caption by the other captions of an image; every image-text task.
+
+    Examples:
+      cxc-eccv baseline bow --split test
+      cxc-eccv baseline random --output random
+      cxc-eccv baseline word_vectors --vectors glove.6B.300d.txt
+      cxc-eccv baseline image_features --model google/vit-base-patch16-224 --images val2014
+      cxc-eccv baseline other_captions --model sentence-transformers/all-MiniLM-L6-v2
+    """
+    from cxc_eccv.report.folder import FILES
+    from cxc_eccv.studies.baselines.untrained import Inputs, baseline_named
+
+    check_folder(output, FILES)
+    score = baseline_named(name)
+    library = open_library()
+    inputs = Inputs(vectors, features, model, images, central_crop, seed, collection, pool)
+    report, run = score(library, split_name(split), inputs)
+    deliver(report, output, run, library)
+
+
+def features(
+    model: Annotated[str, typer.Option(help="Hugging Face id, or folder of a saved image model.")],
+    images: Annotated[Path, typer.Option(help="Folder with the images, at any depth.")],
+    parts: Annotated[
+        list[str],
+        typer.Option(help="Parts such as flickr8k/train, coco/val, flickr30k/test; comma-separated or repeated."),
+    ],
+    output: Annotated[Path, typer.Option(help="Embeddings file to write: .npz or .safetensors.")],
+    shorter_side: Annotated[int, typer.Option(help="Pixels of the shorter side of the scaled image.")] = 256,
+    crop_size: Annotated[int, typer.Option(help="Pixels of the side of a crop.")] = 224,
+    batch_size: Annotated[int, typer.Option(help="Images per batch, ten crops each.")] = 8,
+    device: Device = None,
+    skip_bad_images: SkipBadImages = False,
+) -> None:
+    """Extract image features for the character GRU: the mean of a model's pooled features over ten crops.
+
+    The crops are the four corners and the centre of the scaled image and of its mirror image. An interrupted command
+    continues where it stopped when you run it again. Under torchrun the processes share the work.
+
+    Examples:
+      cxc-eccv features --model microsoft/resnet-152 --images Flicker8k_Dataset \
+--parts flickr8k/train,flickr8k/dev,flickr8k/test --output resnet152.npz
+    """
+    from cxc_eccv.runs.embeddings import FORMATS
+
+    check_model(model, images, batch_size=batch_size)
+    check_output(output, FORMATS)
+    files = _find_files(names(parts) or [], images)
+    with needs_train_extra():
+        from cxc_eccv.encoding import TenCrops, encode
+
+    crops = TenCrops(shorter_side, crop_size)
+    run = encode(
+        load_named_model(model, device=device),
+        images=files,
+        batch_size=batch_size,
+        output=output,
+        skip_bad_images=skip_bad_images,
+        ten_crops=crops,
+    )
+    say_once(f"wrote {output}: {0 if run.images is None else len(run.images.ids)} images")
+
+
+def _find_files(parts: list[str], folder: Path) -> list[tuple[int, Path]]:
+    """A file that is not there keeps its name, for the message."""
+    from cxc_eccv.builders.images import ImageFolder
+    from cxc_eccv.studies.baselines.caption_groups import part_images
+
+    library, found, files = open_library(), ImageFolder(folder), {}
+    for (collection, number), name in part_images(library, parts).items():
+        if number in files:
+            raise InvalidOption(
+                f"image id {number} is one of COCO and one of {collection.title()}; write a file for each of them"
+            )
+        files[number] = found.find(name) or folder / name
+    return list(files.items())
+
+
+train = typer.Typer(no_args_is_help=True, help="Train a baseline. Under torchrun, on several processes.")
+
+# Options are those of dataclasses, transformers' TrainingArguments among them, and are read by their own parser.
+OTHER_OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+
+
+@train.command("dual-encoder", cls=ScriptCommand, context_settings=OTHER_OPTIONS)
+def dual_encoder(context: typer.Context) -> None:
+    """Train a dual encoder of the CxC paper: text-text, image-text, or both; or fine-tune CLIP and its kin.
+
+    The options are those of the script; --help lists them.
+
+    Example: cxc-eccv train dual-encoder --no-pretraining --data-dir sample --images sample --text-model sample
+    --image-model sample --train-text-model --extra-layers 0 --per-device-train-batch-size 30 --report-on test
+    """
+    _check_folders(context.args, "--data-dir", "--images")
+    with needs_train_extra():
+        from cxc_eccv.studies.baselines.dual_encoder.script import train as script
+
+    _run(script, context.args)
+
+
+@train.command("char-gru", cls=ScriptCommand, context_settings=OTHER_OPTIONS)
+def char_gru(context: typer.Context) -> None:
+    """Train the character GRU on captions of the same image, or on captions with precomputed image features.
+
+    The options are those of the script; --help lists them.
+
+    Example: cxc-eccv train char-gru --data-dir sample --train-on coco/train coco/val --held-out 10 --hidden-size 8
+    --epochs 2 --cycle-epochs 1 --output-dir char_gru --report-on test
+    """
+    _check_folders(context.args, "--data-dir")
+    with needs_train_extra():
+        from cxc_eccv.studies.baselines.char_gru.script import train as script
+
+    _run(script, context.args)
+
+
+@train.command("entailment-classifier", cls=ScriptCommand, context_settings=OTHER_OPTIONS)
+def entailment_classifier(context: typer.Context) -> None:
+    """Train a classifier of entailment: does an image with its captions entail a sentence?
+
+    The options are those of the script; --help lists them.
+
+    Example: cxc-eccv train entailment-classifier --data-dir sample --images sample --train-on cxc/val coco/val
+    --text-model sample --visual-text-model sample --image-model sample --learning-rate 1e-3 --report-on cxc/test
+    """
+    _check_folders(context.args, "--data-dir", "--images")
+    with needs_train_extra():
+        from cxc_eccv.studies.baselines.entailment_classifier.script import train as script
+
+    _run(script, context.args)
+
+
+def _check_folders(arguments: Sequence[str], *options: str) -> None:
+    """Refuse folders that are not there, before torch is imported; the script's parser checks all else."""
+    from cxc_eccv.sources.download import image_folder, mirror_folder
+
+    checks: dict[str, Callable[[str], object]] = {"--data-dir": mirror_folder, "--images": image_folder}
+    for option, value in pairwise(word for argument in arguments for word in argument.split("=", 1)):
+        if option in options:
+            checks[option](value)
+
+
+def _run(script: Callable[[Sequence[str]], Trained], arguments: Sequence[str]) -> None:
+    """Train, then write the report and the card, and print the scores, on the first process."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()  # of transformers, for each file
+    trained = script(arguments)
+    if os.environ.get("RANK", "0") != "0":
+        return
+    from cxc_eccv.evaluation.report_files import REPORT_FOLDER
+    from cxc_eccv.studies.baselines.model_card import write_model_card
+
+    command, output = _training_command(trained.kind), trained.output / REPORT_FOLDER
+    if trained.report is not None:
+        deliver(trained.report, output, trained.run, trained.library, trained.images)
+    elif trained.pairs is not None:
+        _deliver_pairs(trained.pairs, output)
+    elif output.exists():
+        warnings.warn(f"{output} belongs to an earlier run; --report-on test scores this model", stacklevel=2)
+    again = f"{command} --report-on test" if trained.report is None and trained.pairs is None else command
+    scoring = "\n".join(map(show_command, trained.scoring)) or again
+    say_written([trained.model, write_model_card(trained, command, scoring)])
+    if trained.report is None and trained.pairs is None:
+        lines = [shlex.join(["cxc-eccv", *line]) for line in trained.scoring]
+        say("\n  ".join(["score it:", *(lines or ["the same command with --report-on test"])]))
+    if trained.push is not None:
+        trained.push()
+
+
+def _deliver_pairs(scored: ScoredPairs, output: Path) -> None:
+    from cxc_eccv.studies.entailment.quality import write_classifier_folder
+    from cxc_eccv.tables import tables_to_console
+
+    written = write_classifier_folder(output, *scored, COMMAND.get())
+    print_shown(tables_to_console(scored.report.tables()))
+    say_written(written)
+
+
+def _training_command(kind: str) -> str:
+    """The command line, with torchrun if there are several processes."""
+    command, processes = COMMAND.get() or f"cxc-eccv train {kind}", os.environ.get("WORLD_SIZE", "1")
+    return command if processes == "1" else f"torchrun --nproc-per-node {processes} --no-python {command}"

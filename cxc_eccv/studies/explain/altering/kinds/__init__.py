@@ -1,1 +1,0 @@
-"""One file per kind of alteration; each defines KIND."""
