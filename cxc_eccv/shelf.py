@@ -15,19 +15,18 @@ import pyarrow.parquet as pq
 
 from cxc_eccv.builders.markdown import table
 from cxc_eccv.comparison import Comparison, ScoredReport
-from cxc_eccv.comparison.labels import name_data, row_name, score_cell, task_name
 from cxc_eccv.errors import HubError, InvalidOption, MalformedRun
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.evaluation.kept import keep_run
 from cxc_eccv.hub.card import CARD, join_card
 from cxc_eccv.hub.client import Repository
-from cxc_eccv.registry import is_main
+from cxc_eccv.registry import is_main, name_data, row_name, score_cell, task_name
 from cxc_eccv.runs import RankingsRun, load_run
 from cxc_eccv.runs.checks import MODEL, check_name, hash_file
 from cxc_eccv.runs.kept import SHELF_INDEX, SUFFIX, read_kept_facts, write_run_file
-from cxc_eccv.shown import markdown_text
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tables import MISSING, Cell, Table
+from cxc_eccv.terminal import markdown_text
 from cxc_eccv.types import Result
 from cxc_eccv.types.models import check_training_data, describe_training_data
 from cxc_eccv.types.strict_json import decode_json

@@ -54,7 +54,7 @@ def quantize(
 
 def _lay_out(reports: Mapping[str, Report], sizes: Mapping[str, int]) -> Table:
     """A row per metric: the value of float vectors, and the change of the others."""
-    from cxc_eccv.comparison.labels import row_name, show_value, task_name
+    from cxc_eccv.registry import row_name, show_value, task_name
     from cxc_eccv.tables import MISSING, Table
 
     full, *others = reports.values()

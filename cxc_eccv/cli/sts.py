@@ -13,8 +13,7 @@ from cxc_eccv.cli.extras import check_model, needs_train_extra, register_models
 from cxc_eccv.cli.output import check_folder, say_written
 from cxc_eccv.discovery import study_modules
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.shown import upper_first, visible
-from cxc_eccv.terminal import Sheet, print_shown, say
+from cxc_eccv.terminal import Sheet, print_shown, say, upper_first, visible
 from cxc_eccv.writing import replaced_folder
 
 if TYPE_CHECKING:

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from cxc_eccv.comparison.labels import row_name, show_value, task_name
 from cxc_eccv.comparison.ranks import ModelRank, rank_tables
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.shown import visible
+from cxc_eccv.registry import row_name, show_value, task_name
 from cxc_eccv.statistics import POWER
 from cxc_eccv.tables import MISSING, Cell, Table, tables_to_console, tables_to_html
-from cxc_eccv.terminal import shown_text
+from cxc_eccv.terminal import shown_text, visible
 from cxc_eccv.types import check_whole
 from cxc_eccv.types.reported import group_by_reason
 

@@ -14,8 +14,8 @@ import pyarrow as pa
 from PIL import Image, ImageOps
 
 from cxc_eccv.builders.images import ImageFolder
-from cxc_eccv.comparison.labels import list_names
 from cxc_eccv.judgments.evidence import Source, label_file_source, official_sources
+from cxc_eccv.registry import list_names
 
 SCHEMA = pa.schema(
     [

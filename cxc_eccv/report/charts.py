@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cxc_eccv.comparison.labels import list_names, task_name
+from cxc_eccv.registry import list_names, task_name
 from cxc_eccv.report.ranks import BestRanks
 from cxc_eccv.report.wording import direction_name, share
 from cxc_eccv.types import FloatArray, IntArray, Report, Result

@@ -8,8 +8,7 @@ from markupsafe import Markup
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from cxc_eccv.comparison.labels import metric_name, score_cell, show_value, task_name, unit_of
-from cxc_eccv.registry import tasks
+from cxc_eccv.registry import metric_name, score_cell, show_value, task_name, tasks, unit_of
 from cxc_eccv.report.page import Page, TaskScores, caveat_of
 from cxc_eccv.report.wording import (
     BOUNDS,
@@ -24,9 +23,8 @@ from cxc_eccv.report.wording import (
     estimate_text,
     unjudged_text,
 )
-from cxc_eccv.shown import visible
 from cxc_eccv.tables import MISSING, Cell, Table, tables_to_console, tables_to_html
-from cxc_eccv.terminal import print_shown, shown_text
+from cxc_eccv.terminal import print_shown, shown_text, visible
 from cxc_eccv.types import DIRECTIONS, Report
 
 

@@ -11,15 +11,15 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Te
 from markupsafe import Markup, escape
 
 from cxc_eccv.comparison import Comparison, ModelRank
-from cxc_eccv.comparison.labels import metric_name, task_name
 from cxc_eccv.comparison.ranks import COCO, group_ranks, label_tasks, rank_tables
+from cxc_eccv.registry import metric_name, task_name
 from cxc_eccv.report import wording
 from cxc_eccv.report.cards import find_shown_files
 from cxc_eccv.report.charts import LineChart, Segment, line_chart, rank_chart, segments, span, table_depths
 from cxc_eccv.report.page import Page
 from cxc_eccv.report.ranks import LABELS, Verdicts, finding
-from cxc_eccv.shown import code_span, markdown_text, upper_first
 from cxc_eccv.sources.edition import describe_data
+from cxc_eccv.terminal import code_span, markdown_text, upper_first
 
 SECTIONS = {
     "scores": "Scores",

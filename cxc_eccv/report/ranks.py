@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cxc_eccv.comparison.labels import task_name
 from cxc_eccv.comparison.ranks import COCO, label_tasks
-from cxc_eccv.registry import tasks
+from cxc_eccv.registry import task_name, tasks
 from cxc_eccv.report.wording import count, share
 from cxc_eccv.types import FloatArray, IntArray, Report, positions_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
-from cxc_eccv.comparison.labels import metric_name, show_value
+from cxc_eccv.registry import metric_name, show_value
 from cxc_eccv.types import Result
 from cxc_eccv.types.reported import SPREAD
 

@@ -249,7 +249,7 @@ def test_a_name_stays_in_its_code_span(name):
     """What Markdown makes of the command and the name of a run is that text, in one cell of one table."""
     from markdown_it import MarkdownIt
 
-    from cxc_eccv.shown import visible
+    from cxc_eccv.terminal import visible
 
     report = Report((), {}, {"split": "test", "command": f"cxc-eccv evaluate {name}", "run": {"file": name}})
     text = render_markdown(Page(report, no_examples("none")))

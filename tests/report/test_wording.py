@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 
 from cxc_eccv.comparison import published_tables
-from cxc_eccv.comparison.labels import heading_of, list_names, metric_name, score_cell, show_value, task_name
 from cxc_eccv.comparison.pairing import judge_of
 from cxc_eccv.comparison.views import rows_to_csv
+from cxc_eccv.registry import heading_of, list_names, metric_name, score_cell, show_value, task_name
 from cxc_eccv.report import wording
 from cxc_eccv.report.charts import Curve, line_chart
 from cxc_eccv.report.page import Page, caveat_of

@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cxc_eccv.comparison.labels import unit_of
 from cxc_eccv.comparison.published.tables import HEADLINES, PublishedTable, both_directions, eccv_caption_table
 from cxc_eccv.errors import DataError, InvalidOption
-from cxc_eccv.registry import metric_labelled, task
+from cxc_eccv.registry import metric_labelled, task, unit_of
 from cxc_eccv.sources.catalog import OFFICIAL, load_catalog
 from cxc_eccv.types import FloatArray, Report
 from cxc_eccv.types.reported import SPREAD

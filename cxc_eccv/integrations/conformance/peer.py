@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.comparison.labels import metric_name
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.integrations.conformance.kit import Part
+from cxc_eccv.registry import metric_name
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types import FloatArray, IntArray, PositiveRanks
 

@@ -11,13 +11,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cxc_eccv.comparison.labels import metric_name
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds, UnknownName
 from cxc_eccv.evaluation.report import provenance_of
 from cxc_eccv.ranking import ranks_of_run
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.ranking.scores import refuse_zero_vectors
-from cxc_eccv.registry import metric_labelled
+from cxc_eccv.registry import metric_labelled, metric_name
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun
 from cxc_eccv.runs.rankings import RankedLists, narrow_ids
 from cxc_eccv.sources.edition import describe_data

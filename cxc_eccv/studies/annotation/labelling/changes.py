@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from cxc_eccv.comparison.differences import ComparisonSettings
-from cxc_eccv.comparison.labels import heading_of, list_names, metric_name, show_value, task_name
 from cxc_eccv.comparison.paired import paired_samples
 from cxc_eccv.comparison.pairing import Pair, pair_up
 from cxc_eccv.comparison.scored_report import ScoredReport
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation import evaluate
+from cxc_eccv.registry import heading_of, list_names, metric_name, show_value, task_name
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import interval

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cxc_eccv.comparison.labels import score_cell
 from cxc_eccv.errors import DataError, MalformedSource
 from cxc_eccv.evaluation.report import provenance_of
 from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.judgments.qrels import label_pairs
 from cxc_eccv.metrics.entail_at_k import entail_at_k
-from cxc_eccv.registry import task
+from cxc_eccv.registry import score_cell, task
 from cxc_eccv.sources.edition import describe_data
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit

@@ -10,8 +10,7 @@ import typer
 
 from cxc_eccv.cli.choices import open_library, split_name
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.shown import upper_first
-from cxc_eccv.terminal import Sheet, print_shown, say
+from cxc_eccv.terminal import Sheet, print_shown, say, upper_first
 
 if TYPE_CHECKING:
     from cxc_eccv.studies.explain.concepts import ImageConcepts
