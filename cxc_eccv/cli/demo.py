@@ -33,7 +33,7 @@ def demo(
       cxc-eccv demo --output demo
       cxc-eccv demo --verbose
     """
-    from cxc_eccv.demo.run import earlier_files, run_demo, sample_images
+    from cxc_eccv.demo import earlier_files, run_demo, sample_images
     from cxc_eccv.report.console import print_report
     from cxc_eccv.report.folder import FILES, HTML
     from cxc_eccv.runs import load_run

@@ -51,7 +51,7 @@ def sts(
       cxc-eccv sts --baseline bow
       cxc-eccv sts --baseline word_vectors --vectors glove.840B.300d.txt
     """
-    from cxc_eccv.sts.tasks import task_names
+    from cxc_eccv.sts import task_names
 
     check_folder(output)
     wanted = task_names(names(tasks))  # an unknown task is refused before a model is loaded
@@ -99,7 +99,7 @@ STACKED = (((0,), (1,), (2, 3), (4,), (5,)), ((0,), (1, 5), (2, 3), (4,)))
 def print_sts(report: StsReport, console: Console | None = None) -> None:
     """Print the edition of the data, what a baseline was fitted on, and a table per task; correlations times 100."""
     from cxc_eccv.sources.edition import describe_data
-    from cxc_eccv.sts.results import HEADER, modified_lines, table_rows, title
+    from cxc_eccv.sts import HEADER, modified_lines, table_rows, title
 
     print_shown(Text(visible(upper_first(describe_data(report.provenance, ""))), style="bold"), console)
     if "fitted_on" in report.provenance:
@@ -112,7 +112,7 @@ def print_sts(report: StsReport, console: Console | None = None) -> None:
 
 def _write(report: StsReport, output: Path | None) -> list[Path]:
     """Write ``sts.json`` and ``sts.md``, both or neither; nothing without a folder."""
-    from cxc_eccv.sts.results import to_json, to_markdown
+    from cxc_eccv.sts import to_json, to_markdown
 
     if output is None:
         return []

@@ -16,7 +16,7 @@ from cxc_eccv.report.console import print_report, render
 from cxc_eccv.report.page import Page
 from cxc_eccv.runs import save_embeddings
 from cxc_eccv.sources.download import catalog_of
-from cxc_eccv.sts.results import Row, StsReport
+from cxc_eccv.sts import Row, StsReport
 from cxc_eccv.terminal import Sheet, print_shown, say
 from cxc_eccv.types import Report, Result
 

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from report_samples import report_of_ranks
 
-from cxc_eccv.demo.run import sample_images
+from cxc_eccv.demo import sample_images
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.report import folder as folder_of_reports

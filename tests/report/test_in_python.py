@@ -11,7 +11,7 @@ from report_samples import near_run, sample_report
 
 import cxc_eccv as ce
 from cxc_eccv.cli import main
-from cxc_eccv.demo.run import sample_images
+from cxc_eccv.demo import sample_images
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.report.cards import reason_of
 from cxc_eccv.report.console import print_report

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from cxc_eccv.demo.bag_of_words import TfIdf, words
+from cxc_eccv.demo import TfIdf, words
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sts import FittedPerTask, StsReport, evaluate_sts
-from cxc_eccv.sts.tasks import task_names, task_texts
+from cxc_eccv.sts import FittedPerTask, StsReport, evaluate_sts, task_names, task_texts
 from cxc_eccv.studies.baselines.untrained import AveragedVectors, read_word_vectors
 
 STS_BASELINES = ("bow", "word_vectors")

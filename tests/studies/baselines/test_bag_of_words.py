@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cxc_eccv.demo.bag_of_words import TfIdf, words
+from cxc_eccv.demo import TfIdf, words
 from cxc_eccv.judgments.qrels import merged_qrels
 from cxc_eccv.studies.baselines.sentence_baselines import evaluate_baseline
 from cxc_eccv.studies.baselines.untrained.bow import evaluate_bow

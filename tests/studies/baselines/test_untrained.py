@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from command_line import run_command
 
-from cxc_eccv.demo.bag_of_words import TfIdf
+from cxc_eccv.demo import TfIdf
 from cxc_eccv.errors import InvalidOption, MalformedRun, MalformedSource, UnknownName
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from cxc_eccv.demo.run import sample_images
+from cxc_eccv.demo import sample_images
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.studies.baselines.command_line import option
 from cxc_eccv.studies.baselines.dual_encoder.loading import SAMPLE

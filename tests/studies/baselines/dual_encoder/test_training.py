@@ -19,7 +19,7 @@ from transformers import (
     pipeline,
 )
 
-from cxc_eccv.demo.run import sample_images
+from cxc_eccv.demo import sample_images
 from cxc_eccv.encoding import encode
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, TowerMissing, UnknownName
 from cxc_eccv.sources.library import Library
