@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from cxc_eccv.cli.choices import BatchSize, Device, Dtype, names, open_library
-from cxc_eccv.cli.extras import check_model, needs_train_extra, register_models
+from cxc_eccv.cli.choices import (
+    BatchSize,
+    Device,
+    Dtype,
+    check_model,
+    names,
+    needs_train_extra,
+    open_library,
+    register_models,
+)
 from cxc_eccv.cli.output import check_folder, say_written
 from cxc_eccv.discovery import study_modules
 from cxc_eccv.errors import InvalidOption

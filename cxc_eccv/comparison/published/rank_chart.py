@@ -9,8 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from cxc_eccv.comparison.published.placement import Standing, check_placeable, standings
-from cxc_eccv.comparison.published.tables import HEADLINES, PublishedTable
+from cxc_eccv.comparison.published import HEADLINES, PublishedTable, Standing, check_placeable, standings
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.registry import list_names, metric_name, task_name
 from cxc_eccv.types import Report

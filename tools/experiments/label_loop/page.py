@@ -9,7 +9,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from cxc_eccv.comparison.published import import_matplotlib
+from cxc_eccv.comparison.published.rank_chart import import_matplotlib
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.registry import list_names
 from cxc_eccv.tables import MISSING, Cell, Table, tables_to_markdown

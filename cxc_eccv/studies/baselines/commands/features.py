@@ -7,9 +7,16 @@ from typing import Annotated
 
 import typer
 
-from cxc_eccv.cli.choices import Device, SkipBadImages, names, open_library
+from cxc_eccv.cli.choices import (
+    Device,
+    SkipBadImages,
+    check_model,
+    load_named_model,
+    names,
+    needs_train_extra,
+    open_library,
+)
 from cxc_eccv.cli.encode import say_once
-from cxc_eccv.cli.extras import check_model, load_named_model, needs_train_extra
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.writing import check_output
 

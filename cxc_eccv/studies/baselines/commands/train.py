@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from cxc_eccv.cli.extras import needs_train_extra
-from cxc_eccv.cli.help import ScriptCommand
+from cxc_eccv.cli.choices import ScriptCommand, needs_train_extra
 from cxc_eccv.cli.output import COMMAND, deliver, say_written, show_command
 from cxc_eccv.terminal import print_shown, say
 

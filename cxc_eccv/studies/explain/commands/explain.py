@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import Confidence, Names, Similarity, Thumbnails, open_library, split_name
-from cxc_eccv.cli.extras import load_runs
+from cxc_eccv.cli.choices import Confidence, Names, Similarity, Thumbnails, load_runs, open_library, split_name
 from cxc_eccv.cli.output import COMMAND, check_folder, say_written
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.explain.commands.concepts import Annotations, annotation_files, read_source
