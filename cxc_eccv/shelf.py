@@ -20,7 +20,7 @@ from cxc_eccv.evaluation import evaluate
 from cxc_eccv.evaluation.kept import keep_run
 from cxc_eccv.hub.card import CARD, join_card
 from cxc_eccv.hub.client import Repository
-from cxc_eccv.registry import is_main, name_data, row_name, score_cell, task_name
+from cxc_eccv.registry import is_main, key_name, name_data, score_cell, task_name
 from cxc_eccv.runs import RankingsRun, load_run
 from cxc_eccv.runs.checks import MODEL, check_name, hash_file
 from cxc_eccv.runs.kept import SHELF_INDEX, SUFFIX, read_kept_facts, write_run_file
@@ -283,7 +283,7 @@ def main_tables(models: Sequence[ScoredReport], comparison: Comparison | None = 
             for name, of_model in rows.items()
         ]
         title = ", labels ".join(filter(None, (task_name(task), first.labels)))
-        header = [("model",), *((row_name(key).strip(),) for key in of_task)]
+        header = [("model",), *((key_name(key).strip(),) for key in of_task)]
         tables.append(Table(header, cells, title, data=name_data(first)))
     return [*tables[:-1], *(replace(last, notes=notes) for last in tables[-1:])]
 

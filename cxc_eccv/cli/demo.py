@@ -57,8 +57,7 @@ def demo(
 
 def _summarize(report: Report, page: Path | None) -> None:
     """Print what was done, the main numbers, and what to do next."""
-    from cxc_eccv.registry import name_data
-    from cxc_eccv.report.wording import direction_name
+    from cxc_eccv.registry import direction_name, name_data
     from cxc_eccv.types import CROSS_MODAL
 
     say(f"Toy data, {name_data(report)}")

@@ -86,7 +86,7 @@ def quantize(
 
 def _lay_out(reports: Mapping[str, Report], sizes: Mapping[str, int]) -> Table:
     """A row per metric: the value of float vectors, and the change of the others."""
-    from cxc_eccv.registry import row_name, show_value, task_name
+    from cxc_eccv.registry import key_name, show_value, task_name
     from cxc_eccv.tables import MISSING, Table
 
     full, *others = reports.values()
@@ -96,6 +96,6 @@ def _lay_out(reports: Mapping[str, Report], sizes: Mapping[str, int]) -> Table:
         for row in (row for row in full.results if row.task == task):
             changes = [other.scores.get(row.key) for other in others]
             texts = [MISSING if to is None else show_value(row.metric, to - row.value, sign=True) for to in changes]
-            rows.append([row_name(row.key), show_value(row.metric, row.value), *texts])
+            rows.append([key_name(row.key), show_value(row.metric, row.value), *texts])
     note = "Percent, or ranks: the value of float32 vectors, and the change of the others."
     return Table([("",), *((name,) for name in reports)], rows, "Quantized vectors", notes=[note])

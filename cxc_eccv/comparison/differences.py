@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cxc_eccv.comparison.ranks import ModelRank, rank_tables
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.registry import row_name, show_value, task_name
+from cxc_eccv.registry import key_name, show_value, task_name
 from cxc_eccv.statistics import POWER
 from cxc_eccv.tables import MISSING, Cell, Table, tables_to_console, tables_to_html
 from cxc_eccv.terminal import shown_text, visible
@@ -198,7 +198,7 @@ def _difference_table(comparison: Comparison, model: str) -> Table:
 def _difference_cells(row: Difference, significant: bool) -> list[str | Cell]:
     low, high = (show_value(row.metric, bound, sign=True) for bound in (row.low, row.high))
     return [
-        row_name(row.key),
+        key_name(row.key),
         show_value(row.metric, row.baseline_value),
         show_value(row.metric, row.value),
         Cell(show_value(row.metric, row.difference, sign=True), strong=significant),

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cxc_eccv.registry import list_names, task_name
+from cxc_eccv.registry import direction_name, list_names, share, task_name
 from cxc_eccv.report.ranks import BestRanks
-from cxc_eccv.report.wording import direction_name, share
 from cxc_eccv.types import FloatArray, IntArray, Report, Result
 
 DEEPEST, SHALLOWEST = 1_000, 10

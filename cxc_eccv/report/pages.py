@@ -10,10 +10,10 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
+from cxc_eccv import registry
 from cxc_eccv.comparison import Comparison, ModelRank
 from cxc_eccv.comparison.ranks import COCO, group_ranks, label_tasks, rank_tables
 from cxc_eccv.registry import metric_name, task_name
-from cxc_eccv.report import wording
 from cxc_eccv.report.cards import find_shown_files
 from cxc_eccv.report.charts import LineChart, Segment, line_chart, rank_chart, segments, span, table_depths
 from cxc_eccv.report.page import Page
@@ -90,7 +90,7 @@ def _draw_moves(direction: str, by_task: Mapping[str, Sequence[ModelRank]]) -> L
     series = {
         model: [(row.rank, row.low, row.high) for row in (tables[task][model] for task in steps)] for model in models
     }
-    title = f"Ranks from labels to labels, {wording.direction_name(direction)}"
+    title = f"Ranks from labels to labels, {registry.direction_name(direction)}"
     return rank_chart(f"ranks-{direction}", title, [task_name(task) for task in steps], series)
 
 
@@ -108,27 +108,27 @@ def template(name: str, package: str = "cxc_eccv.report", **options: Any) -> Tem
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, **options)
     environment.filters |= {
         "bin_segments": _bin_segments,
-        "bounds": wording.bounds_text,
-        "estimate": wording.estimate_text,
+        "bounds": registry.bounds_text,
+        "estimate": registry.estimate_text,
         "breakable": lambda file_name: escape(file_name).replace("_", Markup("_<wbr>")),  # in a narrow column
         "code": code_span,
         "data": describe_data,
-        "direction_name": wording.direction_name,
+        "direction_name": registry.direction_name,
         "finding": finding,
-        "interval": wording.interval_text,
+        "interval": registry.interval_text,
         "line_chart": line_chart,
         "metric_name": metric_name,
-        "rank_text": wording.rank_text,
-        "row_name": wording.row_name,
+        "rank_text": registry.rank_text,
+        "row_name": registry.row_name,
         "span": span,
         "task_name": task_name,
-        "unjudged": wording.unjudged_text,
+        "unjudged": registry.unjudged_text,
         "upper_first": upper_first,
-        "value": wording.value_text,
+        "value": registry.value_text,
         "verdict_segments": _verdict_segments,
     }
     environment.globals |= {
-        name: getattr(wording, name)
+        name: getattr(registry, name)
         for name in ("BOUNDS", "COVERAGE", "ESTIMATE", "EXPECTED", "TIES", "UNJUDGED", "count", "share")
     }
     return environment.get_template(name)

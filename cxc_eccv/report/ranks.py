@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cxc_eccv.comparison.ranks import COCO, label_tasks
-from cxc_eccv.registry import task_name, tasks
-from cxc_eccv.report.wording import count, share
+from cxc_eccv.registry import count, share, task_name, tasks
 from cxc_eccv.types import FloatArray, IntArray, Report, positions_of
 
 UPPER = (1, 5, 10, 50, 100, 500, 1_000)

@@ -2,9 +2,9 @@
 
 from rich.console import Console
 
+from cxc_eccv.registry import COVERAGE, TIES
 from cxc_eccv.report.console import print_report, render
 from cxc_eccv.report.page import Page
-from cxc_eccv.report.wording import COVERAGE, TIES
 from cxc_eccv.tables import MISSING
 from cxc_eccv.types import Bounds, Report, Result
 from cxc_eccv.types.altered import ALTERATIONS

@@ -8,10 +8,10 @@ from importlib import resources
 import pytest
 from report_samples import Page as Parsed
 
+from cxc_eccv.registry import COVERAGE, TIES
 from cxc_eccv.report.cards import SCHEMA, example_cards, no_examples
 from cxc_eccv.report.page import Page
 from cxc_eccv.report.pages import render_html, render_markdown
-from cxc_eccv.report.wording import COVERAGE, TIES
 from cxc_eccv.types import Report, Result
 
 NASTY = "<script>alert('1')</script> \"quoted\" & |pipe| *star* `tick` [link](https://x.y) {{ 7*7 }}"
