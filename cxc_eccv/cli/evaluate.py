@@ -25,8 +25,15 @@ from cxc_eccv.cli.choices import (
     split_name,
 )
 from cxc_eccv.cli.compare import compare
-from cxc_eccv.cli.output import check_folder, deliver, say_kept, say_written
-from cxc_eccv.cli.run_file import read_run, warn_of_other_versions, write_run
+from cxc_eccv.cli.output import (
+    check_folder,
+    deliver,
+    read_run,
+    say_kept,
+    say_written,
+    warn_of_other_versions,
+    write_run,
+)
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import say
 
