@@ -119,16 +119,6 @@ def test_list_shows_everything_about_an_item_and_wraps_it(run):
     assert "did you mean 'recall_at_k'?" in err
 
 
-def test_the_demo_fits(run):
-    def tables(**options):
-        """What stands between the steps and the summary, which are messages: a terminal wraps them."""
-        return run("demo", "--verbose", **options)[1].partition("\n\n")[2].rpartition("Toy data")[0]
-
-    piped = tables()
-    assert "ECCV Caption" in piped
-    check_fits(tables(width=WIDTHS[0]), WIDTHS[0], piped)
-
-
 def test_the_widest_report_there_is():
     """Four directions with intervals of whole percents and ranks of five digits, under names that are too long."""
     directions, kinds = ("i2t", "t2i", "t2t", "i2i"), ("sts", "sis", "sits")

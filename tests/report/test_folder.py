@@ -219,13 +219,6 @@ def check_folder(run, library, folder, **options):
     return report
 
 
-@pytest.mark.parametrize("intervals", ["bootstrap", "none"])
-def test_rankings_of_depth_one_make_a_whole_folder(sample_library, tmp_path, intervals):
-    content = sample_library.karpathy("test")
-    run = RankingsRun.from_dicts(i2t=dict.fromkeys(content.image_ids.tolist(), content.caption_ids[:1]))
-    check_folder(run, sample_library, tmp_path / "out", intervals=intervals)
-
-
 def test_what_a_killed_process_did_not_move_is_there_before_it_is_read_and_other_files_are_kept(folder, sample_content):
     (folder / "clip.npz").write_text("a model")
     (folder / UNFINISHED / "new").mkdir(parents=True)

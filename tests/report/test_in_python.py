@@ -132,11 +132,6 @@ def test_thumbnails_are_shown_where_images_are_given(report, tmp_path):
     assert not (tmp_path / "other").exists()
 
 
-def test_what_is_no_report_is_refused(tmp_path):
-    with pytest.raises(DataError, match=r"absent: cannot be read.*Give a report that evaluate --output wrote"):
-        ce.load_report(tmp_path / "absent")
-
-
 @pytest.fixture(scope="module")
 def comparison(sample_library):
     models = []
