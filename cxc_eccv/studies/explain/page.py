@@ -21,9 +21,8 @@ from scipy.optimize import linear_sum_assignment
 
 from cxc_eccv.builders.lookup import caption_texts, file_names
 from cxc_eccv.registry import count, direction_name, list_names
-from cxc_eccv.report.cards import page_images
 from cxc_eccv.report.charts import Segment, segments
-from cxc_eccv.report.pages import page_style, template
+from cxc_eccv.report.pages import page_images, page_style, template
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.wordnet import similarity_matrix
 from cxc_eccv.studies.explain.concepts import Box, ImageConcepts
