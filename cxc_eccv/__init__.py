@@ -15,7 +15,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from cxc_eccv import report
-from cxc_eccv.presenting import present_with
+from cxc_eccv.discovery import present_with
 
 present_with(report)
 

@@ -1,4 +1,7 @@
-"""Discovery of the declarations in the modules of a package, and of what studies add to the core."""
+"""Finds the declarations in the modules of a package, what studies add to the core, and what shows reports.
+
+Every command imports this module, ``--help`` too, so it needs no NumPy.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 STUDIES = "cxc_eccv.studies"
 
@@ -54,3 +57,33 @@ def find_declared(
                 raise ImportError(f"{module.__name__}: its {constant} is named {entry.name!r}, not like its file")
             declared[entry.name] = entry
     return MappingProxyType(dict(sorted(declared.items())))
+
+
+class Presenter(Protocol):
+    """Shows and saves reports.
+
+    This needs tasks, metrics and labels, so the code lies in a higher layer than :class:`Report`. The package's
+    ``__init__.py`` registers :mod:`cxc_eccv.report` here.
+    """
+
+    def report_text(self, report: Any, /) -> str:  # noqa: ANN401 - Report stands above this module
+        """The report for a terminal."""
+
+    def report_html(self, report: Any, /) -> str:  # noqa: ANN401
+        """The report for a notebook."""
+
+    def save_report(self, report: Any, folder: str | Path, /, *, images: str | Path | None) -> list[Path]:  # noqa: ANN401
+        """Write the folder of a report."""
+
+
+_registered: list[Presenter] = []
+
+
+def present_with(chosen: Presenter) -> None:
+    """Register the presenter of all reports."""
+    _registered[:] = [chosen]
+
+
+def presenter() -> Presenter:
+    """The registered presenter."""
+    return _registered[0]

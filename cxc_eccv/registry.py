@@ -1,4 +1,4 @@
-"""All tasks and metrics, by name."""
+"""All tasks and metrics by name."""
 
 from __future__ import annotations
 

@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 
 from cxc_eccv.builders.markdown import table
 from cxc_eccv.comparison import Comparison, ScoredReport
-from cxc_eccv.comparison.labels import name_data, row_name, score_cell, task_name
 from cxc_eccv.errors import HubError, InvalidOption, MalformedRun
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.evaluation.kept import keep_run
@@ -25,12 +24,13 @@ from cxc_eccv.registry import is_main
 from cxc_eccv.runs import RankingsRun, load_run
 from cxc_eccv.runs.checks import MODEL, check_name, hash_file
 from cxc_eccv.runs.kept import SHELF_INDEX, SUFFIX, read_kept_facts, write_run_file
-from cxc_eccv.shown import markdown_text
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tables import MISSING, Cell, Table
+from cxc_eccv.terminal import markdown_text
 from cxc_eccv.types import Result
 from cxc_eccv.types.models import check_training_data, describe_training_data
 from cxc_eccv.types.strict_json import decode_json
+from cxc_eccv.wording import key_name, name_data, score_cell, task_name
 from cxc_eccv.writing import replaced_file
 
 SCHEMA = 1
@@ -284,7 +284,7 @@ def main_tables(models: Sequence[ScoredReport], comparison: Comparison | None = 
             for name, of_model in rows.items()
         ]
         title = ", labels ".join(filter(None, (task_name(task), first.labels)))
-        header = [("model",), *((row_name(key).strip(),) for key in of_task)]
+        header = [("model",), *((key_name(key).strip(),) for key in of_task)]
         tables.append(Table(header, cells, title, data=name_data(first)))
     return [*tables[:-1], *(replace(last, notes=notes) for last in tables[-1:])]
 

@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
-from rich.console import Group, RenderableType
-from rich.text import Text
 
-from cxc_eccv.shown import latex_text, markdown_text, upper_first, visible
-from cxc_eccv.terminal import Sheet
+from cxc_eccv.terminal import Sheet, latex_text, markdown_text, upper_first, visible
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 MISSING = "\N{EM DASH}"
 
@@ -72,6 +73,9 @@ def _name_data(tables: Iterable[Table]) -> list[str]:
 
 def tables_to_console(tables: Sequence[Table]) -> RenderableType:
     """Render tables for a terminal."""
+    from rich.console import Group
+    from rich.text import Text
+
     blocks: list[RenderableType] = [Text(data, style="bold") for data in _name_data(tables)]
     for table in tables:
         if blocks and not isinstance(blocks[-1], Sheet):

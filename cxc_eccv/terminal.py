@@ -1,18 +1,112 @@
-"""Messages on the terminal, and tables that fit its width without cutting a number."""
+"""Texts from data made safe to show, messages on the terminal, and tables that fit its width.
+
+Rich is imported where something is printed: most runs import this module, and print nothing with it.
+"""
 
 from __future__ import annotations
 
+import re
 import sys
+import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from rich import box
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.measure import Measurement
-from rich.table import Table
-from rich.text import Text
+from markupsafe import Markup
 
-from cxc_eccv.shown import visible
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+    from rich.table import Table
+    from rich.text import Text
+
+ACTING = ("Cc", "Cs", "Zl", "Zp")
+"""Unicode categories that move the cursor, start a line or cannot be encoded."""
+
+BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+
+SPECIAL = re.compile(r"([\\`*_{}\[\]|~#$])")
+
+
+def visible(value: object, *, lines: bool = False) -> str:
+    """The text with every acting character escaped; ``lines`` keeps line breaks."""
+    text = str(value)
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        char.encode("unicode_escape").decode() if _acts(char) and not (lines and char == "\n") else char
+        for char in text
+    )
+
+
+def upper_first(text: str) -> str:
+    """The text with its first letter in upper case."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def markdown_text(value: object) -> Markup:
+    r"""Escape a text for Markdown and HTML, on one line.
+
+    Example:
+        >>> print(markdown_text("a_b | <script>"))
+        a\_b \| &lt;script&gt;
+    """
+    if isinstance(value, Markup):
+        return value
+    marked = SPECIAL.sub(r"\\\1", visible(" ".join(str(value).split())))
+    return Markup(marked.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))  # noqa: S704 - escaped here
+
+
+def code_span(value: object) -> Markup:
+    r"""Format a text as code in Markdown; it can end neither the span nor the cell of a table.
+
+    References:
+        CommonMark 0.31, section 6.1; GitHub Flavored Markdown, section 4.10: a bar ends a cell even within a span.
+
+    Example:
+        >>> print(code_span("clip.npz"), code_span("a`` `b"), code_span("a|b"))
+        `clip.npz` ```a`` `b``` <code>a\|b</code>
+    """
+    text = visible(value)
+    if "|" in text or not text.strip():
+        return Markup(f"<code>{markdown_text(text)}</code>")  # noqa: S704 - escaped there
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    pad = " " if text[0] in "` " or text[-1] in "` " else ""
+    return Markup(f"{fence}{pad}{text}{pad}{fence}")  # noqa: S704 - a code span shows its text verbatim
+
+
+LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "`": r"\`{}",
+    "[": "{[}",
+    "*": "{*}",
+    "\N{PLUS-MINUS SIGN}": r"$\pm$",
+    "\N{EM DASH}": r"\textemdash{}",
+} | {char: f"\\{char}" for char in "{}$&#%_"}
+"""Characters that LaTeX interprets; after a line break, a bracket or a star would be read as its option."""
+
+HYPHENS = re.compile(r"-(?=-)|(?<![\w)\]-])-(?=\d)")
+"""A hyphen before another one, which would become a dash, and the minus sign of a number."""
+
+
+def latex_text(value: object) -> str:
+    r"""Escape a text for LaTeX, on one line; negative numbers get a minus sign.
+
+    Example:
+        >>> print(latex_text("a_b & 50 % [v1]"), latex_text("ViT-B--32 at -0.5"))
+        a\_b \& 50 \% {[}v1] ViT-B-{}-32 at $-$0.5
+    """
+    text = "".join(LATEX.get(char, char) for char in visible(" ".join(str(value).split())))
+    return HYPHENS.sub(lambda hyphen: "-{}" if text[hyphen.end()] == "-" else "$-$", text)
+
+
+def _acts(char: str) -> bool:
+    return char in BIDI or unicodedata.category(char) in ACTING
+
 
 UNBOUNDED = 1_000_000
 """Width used for a pipe, which has no edge."""
@@ -28,6 +122,8 @@ def say(message: object, *, err: bool = False) -> None:
 
 def print_shown(shown: RenderableType, console: Console | None = None) -> None:
     """Print to a terminal within its width, to a pipe or a file at full width."""
+    from rich.console import Console
+
     console = console or Console()
     if not console.is_terminal:
         console = Console(file=console.file, width=UNBOUNDED)
@@ -36,6 +132,8 @@ def print_shown(shown: RenderableType, console: Console | None = None) -> None:
 
 def shown_text(shown: RenderableType) -> str:
     """What :func:`print_shown` would print, without colours and without the last line break."""
+    from rich.console import Console
+
     width = console.width if (console := Console()).is_terminal else UNBOUNDED
     with (plain := Console(width=width, color_system=None)).capture() as captured:
         plain.print(shown, crop=False)
@@ -88,6 +186,10 @@ class Sheet:
         return _least(self._table(groups), console, options) <= options.max_width
 
     def _table(self, groups: Sequence[Sequence[int]]) -> Table:
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
         table = Table(box=box.SIMPLE_HEAD, title=Text(visible(self.title)) if self.title else None)
         table.title_justify, table.title_style = "left", "bold"
         lines = [[_stack(row, group) for group in groups] for row in self.rows if len(row) > 1]
@@ -110,6 +212,8 @@ class Sheet:
         return table
 
     def _add_rows(self, table: Table, groups: Sequence[Sequence[int]]) -> None:
+        from rich.text import Text
+
         styles = self.styles or [""] * len(self.rows)
         for line, (row, style) in enumerate(zip(self.rows, styles, strict=True)):
             if len(row) == 1:
@@ -126,6 +230,8 @@ def _stack(cells: Sequence[str], group: Sequence[int]) -> str:
 
 
 def _stack_styled(cells: Sequence[str], group: Sequence[int], bold: Collection[int]) -> Text:
+    from rich.text import Text
+
     lines = [Text(text, "bold" if place in bold else "") for place in group if (text := visible(cells[place]))]
     return Text("\n").join(lines)
 
@@ -142,4 +248,6 @@ def _widen(table: Table, spare: int) -> Table:
 
 def _least(table: Table, console: Console, options: ConsoleOptions) -> int:
     """The least width at which no number is cut."""
+    from rich.measure import Measurement
+
     return Measurement.get(console, options.update(width=UNBOUNDED), table).minimum

@@ -17,8 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import cxc_eccv as ce
-from cxc_eccv.demo.ridge import bag_of_words
-from cxc_eccv.demo.run import run_demo
+from cxc_eccv.demo import bag_of_words, run_demo
 from cxc_eccv.sources.readers import read_positives
 from cxc_eccv.studies.annotation.project import Project
 

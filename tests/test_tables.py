@@ -5,8 +5,8 @@ import re
 import pytest
 from report_samples import Page as Parsed
 
-from cxc_eccv.shown import latex_text
 from cxc_eccv.tables import MISSING, Cell, Table, tables_to_html, tables_to_latex, tables_to_markdown
+from cxc_eccv.terminal import latex_text
 
 NASTY = r"\input{x} a_b^2 & 50% $x$ #1 ~ {y} <b>|[v1]* `t` --- \\[1em]"
 HEADER = [("", ""), ("COCO 5K", "R@1"), ("COCO 5K", "R@5"), ("", "RSUM")]

@@ -16,8 +16,7 @@ from metric_modules.script import written_out
 
 import cxc_eccv
 from cxc_eccv import registry
-from cxc_eccv.adapters.described import Description
-from cxc_eccv.adapters.space import metric_card, requirements, space_app
+from cxc_eccv.adapters.described import Description, metric_card, requirements, space_app
 from cxc_eccv.errors import CxcEccvError
 
 HEADER = f"""\

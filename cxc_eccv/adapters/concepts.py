@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cxc_eccv.adapters.inputs import Column, number_lists
-from cxc_eccv.adapters.module import PER_QUERY, MetricModule
+from cxc_eccv.adapters.module import PER_QUERY, Column, MetricModule, number_lists
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.sources.wordnet import similarity_matrix

@@ -8,9 +8,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cxc_eccv.adapters.inputs import Column, id_lists, number_lists
-from cxc_eccv.adapters.module import PER_QUERY, MetricModule, label, results_of, variants
-from cxc_eccv.adapters.rankings import (
+from cxc_eccv.adapters.module import (
+    PER_QUERY,
+    Column,
+    MetricModule,
+    id_lists,
+    label,
+    number_lists,
+    results_of,
+    variants,
+)
+from cxc_eccv.adapters.ranks import (
     DIRECTION,
     GALLERY_SIZE,
     RANKING_LIMITS,

@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cxc_eccv.adapters.inputs import Column, finite_numbers, ids, names
-from cxc_eccv.adapters.module import MetricModule, results_of
+from cxc_eccv.adapters.module import Column, MetricModule, finite_numbers, ids, names, results_of
 from cxc_eccv.types import RatedPairs
 
 

@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cxc_eccv.adapters.inputs import Column, id_lists
-from cxc_eccv.adapters.module import PER_QUERY, MetricModule, results_of
-from cxc_eccv.adapters.rankings import DIRECTION, RANKING_LIMITS, RANKINGS, judgments_of, run_of
+from cxc_eccv.adapters.module import PER_QUERY, Column, MetricModule, id_lists, results_of
+from cxc_eccv.adapters.ranks import DIRECTION, RANKING_LIMITS, RANKINGS, judgments_of, run_of
 from cxc_eccv.errors import DataError, InvalidOption, UnknownIds
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.ranking.lists import read_rankings

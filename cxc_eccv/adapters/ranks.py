@@ -1,21 +1,92 @@
-"""``evaluate`` modules of metrics on ranks, on ranks among altered items, and on values of other metrics."""
+"""``evaluate`` modules of metrics on ranks, and their predictions and references as a rankings run and judgments.
+
+They do not show the size of the gallery, which the option ``gallery_size`` gives.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cxc_eccv.adapters.inputs import Column, id_lists, names
-from cxc_eccv.adapters.module import PER_QUERY, MetricModule, label, results_of, variants
-from cxc_eccv.adapters.rankings import GALLERY_SIZE, RANKING_LIMITS, RANKINGS, find_positives
+from cxc_eccv.adapters.module import PER_QUERY, Column, MetricModule, id_lists, label, names, results_of, variants
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, RunTooShallow
-from cxc_eccv.ranking.lists import values_at_known_depth
+from cxc_eccv.ranking.lists import GivenRanks, ranks_from_rankings, values_at_known_depth
 from cxc_eccv.runs.checks import whole_ids
-from cxc_eccv.types import check_whole
+from cxc_eccv.runs.rankings import RankedLists, RankingsRun
+from cxc_eccv.types import IntArray, Judgments, check_whole
 from cxc_eccv.types.altered import AlteredRanks
+
+DIRECTION = "i2t"
+"""A run needs a direction, although the rows of a module have none."""
+
+RANKINGS = Column(
+    id_lists,
+    "list of int64",
+    "ranked gallery ids of each query, best first, without the query itself. Ids must be whole numbers without "
+    "repeats. Rankings may be cut short if the metric allows it.",
+)
+GALLERY_SIZE = (
+    "number of items that a query ranks, one number or one per query. It shows which rankings are complete: any depth "
+    "suffices for these, and positives they lack are outside the gallery."
+)
+RANKING_LIMITS = """\
+- Rankings have no scores, so ties are not visible and the given order is trusted. Use `cxc-eccv evaluate` with
+  embeddings or scores for a model with many equal scores; it counts ties against the model.
+- Rankings that are too short raise `RunTooShallow`, which names the query and the depth it needs. Empty input, repeated
+  ids, unequal lengths and ids that are not whole numbers raise an error too.
+- All queries have the same weight. Leave out queries without positives."""
+
+
+def run_of(predictions: Sequence[ArrayLike]) -> RankingsRun:
+    """The rankings of queries 0 to Q - 1."""
+    return RankingsRun({DIRECTION: RankedLists.of(dict(enumerate(predictions)), "predictions")})
+
+
+def judgments_of(
+    inputs: Mapping[str, Sequence[Any]], run: RankingsRun, rows: IntArray, *, whole: bool = False
+) -> Judgments:
+    """Judgments of some queries, in a gallery of all ids or, with ``whole``, of the ids in their rankings."""
+    references = [whole_ids(inputs["references"][row], f"references of query {row}") for row in rows.tolist()]
+    items = np.concatenate(references)
+    gains = np.concatenate([inputs["gains"][row] for row in rows.tolist()]) if "gains" in inputs else None
+    if whole:
+        gallery = np.unique(np.concatenate([inputs["predictions"][row] for row in rows.tolist()]))
+    else:
+        gallery = np.union1d(run.lists[DIRECTION].item_ids, items)
+    return Judgments.from_pairs(rows, gallery, np.repeat(rows, [ids.size for ids in references]), items, gains=gains)
+
+
+def gallery_sizes(gallery_size: ArrayLike | None, run: RankingsRun) -> IntArray | None:
+    """(Q,) number of items that each query ranks, from one number or one per query; None if unknown."""
+    if gallery_size is None:
+        return None
+    numbers, depths = np.asarray(gallery_size), run.lists[DIRECTION].depths
+    if numbers.dtype.kind not in "iu" or numbers.shape not in ((), depths.shape) or np.any(numbers < 1):
+        raise InvalidOption(
+            f"gallery_size is {gallery_size!r}, expected a whole number of at least 1, or one per query"
+        )
+    sizes = np.broadcast_to(numbers.astype(np.int64), depths.shape)
+    if (beyond := np.flatnonzero(depths > sizes)).size:
+        query = beyond[0]
+        raise MalformedRun(
+            f"the ranking of query {query} holds {depths[query]} items, more than gallery_size {sizes[query]}"
+        )
+    return sizes
+
+
+def find_positives(inputs: Mapping[str, Sequence[Any]], gallery_size: ArrayLike | None = None) -> GivenRanks:
+    """Ranks of the references, as far as the predictions hold them."""
+    run = run_of(inputs["predictions"])
+    sizes = gallery_sizes(gallery_size, run)
+    given = ranks_from_rankings(run, DIRECTION, judgments_of(inputs, run, np.arange(len(inputs["references"]))))
+    known = given.depths if sizes is None else sizes
+    complete = np.zeros_like(known, dtype=bool) if sizes is None else given.depths == sizes
+    return GivenRanks(replace(given.ranks, n_gallery=known), given.depths, complete)
+
 
 POSITIVES = Column(id_lists, "list of int64", "ids of the positives of each query, in any order; at least one.")
 

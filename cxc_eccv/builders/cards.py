@@ -23,8 +23,8 @@ from cxc_eccv.builders.statistics import (
     statistics_tables,
 )
 from cxc_eccv.builders.summary import BuildSummary, SplitSummary
-from cxc_eccv.shown import code_span, markdown_text
 from cxc_eccv.sources.catalog import OFFICIAL, Catalog
+from cxc_eccv.terminal import code_span, markdown_text
 
 TEMPLATES = Path(__file__).parent / "templates"
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.builders.markdown import table
-from cxc_eccv.shown import code_span, markdown_text
+from cxc_eccv.terminal import code_span, markdown_text
 from cxc_eccv.types import FloatArray
 
 GROUP_COLUMNS = ("direction", "sampling_method")

@@ -1,4 +1,4 @@
-"""The command line: one file per command; a command imports what it needs when it runs."""
+"""The command line: a file per command, or for two of one subject; a command imports what it needs when it runs."""
 
 from __future__ import annotations
 

@@ -16,24 +16,19 @@ from typing import Any
 import typer
 
 from cxc_eccv import __version__
-from cxc_eccv.cli.build import build
-from cxc_eccv.cli.choices import DATA, AllowModified, DataDir, DataOptions
-from cxc_eccv.cli.compare import compare
-from cxc_eccv.cli.conformance import conformance
+from cxc_eccv.cli.build import build, images
+from cxc_eccv.cli.choices import DATA, AllowModified, Command, DataCommand, DataDir, DataOptions, Group
+from cxc_eccv.cli.compare import compare, conformance
 from cxc_eccv.cli.demo import demo
 from cxc_eccv.cli.encode import encode
 from cxc_eccv.cli.evaluate import evaluate
-from cxc_eccv.cli.fuse import fuse
-from cxc_eccv.cli.help import Command, DataCommand, Group
-from cxc_eccv.cli.images import images
+from cxc_eccv.cli.hub import push, submit
 from cxc_eccv.cli.list import list_all
 from cxc_eccv.cli.output import COMMAND, command_text
-from cxc_eccv.cli.push import push
-from cxc_eccv.cli.quantize import quantize
 from cxc_eccv.cli.report import report
+from cxc_eccv.cli.runs import fuse, quantize
 from cxc_eccv.cli.shelf import shelf
 from cxc_eccv.cli.sts import sts
-from cxc_eccv.cli.submit import submit
 from cxc_eccv.discovery import modules_of, study_modules
 from cxc_eccv.errors import CxcEccvError
 from cxc_eccv.terminal import say

@@ -1,4 +1,4 @@
-"""``cxc-eccv build``: raw files to a Hub-ready dataset folder."""
+"""``cxc-eccv images``: COCO's photographs; ``cxc-eccv build``: raw files to a Hub-ready dataset folder."""
 
 from __future__ import annotations
 
@@ -7,8 +7,77 @@ from typing import Annotated
 
 import typer
 
-from cxc_eccv.cli.choices import DATA, Labels, names, split_name
+from cxc_eccv.cli.choices import DATA, Labels, names, open_library, split_name
+from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.terminal import say
+from cxc_eccv.writing import refuse_unwritable
+
+COCO_FOLDERS = {"val2014": ("test", "validation", "restval"), "train2014": ("train",)}
+"""Folders of COCO's release of 2014, to the splits whose photographs they hold; the first one is the default."""
+
+ELSEWHERE = {
+    "val2017": "The photographs of val2017 are in val2014 too: name val2014. Every command finds them by either name.",
+    "train2017": "The photographs of train2017 are in train2014 and val2014: name one of these.",
+    "flickr30k": "Flickr30k has no address for each photograph. Ask for the archive at "
+    "https://shannon.cs.illinois.edu/DenotationGraph/ and extract it into a folder.",
+    "flickr8k": "Flickr8k has no address for each photograph. Its authors' page is "
+    "http://hockenmaier.cs.illinois.edu/8k-pictures.html; extract the archive into a folder.",
+}
+
+
+def images(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="val2014 or train2014, as COCO names them.")],
+    output: Annotated[Path, typer.Option(help="Folder for the photographs.")],
+    split: Annotated[
+        str | None, typer.Option(help="test, val or restval of val2014; train of train2014. Default: test, train.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All photographs of val2014: 40,504, 6.6 GB.")] = False,
+) -> None:
+    """Download COCO's photographs, by default the 5,000 of the test split (0.8 GB).
+
+    Each file is checked. Files that are in the folder already are kept, so run the same command again after an
+    interruption. The photographs are not part of this package: see https://cocodataset.org/#termsofuse.
+
+    Examples:
+      cxc-eccv images val2014 --output val2014
+      cxc-eccv images val2014 --split val --output val2014
+    """
+    from cxc_eccv.sources.catalog import OFFICIAL
+    from cxc_eccv.sources.download import fetch_photographs
+    from cxc_eccv.sources.library import COCO_IMAGES
+
+    splits = _choose_splits(name, split, everything)
+    refuse_unwritable(output)
+    library = open_library()
+    if library.edition != OFFICIAL:
+        raise InvalidOption(
+            f"the images of the edition {library.edition!r} are not at COCO. Unset CXC_ECCV_DATA, or name "
+            "the folder of the official data with --data-dir."
+        )
+    rows = [row for one in splits for row in library.images(one).to_pylist() if row["folder"] == name]
+    addresses = {row["file_name"]: f"{COCO_IMAGES}/{name}/{row['file_name']}" for row in rows}
+    try:
+        downloaded, kept = fetch_photographs(addresses, output)
+    except KeyboardInterrupt:
+        say(f"{output} keeps the photographs that arrived. Run the same command again for the others.", err=True)
+        raise
+    say(f"{output} has all {len(addresses):,} photographs: {downloaded:,} downloaded, {kept:,} there before")
+
+
+def _choose_splits(name: str, split: str | None, everything: bool) -> tuple[str, ...]:
+    if name in ELSEWHERE:
+        raise InvalidOption(ELSEWHERE[name])
+    if name not in COCO_FOLDERS:
+        raise UnknownName("folder of photographs", name, COCO_FOLDERS)
+    splits = COCO_FOLDERS[name]
+    if everything and split is not None:
+        raise InvalidOption("--all downloads the photographs of every split; leave out --split or --all")
+    if everything:
+        return splits
+    chosen = splits[0] if split is None else split_name(split)
+    if chosen not in splits:
+        raise InvalidOption(f"{name} has no photograph of the split {chosen}; it has those of {', '.join(splits)}")
+    return (chosen,)
 
 
 def build(

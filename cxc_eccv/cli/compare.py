@@ -1,14 +1,15 @@
-"""``cxc-eccv compare``: reports against each other and against published models."""
+"""``cxc-eccv compare``: models with each other; ``cxc-eccv conformance``: the numbers of other libraries with ours."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cxc_eccv.cli.choices import DATA, ReportNames
+from cxc_eccv.cli.choices import DATA, ReportNames, names
 from cxc_eccv.cli.output import check_folder, say_written
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import print_shown, say
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from cxc_eccv.comparison.published import ModelOrder
     from cxc_eccv.tables import Table
     from cxc_eccv.types import Report
+
 
 CHARTS = ("published_ranks.svg", "published_ranks.png")
 TEXTS = ("compare.html", "compare.json", "compare.md", "compare.tex", "compare.csv", "placements.csv", "scores.csv")
@@ -140,7 +142,8 @@ def texts_of(
 
 def write_texts(texts: dict[str, str], models: dict[str, Report] | None, output: Path) -> list[Path]:
     """Write the files and the chart, all or nothing; the files of an earlier comparison are removed."""
-    from cxc_eccv.comparison.published import draw_rank_chart, eccv_caption_table, published_tables
+    from cxc_eccv.comparison.published import eccv_caption_table, published_tables
+    from cxc_eccv.comparison.published.rank_chart import draw_rank_chart
 
     names = list(texts)
     ours = {*TEXTS, *CHARTS, *(f"published_{paper.name}.csv" for paper in published_tables())}
@@ -154,3 +157,47 @@ def write_texts(texts: dict[str, str], models: dict[str, Report] | None, output:
             except InvalidOption as error:
                 say(f"no chart of ranks: {error}", err=True)
     return [output / name for name in names]
+
+
+FILES = ("conformance.json", "conformance.md", "embeddings.py", "expected.json")
+
+
+def conformance(
+    libraries: Annotated[
+        list[str] | None, typer.Argument(help="Libraries to run, such as ranx. Default: all that are installed.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Folder for the table, the script of the embeddings and the expected values."),
+    ] = None,
+) -> None:
+    """Run other libraries on fixed embeddings, and prove why their numbers differ from ours.
+
+    The kit has many equal scores. A difference counts as explained if the library's rule for ties and its definition,
+    stated again here, give exactly its value. With an unexplained one the exit status is 1.
+
+    Examples:
+      cxc-eccv conformance
+      cxc-eccv conformance ranx torchmetrics
+      cxc-eccv conformance --output kit
+    """
+    from cxc_eccv.integrations.conformance import choose, comparison_tables, kit_files, run_kit
+    from cxc_eccv.tables import tables_to_console, tables_to_markdown
+
+    check_folder(output)
+    chosen = choose(names(libraries))
+    rows = run_kit(chosen)
+    tables = comparison_tables(chosen, rows)
+    if output is not None:
+        texts = {
+            "conformance.json": json.dumps([row._asdict() for row in rows], indent=2) + "\n",
+            "conformance.md": tables_to_markdown(tables),
+            **kit_files(),
+        }
+        with replaced_folder(output, FILES) as folder:
+            for name, text in texts.items():
+                (folder / name).write_text(text, encoding="utf-8", newline="\n")
+    print_shown(tables_to_console(tables))
+    say_written([output / name for name in FILES] if output is not None else [])
+    if any(row.why is None for row in rows):
+        raise typer.Exit(1)

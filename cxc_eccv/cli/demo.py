@@ -33,7 +33,7 @@ def demo(
       cxc-eccv demo --output demo
       cxc-eccv demo --verbose
     """
-    from cxc_eccv.demo.run import earlier_files, run_demo, sample_images
+    from cxc_eccv.demo import earlier_files, run_demo, sample_images
     from cxc_eccv.report.console import print_report
     from cxc_eccv.report.folder import FILES, HTML
     from cxc_eccv.runs import load_run
@@ -57,9 +57,8 @@ def demo(
 
 def _summarize(report: Report, page: Path | None) -> None:
     """Print what was done, the main numbers, and what to do next."""
-    from cxc_eccv.comparison.labels import name_data
-    from cxc_eccv.report.wording import direction_name
     from cxc_eccv.types import CROSS_MODAL
+    from cxc_eccv.wording import direction_name, name_data
 
     say(f"Toy data, {name_data(report)}")
     say("Built a dataset of drawings, captions and labels, trained a ridge regression on it, and scored the model.")

@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import BatchSize, Device, Dtype, SkipBadImages, open_library, split_name
-from cxc_eccv.cli.extras import check_model, is_first_process, load_named_model
+from cxc_eccv.cli.choices import (
+    BatchSize,
+    Device,
+    Dtype,
+    SkipBadImages,
+    check_model,
+    is_first_process,
+    load_named_model,
+    open_library,
+    split_name,
+)
 from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
 from cxc_eccv.terminal import say
 from cxc_eccv.writing import check_output

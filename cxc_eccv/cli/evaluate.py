@@ -17,14 +17,23 @@ from cxc_eccv.cli.choices import (
     Sources,
     Tasks,
     TrainingData,
+    check_model,
+    is_first_process,
+    load_named_model,
     names,
     open_library,
     split_name,
 )
 from cxc_eccv.cli.compare import compare
-from cxc_eccv.cli.extras import check_model, is_first_process, load_named_model
-from cxc_eccv.cli.output import check_folder, deliver, say_kept, say_written
-from cxc_eccv.cli.run_file import read_run, warn_of_other_versions, write_run
+from cxc_eccv.cli.output import (
+    check_folder,
+    deliver,
+    read_run,
+    say_kept,
+    say_written,
+    warn_of_other_versions,
+    write_run,
+)
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import say
 

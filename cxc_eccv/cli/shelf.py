@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cxc_eccv.cli.choices import (
+    Command,
+    DataCommand,
     Labels,
     Names,
     Sources,
@@ -17,7 +19,6 @@ from cxc_eccv.cli.choices import (
     names,
     open_library,
 )
-from cxc_eccv.cli.help import Command, DataCommand
 from cxc_eccv.cli.output import check_folder, say_written
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.terminal import print_shown, say
@@ -95,7 +96,7 @@ def push(
 
     Example: cxc-eccv shelf push shelf org/runs --yes
     """
-    from cxc_eccv.cli.push import send
+    from cxc_eccv.cli.hub import send
     from cxc_eccv.shelf import read_shelf
 
     read_shelf(folder)

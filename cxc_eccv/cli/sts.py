@@ -8,13 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from cxc_eccv.cli.choices import BatchSize, Device, Dtype, names, open_library
-from cxc_eccv.cli.extras import check_model, needs_train_extra, register_models
+from cxc_eccv.cli.choices import (
+    BatchSize,
+    Device,
+    Dtype,
+    check_model,
+    names,
+    needs_train_extra,
+    open_library,
+    register_models,
+)
 from cxc_eccv.cli.output import check_folder, say_written
 from cxc_eccv.discovery import study_modules
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.shown import upper_first, visible
-from cxc_eccv.terminal import Sheet, print_shown, say
+from cxc_eccv.terminal import Sheet, print_shown, say, upper_first, visible
 from cxc_eccv.writing import replaced_folder
 
 if TYPE_CHECKING:
@@ -52,7 +59,7 @@ def sts(
       cxc-eccv sts --baseline bow
       cxc-eccv sts --baseline word_vectors --vectors glove.840B.300d.txt
     """
-    from cxc_eccv.sts.tasks import task_names
+    from cxc_eccv.sts import task_names
 
     check_folder(output)
     wanted = task_names(names(tasks))  # an unknown task is refused before a model is loaded
@@ -100,7 +107,7 @@ STACKED = (((0,), (1,), (2, 3), (4,), (5,)), ((0,), (1, 5), (2, 3), (4,)))
 def print_sts(report: StsReport, console: Console | None = None) -> None:
     """Print the edition of the data, what a baseline was fitted on, and a table per task; correlations times 100."""
     from cxc_eccv.sources.edition import describe_data
-    from cxc_eccv.sts.results import HEADER, modified_lines, table_rows, title
+    from cxc_eccv.sts import HEADER, modified_lines, table_rows, title
 
     print_shown(Text(visible(upper_first(describe_data(report.provenance, ""))), style="bold"), console)
     if "fitted_on" in report.provenance:
@@ -113,7 +120,7 @@ def print_sts(report: StsReport, console: Console | None = None) -> None:
 
 def _write(report: StsReport, output: Path | None) -> list[Path]:
     """Write ``sts.json`` and ``sts.md``, both or neither; nothing without a folder."""
-    from cxc_eccv.sts.results import to_json, to_markdown
+    from cxc_eccv.sts import to_json, to_markdown
 
     if output is None:
         return []

@@ -6,15 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from cxc_eccv.comparison.labels import row_name, show_value, task_name
 from cxc_eccv.comparison.ranks import ModelRank, rank_tables
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.shown import visible
 from cxc_eccv.statistics import POWER
 from cxc_eccv.tables import MISSING, Cell, Table, tables_to_console, tables_to_html
-from cxc_eccv.terminal import shown_text
+from cxc_eccv.terminal import shown_text, visible
 from cxc_eccv.types import check_whole
 from cxc_eccv.types.reported import group_by_reason
+from cxc_eccv.wording import key_name, show_value, task_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -199,7 +198,7 @@ def _difference_table(comparison: Comparison, model: str) -> Table:
 def _difference_cells(row: Difference, significant: bool) -> list[str | Cell]:
     low, high = (show_value(row.metric, bound, sign=True) for bound in (row.low, row.high))
     return [
-        row_name(row.key),
+        key_name(row.key),
         show_value(row.metric, row.baseline_value),
         show_value(row.metric, row.value),
         Cell(show_value(row.metric, row.difference, sign=True), strong=significant),

@@ -10,7 +10,6 @@ from tqdm import tqdm
 
 from cxc_eccv import registry
 from cxc_eccv.comparison.differences import FEWEST_SAMPLES, Comparison, ComparisonSettings, Difference
-from cxc_eccv.comparison.labels import name_data
 from cxc_eccv.comparison.pairing import Pair, check_comparable, notes_on, pair_up, training_notes
 from cxc_eccv.comparison.ranks import ModelRank, rank_models
 from cxc_eccv.comparison.scored_report import ScoredReport
@@ -28,6 +27,7 @@ from cxc_eccv.statistics import (
     two_sided_p_value,
 )
 from cxc_eccv.types import FloatArray, IntArray, Report
+from cxc_eccv.wording import name_data
 
 
 def compare(

@@ -8,7 +8,6 @@ from functools import cache
 
 import numpy as np
 
-from cxc_eccv.comparison.labels import list_names, task_name
 from cxc_eccv.comparison.pairing import Pair
 from cxc_eccv.judgments.evidence import label_sources
 from cxc_eccv.registry import tasks
@@ -16,6 +15,7 @@ from cxc_eccv.statistics import queries_to_detect, rank_intervals
 from cxc_eccv.tables import MISSING, Table
 from cxc_eccv.tasks.task import COCO as COCO_COLLECTION
 from cxc_eccv.types import DIRECTIONS, FloatArray
+from cxc_eccv.wording import list_names, task_name
 
 COCO = "coco_5k"
 SAMPLES_USED = 10_000

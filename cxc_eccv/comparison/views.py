@@ -11,14 +11,14 @@ from itertools import groupby
 from typing import Any
 
 from cxc_eccv.comparison.differences import LONGEST_HEADING, Comparison
-from cxc_eccv.comparison.labels import heading_of, row_name, show_value, task_name
 from cxc_eccv.comparison.published import Agreement, ModelOrder, Placement, PublishedTable, Standing
 from cxc_eccv.comparison.ranks import ranks_under_any_labels
-from cxc_eccv.shown import visible
 from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.sources.edition import describe_data
 from cxc_eccv.tables import MISSING, Cell, Table
+from cxc_eccv.terminal import visible
 from cxc_eccv.types.reported import SPREAD
+from cxc_eccv.wording import heading_of, key_name, show_value, task_name
 
 PUBLISHED_DATA = describe_data({"data": {"edition": OFFICIAL}, "split": "test"})
 """What published models were scored on; other reports cannot be placed among them."""
@@ -128,7 +128,7 @@ def _placement_rows(
             for place in (by_key[key].get(name) for name in names):
                 cells += [_value_cell(key, place, decimals), f"{place.rank} of {place.n_models}"] if place else ["", ""]
             alone = by_key[key].get(names[0]) if len(names) == 1 else None
-            yield [row_name(key), *cells, *([alone.above or "", alone.below or ""] if alone else [])]
+            yield [key_name(key), *cells, *([alone.above or "", alone.below or ""] if alone else [])]
 
 
 def _value_cell(key: str, standing: Placement | Standing, decimals: int, best: str = "") -> Cell:

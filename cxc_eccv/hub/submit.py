@@ -26,11 +26,11 @@ from cxc_eccv.hub.leaderboard import (
     SPLIT,
     LeaderboardTask,
     check_benchmark,
+    checked_report,
     leaderboard_tasks,
     select_tasks,
 )
 from cxc_eccv.hub.leaderboard import PATH as EVAL_YAML
-from cxc_eccv.hub.report_checks import checked_report
 from cxc_eccv.sources.catalog import load_catalog
 from cxc_eccv.types import Report
 from cxc_eccv.types.models import describe_training_data

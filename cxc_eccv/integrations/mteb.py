@@ -16,8 +16,18 @@ from cxc_eccv.builders.cards import bibtex, sources_of
 from cxc_eccv.builders.config import dataset_configs
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation.settings import check_split
-from cxc_eccv.integrations.mteb_results import LANGUAGE, SUBSET, data_revision, task_name, task_scores
-from cxc_eccv.integrations.scoring import image_files, main_key, make_run, score, write
+from cxc_eccv.integrations.scoring import (
+    LANGUAGE,
+    SUBSET,
+    data_revision,
+    image_files,
+    main_key,
+    make_run,
+    score,
+    task_name,
+    task_scores,
+    write,
+)
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings, Report
 

@@ -1,8 +1,10 @@
-"""What all integrations share: find images, find the similarity that a model uses, score, write the report."""
+"""What integrations share: images, the similarity of a model, scores, and reports as folders or as mteb's files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.builders.images import ImageFolder
-from cxc_eccv.errors import ModelError, SourceMissing
+from cxc_eccv.errors import InvalidOption, ModelError, SourceMissing
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.evaluation.select import select
 from cxc_eccv.ranking.scores import to_unit_length
@@ -20,9 +22,11 @@ from cxc_eccv.report.collect import collect_examples
 from cxc_eccv.report.folder import write_folder
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.runs.embeddings import SIMILARITIES
+from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import direction_of
-from cxc_eccv.types import Embeddings, IntArray, Report
+from cxc_eccv.types import DIRECTIONS, Embeddings, IntArray, Report
+from cxc_eccv.writing import replaced_folder
 
 Compare = Callable[[Any, Any], Any]
 """A model's similarity function: vectors (N, D) and (M, D) to scores (N, M), as arrays or tensors."""
@@ -99,3 +103,99 @@ def score(
 def write(folder: Path, report: Report, run: EmbeddingsRun, library: Library) -> None:
     """Write the folder of a report, with the items retrieved for some queries."""
     write_folder(folder, report, collect_examples(run, report, library))
+
+
+SUBSET = "default"
+"""What mteb calls the only subset of a task."""
+
+LANGUAGE = "eng-Latn"
+
+META = "model_meta.json"
+
+NO_REVISION = "no_revision_available"
+"""What mteb calls the revision of a model that has none."""
+
+
+def task_name(direction: str, split: str, edition: str) -> str:
+    """The name of our task in mteb.
+
+    mteb keeps results by the name of the task and averages over its splits. So results on other data, or with another
+    main score, need another name.
+
+    Example:
+        >>> task_name("i2t", "test", "official"), task_name("t2t", "validation", "sample")
+        ('CxcEccvI2T', 'CxcEccvT2T.validation.sample')
+    """
+    other_split = "" if split == "test" else f".{split}"
+    other_edition = "" if edition == OFFICIAL else f".{edition}"
+    return f"CxcEccv{direction.upper()}{other_split}{other_edition}"
+
+
+def data_revision(edition: str, version: str) -> str:
+    """What mteb records as the revision of the data."""
+    return f"{edition} {version}"
+
+
+def task_scores(report: Report) -> dict[str, Any]:
+    """Every score of a report under its key, and the intervals, as mteb keeps them for one task."""
+    intervals = {result.key: [result.low, result.high] for result in report.results if result.low is not None}
+    return {**report.scores, "intervals": intervals}
+
+
+def mteb_results(report: Report) -> dict[str, dict[str, Any]]:
+    """Name of the task to the content of mteb's JSON file, for each direction whose main score the report has.
+
+    The content is the same as of ``mteb.evaluate`` with :func:`cxc_eccv.integrations.mteb.mteb_task`, except that mteb
+    did not compute it: version and time are null.
+
+    Raises:
+        InvalidOption: the report covers a part of the split, other labels or modified data, or has no main score.
+    """
+    facts = report.provenance
+    split, data = str(facts.get("split")), facts.get("data") or {}
+    for is_other, what in (
+        (facts.get("restriction"), "a part of the split"),
+        (facts.get("labels"), "other labels than those of the tasks"),
+        (data.get("modified"), "modified data"),
+    ):
+        if is_other:
+            raise InvalidOption(f"the report is on {what}, and mteb's tasks are on the whole, official data")
+    edition, version = str(data.get("edition")), str(data.get("version"))
+    files = {}
+    for direction in DIRECTIONS:
+        results = tuple(result for result in report.results if direction_of(result.direction) == direction)
+        scores = task_scores(Report(results, {}, {}))
+        key = main_key(direction, split)
+        if key in scores:
+            name = task_name(direction, split, edition)
+            files[name] = {
+                "dataset_revision": data_revision(edition, version),
+                "task_name": name,
+                "mteb_version": None,
+                "scores": {
+                    split: [{**scores, "main_score": scores[key], "hf_subset": SUBSET, "languages": [LANGUAGE]}]
+                },
+                "evaluation_time": None,
+                "kg_co2_emissions": None,
+            }
+    if not files:
+        keys = dict.fromkeys(filter(None, (main_key(direction, split) for direction in DIRECTIONS)))
+        raise InvalidOption(f"the report has no main score of mteb's tasks; evaluate one of these: {', '.join(keys)}")
+    return files
+
+
+def write_mteb(folder: Path, reports: Mapping[str, Report]) -> list[Path]:
+    """Write the results of every model, name to report, for ``mteb.ResultCache(folder)``; return the files' paths."""
+    written = []
+    for model, files in {model: mteb_results(report) for model, report in reports.items()}.items():
+        place = re.sub(r"[^\w.-]", "_", model.replace("/", "__")).lstrip(".") or "model"
+        target = folder / "results" / place / NO_REVISION
+        contents: dict[str, Any] = {f"{name}.json": content for name, content in files.items()}
+        if not (target / META).is_file():  # mteb's own says more
+            contents[META] = {"name": model, "revision": NO_REVISION}
+        with replaced_folder(target, contents) as new:
+            for name, content in contents.items():
+                text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+                (new / name).write_text(text + "\n", encoding="utf-8", newline="\n")
+        written += [target / name for name in contents]
+    return written

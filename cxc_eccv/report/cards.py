@@ -1,21 +1,15 @@
-"""Example queries of a report: the table ``examples.parquet``, and its rows as cards with thumbnails."""
+"""Example queries of a report: the table ``examples.parquet``, and its rows as cards."""
 
 from __future__ import annotations
 
-import base64
-import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from io import BytesIO
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from PIL import Image, ImageOps
 
-from cxc_eccv.builders.images import ImageFolder
-from cxc_eccv.comparison.labels import list_names
 from cxc_eccv.judgments.evidence import Source, label_file_source, official_sources
+from cxc_eccv.wording import list_names
 
 SCHEMA = pa.schema(
     [
@@ -164,43 +158,3 @@ def _badges(row: Mapping[str, Any]) -> list[Badge]:
     if row["same_categories"]:
         badges.append(Badge("plausible match", "hint"))
     return badges
-
-
-LONGEST_SIDE = 192
-
-
-def thumbnails(folder: str | Path, file_names: Collection[str], longest_side: int = LONGEST_SIDE) -> dict[str, str]:
-    """File name to thumbnail, as a data URI; files that are not below the folder are left out."""
-    images = ImageFolder(folder)
-    return {
-        name: thumbnail(content["bytes"], longest_side)
-        for name in sorted(set(file_names))
-        if (content := images.read(name)) is not None
-    }
-
-
-def page_images(
-    folder: str | Path | None, file_names: Collection[str], longest_side: int = LONGEST_SIDE
-) -> dict[str, str] | None:
-    """Thumbnails for a page, None without a folder; warns about files that are not below the folder."""
-    if folder is None:
-        return None
-    uris = thumbnails(folder, file_names, longest_side)
-    absent = sorted(set(file_names).difference(uris))
-    if absent:
-        warnings.warn(
-            f"{len(absent)} of {len(file_names)} images shown are not below {folder}, the first: {absent[0]}. The page "
-            "has empty frames for them; name the folder with the image files of the split (val2014 for COCO).",
-            stacklevel=3,
-        )
-    return uris
-
-
-def thumbnail(content: bytes, longest_side: int = LONGEST_SIDE) -> str:
-    """A small JPEG of an image, without its metadata, as a data URI."""
-    with Image.open(BytesIO(content)) as image:
-        small = ImageOps.exif_transpose(image).convert("RGB")
-    small.thumbnail((longest_side, longest_side), Image.Resampling.LANCZOS)
-    out = BytesIO()
-    small.save(out, "JPEG", quality=72, optimize=True)
-    return f"data:image/jpeg;base64,{base64.b64encode(out.getvalue()).decode()}"

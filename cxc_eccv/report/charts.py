@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cxc_eccv.comparison.labels import list_names, task_name
 from cxc_eccv.report.ranks import BestRanks
-from cxc_eccv.report.wording import direction_name, share
 from cxc_eccv.types import FloatArray, IntArray, Report, Result
+from cxc_eccv.wording import direction_name, list_names, share, task_name
 
 DEEPEST, SHALLOWEST = 1_000, 10
 TABLE_DEPTHS = (1, 5, 10, 50, 100, 500, 1_000)

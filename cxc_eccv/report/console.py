@@ -8,10 +8,12 @@ from markupsafe import Markup
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from cxc_eccv.comparison.labels import metric_name, score_cell, show_value, task_name, unit_of
 from cxc_eccv.registry import tasks
 from cxc_eccv.report.page import Page, TaskScores, caveat_of
-from cxc_eccv.report.wording import (
+from cxc_eccv.tables import MISSING, Cell, Table, tables_to_console, tables_to_html
+from cxc_eccv.terminal import print_shown, shown_text, visible
+from cxc_eccv.types import DIRECTIONS, Report
+from cxc_eccv.wording import (
     BOUNDS,
     COVERAGE,
     ESTIMATE,
@@ -22,12 +24,13 @@ from cxc_eccv.report.wording import (
     bounds_text,
     deviation_text,
     estimate_text,
+    metric_name,
+    score_cell,
+    show_value,
+    task_name,
+    unit_of,
     unjudged_text,
 )
-from cxc_eccv.shown import visible
-from cxc_eccv.tables import MISSING, Cell, Table, tables_to_console, tables_to_html
-from cxc_eccv.terminal import print_shown, shown_text
-from cxc_eccv.types import DIRECTIONS, Report
 
 
 def print_report(report: Report, console: Console | None = None) -> None:

@@ -13,10 +13,10 @@ import pyarrow as pa
 from cxc_eccv.errors import DataError, MalformedSource
 from cxc_eccv.evaluation.report_files import PER_QUERY, PER_QUERY_SCHEMA, REPORT, read_report, write_report
 from cxc_eccv.parquet import write_parquet
-from cxc_eccv.report.cards import LEAST_SCHEMA, find_shown_files, page_images, with_every_source
+from cxc_eccv.report.cards import LEAST_SCHEMA, find_shown_files, with_every_source
 from cxc_eccv.report.collect import collect_examples
 from cxc_eccv.report.page import Page
-from cxc_eccv.report.pages import render_html, render_markdown
+from cxc_eccv.report.pages import page_images, render_html, render_markdown
 from cxc_eccv.sources.download import image_folder
 from cxc_eccv.sources.reading import read_table
 from cxc_eccv.types import Report

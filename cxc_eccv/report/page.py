@@ -10,16 +10,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from cxc_eccv.comparison.labels import metric_name, name_data, task_name, unit_of
 from cxc_eccv.comparison.ranks import COCO
 from cxc_eccv.registry import tasks
 from cxc_eccv.report.cards import QueryCard, example_cards, no_examples, reason_of
 from cxc_eccv.report.charts import Curve, curve_panels
 from cxc_eccv.report.ranks import LABELS, BestRanks, Verdicts, best_ranks, rank_bins, verdicts
-from cxc_eccv.report.wording import Shown, fold_deviations
-from cxc_eccv.shown import visible
+from cxc_eccv.terminal import visible
 from cxc_eccv.types import Report, Result
 from cxc_eccv.types.reported import group_by_reason
+from cxc_eccv.wording import Shown, fold_deviations, metric_name, name_data, task_name, unit_of
 
 GROUPS = {
     "label_dependent": (

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import base64
+import warnings
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from importlib import resources
+from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
+from PIL import Image, ImageOps
 
+from cxc_eccv import wording
+from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.comparison import Comparison, ModelRank
-from cxc_eccv.comparison.labels import metric_name, task_name
 from cxc_eccv.comparison.ranks import COCO, group_ranks, label_tasks, rank_tables
-from cxc_eccv.report import wording
 from cxc_eccv.report.cards import find_shown_files
 from cxc_eccv.report.charts import LineChart, Segment, line_chart, rank_chart, segments, span, table_depths
 from cxc_eccv.report.page import Page
 from cxc_eccv.report.ranks import LABELS, Verdicts, finding
-from cxc_eccv.shown import code_span, markdown_text, upper_first
 from cxc_eccv.sources.edition import describe_data
+from cxc_eccv.terminal import code_span, markdown_text, upper_first
+from cxc_eccv.wording import metric_name, task_name
 
 SECTIONS = {
     "scores": "Scores",
@@ -132,3 +138,43 @@ def template(name: str, package: str = "cxc_eccv.report", **options: Any) -> Tem
         for name in ("BOUNDS", "COVERAGE", "ESTIMATE", "EXPECTED", "TIES", "UNJUDGED", "count", "share")
     }
     return environment.get_template(name)
+
+
+LONGEST_SIDE = 192
+
+
+def thumbnails(folder: str | Path, file_names: Collection[str], longest_side: int = LONGEST_SIDE) -> dict[str, str]:
+    """File name to thumbnail, as a data URI; files that are not below the folder are left out."""
+    images = ImageFolder(folder)
+    return {
+        name: thumbnail(content["bytes"], longest_side)
+        for name in sorted(set(file_names))
+        if (content := images.read(name)) is not None
+    }
+
+
+def page_images(
+    folder: str | Path | None, file_names: Collection[str], longest_side: int = LONGEST_SIDE
+) -> dict[str, str] | None:
+    """Thumbnails for a page, None without a folder; warns about files that are not below the folder."""
+    if folder is None:
+        return None
+    uris = thumbnails(folder, file_names, longest_side)
+    absent = sorted(set(file_names).difference(uris))
+    if absent:
+        warnings.warn(
+            f"{len(absent)} of {len(file_names)} images shown are not below {folder}, the first: {absent[0]}. The page "
+            "has empty frames for them; name the folder with the image files of the split (val2014 for COCO).",
+            stacklevel=3,
+        )
+    return uris
+
+
+def thumbnail(content: bytes, longest_side: int = LONGEST_SIDE) -> str:
+    """A small JPEG of an image, without its metadata, as a data URI."""
+    with Image.open(BytesIO(content)) as image:
+        small = ImageOps.exif_transpose(image).convert("RGB")
+    small.thumbnail((longest_side, longest_side), Image.Resampling.LANCZOS)
+    out = BytesIO()
+    small.save(out, "JPEG", quality=72, optimize=True)
+    return f"data:image/jpeg;base64,{base64.b64encode(out.getvalue()).decode()}"

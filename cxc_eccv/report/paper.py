@@ -8,18 +8,17 @@ from contextlib import suppress
 from dataclasses import replace
 
 from cxc_eccv.comparison import ScoredReport
-from cxc_eccv.comparison.labels import heading_of, task_name, unit_of
 from cxc_eccv.comparison.pairing import check_comparable
 from cxc_eccv.comparison.views import rows_to_csv
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.registry import metric_labelled
 from cxc_eccv.report.console import number_cell
 from cxc_eccv.report.page import Page
-from cxc_eccv.report.wording import Shown, fold_deviations
-from cxc_eccv.shown import visible
 from cxc_eccv.tables import MISSING, Cell, Table
+from cxc_eccv.terminal import visible
 from cxc_eccv.types import CROSS_MODAL, Report
 from cxc_eccv.types.reported import SPREAD
+from cxc_eccv.wording import Shown, fold_deviations, heading_of, task_name, unit_of
 
 RECALLS = ("recall_at_1", "recall_at_5", "recall_at_10")
 

@@ -10,11 +10,10 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cxc_eccv.comparison.labels import task_name
 from cxc_eccv.comparison.ranks import COCO, label_tasks
 from cxc_eccv.registry import tasks
-from cxc_eccv.report.wording import count, share
 from cxc_eccv.types import FloatArray, IntArray, Report, positions_of
+from cxc_eccv.wording import count, share, task_name
 
 UPPER = (1, 5, 10, 50, 100, 500, 1_000)
 LABELS = ("1", *(f"{low + 1} to {high:,}" for low, high in pairwise(UPPER)), "over 1,000", "not found")

@@ -11,9 +11,9 @@ from cxc_eccv.judgments.evidence import label_sources
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.runs import Run
 from cxc_eccv.runs.embeddings import FURTHER
-from cxc_eccv.shown import upper_first
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import SUGARCREPE_PARTS, SUGARCREPE_PP_PARTS, KarpathySplit
+from cxc_eccv.terminal import upper_first
 from cxc_eccv.types import DIRECTIONS, Comparisons, Judgments, RatedPairs
 from cxc_eccv.types.altered import ALTERATIONS
 

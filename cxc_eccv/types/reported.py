@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cxc_eccv.presenting import presenter
-from cxc_eccv.shown import visible
+from cxc_eccv.discovery import presenter
+from cxc_eccv.terminal import visible
 from cxc_eccv.types.models import UNKNOWN
 
 if TYPE_CHECKING:

@@ -1,6 +1,5 @@
 """``load``: the declared rows, through caches that never serve anything stale."""
 
-import json
 import pickle
 
 import datasets
@@ -14,7 +13,6 @@ from cxc_eccv.builders.config import BuildOptions, dataset_configs
 from cxc_eccv.builders.packaged import CxcEccv, load
 from cxc_eccv.builders.writing.folder import build_folder
 from cxc_eccv.errors import HashMismatch, InvalidOption, SourceMissing, UnknownName
-from cxc_eccv.sources.download import mirror_folder
 
 pytestmark = pytest.mark.thorough
 
@@ -54,26 +52,6 @@ def test_the_rows_are_those_of_a_built_folder(name, get, tmp_path):
         assert loaded[split].features == streamed[split].features == config.features
     for split in set(streamed) - set(loaded):
         assert list(streamed[split]) == []
-
-
-def test_the_rows_are_those_of_the_raw_file(get):
-    """The first and the last row, read from the file by hand."""
-    header, first, *_, last = (mirror_folder("sample") / "cxc" / "sts_test.csv").read_text().splitlines()
-    assert header == "caption1,caption2,agg_score,sampling_method"
-    captions = {
-        sentence["sentid"]: (sentence["raw"], image["cocoid"], image["filename"])
-        for image in json.loads((mirror_folder("sample") / "coco" / "dataset_coco.json").read_text())["images"]
-        for sentence in image["sentences"]
-    }
-    loaded = get("sts", "test")
-    for row, line in ((loaded[0], first), (loaded[-1], last)):
-        left, right, rating, method = line.split(",")
-        for side, text in (("1", left), ("2", right)):
-            number = int(text.rpartition(":")[2])
-            named = row[f"caption{side}_id"], row[f"caption{side}"], row[f"image{side}_id"], row[f"file_name{side}"]
-            assert named == (number, *captions[number])
-        judged = row["rating"], row["positive"], loaded.features["sampling_method"].int2str(row["sampling_method"])
-        assert judged == (float(rating), float(rating) >= 3, method)
 
 
 def test_defaults_slices_and_sums(get, monkeypatch):
@@ -178,10 +156,3 @@ def test_images_are_attached_to_whatever_is_loaded(get, tmp_path, sample_library
     assert [row["image"].size for row in kept] == [(8, 6)] * 20
     streamed = get("captions", "test", images=tmp_path, streaming=True)
     assert next(iter(streamed))["image"].size == (8, 6)
-
-
-def test_the_class_writes_parquet(tmp_path):
-    builder = CxcEccv(config_name="sts", data_dir="sample", cache_dir=str(tmp_path / "cache"))
-    builder.download_and_prepare(str(tmp_path / "out"), file_format="parquet")
-    rows = datasets.Dataset.from_parquet(str(tmp_path / "out" / "*-test.parquet"), cache_dir=str(tmp_path / "cache2"))
-    assert list(rows) == list(load("sts", "test", data_dir="sample", cache_dir=tmp_path / "cache"))

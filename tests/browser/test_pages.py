@@ -5,10 +5,10 @@ import pytest
 from scored_reports import scored
 
 from cxc_eccv.comparison import compare
-from cxc_eccv.demo.run import sample_images
-from cxc_eccv.report.cards import SCHEMA, find_shown_files, thumbnails
+from cxc_eccv.demo import sample_images
+from cxc_eccv.report.cards import SCHEMA, find_shown_files
 from cxc_eccv.report.page import Page
-from cxc_eccv.report.pages import render_comparison, render_html
+from cxc_eccv.report.pages import render_comparison, render_html, thumbnails
 
 pytestmark = pytest.mark.slow
 

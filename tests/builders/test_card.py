@@ -24,8 +24,8 @@ from cxc_eccv.builders.statistics import split_statistics, statistics_tables
 from cxc_eccv.builders.writing.folder import build_folder
 from cxc_eccv.builders.writing.shards import conform
 from cxc_eccv.errors import UnknownName
-from cxc_eccv.shown import markdown_text
 from cxc_eccv.sources.catalog import load_catalog
+from cxc_eccv.terminal import markdown_text
 
 pytestmark = pytest.mark.thorough
 

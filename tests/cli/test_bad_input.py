@@ -1,7 +1,6 @@
 """Bad input on the command line: one message, exit status 2, no traceback, no report."""
 
 import pytest
-from bad_inputs import BAD_INPUTS
 from spoilt_runs import Good
 
 pytestmark = pytest.mark.thorough
@@ -10,23 +9,6 @@ pytestmark = pytest.mark.thorough
 @pytest.fixture(scope="module")
 def good(sample_library):
     return Good.of(sample_library)
-
-
-ONE_OF_EACH = {case.error: case for case in BAD_INPUTS.values()}
-"""tests/evaluation meets all of them."""
-
-
-@pytest.mark.parametrize("case", ONE_OF_EACH.values(), ids=ONE_OF_EACH)
-def test_one_message_and_status_2(case, good, run, tmp_path):
-    path = case.write(good, tmp_path)
-    options = [f"--{name}={','.join(values)}" for name, values in case.options.items()]
-    status, out, error = run("evaluate", path, *options, "--data-dir", "sample", "--output", tmp_path / "out")
-    assert status == 2
-    assert error.startswith(f"cxc-eccv: {case.error}: ")
-    for word in case.words:
-        assert word in error
-    assert not out
-    assert not (tmp_path / "out").exists()
 
 
 def test_rankings_of_two_files_and_a_named_direction(good, run, tmp_path):

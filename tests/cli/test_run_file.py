@@ -6,7 +6,7 @@ import pytest
 import yaml
 from report_samples import near_run
 
-from cxc_eccv.cli import run_file
+from cxc_eccv.cli import output
 from cxc_eccv.runs import save_embeddings
 
 pytestmark = pytest.mark.thorough
@@ -59,7 +59,7 @@ def test_the_option_of_the_program_overrides_the_file_too(run, evaluate, tmp_pat
 def test_another_version_is_a_warning(evaluate, tmp_path, monkeypatch):
     assert evaluate("clip.npz", "--tasks", "coco_5k/i2t", "--data-dir", "sample", "--output", "out")[0] == 0
     assert "warning" not in evaluate("--config", "out/run.yaml")[2]
-    monkeypatch.setattr(run_file, "__version__", "99.0")
+    monkeypatch.setattr(output, "__version__", "99.0")
     status, _, err = evaluate("--config", "out/run.yaml")
     assert status == 0
     assert "out/run.yaml was made with cxc_eccv " in err

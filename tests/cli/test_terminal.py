@@ -16,7 +16,7 @@ from cxc_eccv.report.console import print_report, render
 from cxc_eccv.report.page import Page
 from cxc_eccv.runs import save_embeddings
 from cxc_eccv.sources.download import catalog_of
-from cxc_eccv.sts.results import Row, StsReport
+from cxc_eccv.sts import Row, StsReport
 from cxc_eccv.terminal import Sheet, print_shown, say
 from cxc_eccv.types import Report, Result
 
@@ -117,16 +117,6 @@ def test_list_shows_everything_about_an_item_and_wraps_it(run):
     status, _, err = run("list", "recal_at_k")
     assert status == 2
     assert "did you mean 'recall_at_k'?" in err
-
-
-def test_the_demo_fits(run):
-    def tables(**options):
-        """What stands between the steps and the summary, which are messages: a terminal wraps them."""
-        return run("demo", "--verbose", **options)[1].partition("\n\n")[2].rpartition("Toy data")[0]
-
-    piped = tables()
-    assert "ECCV Caption" in piped
-    check_fits(tables(width=WIDTHS[0]), WIDTHS[0], piped)
 
 
 def test_the_widest_report_there_is():

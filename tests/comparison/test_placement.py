@@ -5,8 +5,7 @@ import csv
 import pytest
 
 from cxc_eccv.comparison import place
-from cxc_eccv.comparison.published import HEADLINES, cxc_table, eccv_caption_table
-from cxc_eccv.comparison.published.placement import order_models, standings
+from cxc_eccv.comparison.published import HEADLINES, cxc_table, eccv_caption_table, order_models, standings
 from cxc_eccv.comparison.published.rank_chart import charted_metrics, draw_rank_chart
 from cxc_eccv.comparison.views import order_tables, order_to_csv, placement_table
 from cxc_eccv.errors import InvalidOption

@@ -95,21 +95,6 @@ def test_a_page_of_a_metric_that_is_gone_or_without_its_comments_is_refused(copy
         stale(copy)
 
 
-def test_every_command_and_option_is_in_the_reference():
-    import typer.main
-
-    from cxc_eccv.cli.app import app
-
-    text = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
-    commands = dict(typer.main.get_command(app).commands)
-    for group in [name for name, command in commands.items() if hasattr(command, "commands")]:
-        commands |= {f"{group} {name}": command for name, command in commands.pop(group).commands.items()}
-    for name, command in commands.items():
-        section = text.split(f"\n## `{name}`\n")[1].split("\n## ")[0]
-        for option in command.params:
-            assert option.name == "help" or option.hidden or f"`{option.opts[0]}`".lower() in section.lower()
-
-
 def test_the_sizes_of_the_tasks_are_those_of_the_real_data(real_library):
     from site_pages.task_sizes import computed_sizes, recorded_sizes
 

@@ -17,8 +17,8 @@ from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.evaluation import report_from_json, report_to_json
 from cxc_eccv.judgments.qrels import judged_pairs
 from cxc_eccv.ranking.rank import ranks_of_run, top_k
-from cxc_eccv.report.wording import BOUNDS
 from cxc_eccv.runs import RankingsRun
+from cxc_eccv.wording import BOUNDS
 
 pytestmark = pytest.mark.thorough
 

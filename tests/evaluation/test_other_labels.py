@@ -16,7 +16,7 @@ from rich.console import Console
 import cxc_eccv as ce
 from cxc_eccv.comparison import ScoredReport
 from cxc_eccv.comparison.pairing import check_comparable
-from cxc_eccv.comparison.published.placement import check_placeable
+from cxc_eccv.comparison.published import check_placeable
 from cxc_eccv.errors import DataError, InvalidOption, RunTooShallow, UnknownName
 from cxc_eccv.evaluation import evaluate_rankings
 from cxc_eccv.evaluation.labels import relabel

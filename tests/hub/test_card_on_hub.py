@@ -60,15 +60,6 @@ def test_hand_written_sections_and_metadata_are_kept(hub, client, pushed, rebuil
     assert "## `sts`" not in after
 
 
-def test_an_edit_inside_the_generated_part_is_not_overwritten(hub, client, pushed, rebuilt):
-    rewrite(hub, pushed, lambda text: text.replace("## Configs", "## Configs\n\nI wrote this here."))
-    before = pushed.main.oid
-    message = client.command("push", rebuilt, REPO, "--yes", status=2).err
-    assert "somebody edited its generated part" in message
-    assert "Move the edited text" in message
-    assert pushed.main.oid == before
-
-
 EXAMPLES = r"""
 import re
 from huggingface_hub import hf_hub_download
@@ -95,9 +86,3 @@ def test_the_terms_that_the_card_links_to_are_beside_it(pushed):
     terms = pushed.files()[metadata["license_link"]].decode()
     assert "| [Crisscrossed Captions (CxC)](" in terms
     assert "| Crisscrossed Captions (CxC) | `sts`, `sits` |" in terms
-
-
-def test_a_card_uploaded_by_other_means_is_not_doubled(hub, client, built):
-    repository = hub.store.create("dataset", REPO, {"README.md": (built / "README.md").read_bytes()})
-    client.command("push", built, REPO, "--yes")
-    assert card(repository).count("## Configs") == 1

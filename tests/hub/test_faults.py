@@ -247,13 +247,6 @@ def test_one_pull_request_is_opened(hub, submit, fault):
     assert len(model.branches["main"]) == 2
 
 
-def test_a_hub_that_stays_down_gets_no_pull_request(hub, submit):
-    model = add_model(hub)
-    hub.faults = [Fault(COMMIT, times=99, status=500)]
-    assert "HubUnavailable" in submit(status=2).err
-    assert not model.pull_requests
-
-
 def test_anyone_may_propose_results_but_not_without_a_token(hub, submit):
     model = add_model(hub)
     assert "there is no token" in submit(status=2, token=None).err

@@ -22,8 +22,7 @@ from cxc_eccv.integrations.conformance import (
     peers,
     run_kit,
 )
-from cxc_eccv.integrations.conformance.peer import Meaning
-from cxc_eccv.integrations.conformance.rules import earlier_first, recall
+from cxc_eccv.integrations.conformance.peer import Meaning, earlier_first, recall
 from cxc_eccv.tables import tables_to_markdown
 
 SMALL = 200

@@ -19,7 +19,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Transformer
 
 import cxc_eccv as ce
-from cxc_eccv.errors import InvalidOption, ModelError, SourceMissing, UnknownName
+from cxc_eccv.errors import InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.integrations import mteb_command as mteb_command_module
 from cxc_eccv.integrations.mteb import mteb_task
 from cxc_eccv.integrations.sentence_transformers import CxcEccvEvaluator
@@ -207,26 +207,6 @@ def test_a_report_that_is_not_of_the_whole_task_is_not_written_as_mtebs(tmp_path
     assert not (tmp_path / "out").exists()
 
 
-def test_vectors_are_compared_as_the_model_compares_them():
-    for similarity in ("cosine", "dot"):
-        task = make_task("t2t")
-        evaluate(Model(similarity=similarity), task)
-        assert task.report.provenance["similarity"] == similarity
-    with pytest.raises(ModelError, match="org/model compares its vectors neither by cosine nor by dot product"):
-        evaluate(Model(similarity="distance"), make_task("t2t"))
-
-
-def test_the_reports_of_several_models_stand_side_by_side(tmp_path):
-    task = make_task("i2t", output=tmp_path / "reports")
-    for name in ("org/one", "org/two"):
-        evaluate(Model(name), task)
-    folders = [tmp_path / "reports" / f"org__{name}" / "test_i2t" for name in ("one", "two")]
-    reports = [json.loads((folder / "report.json").read_text()) for folder in folders]
-    assert [report["provenance"]["model"] for report in reports] == ["org/one", "org/two"]
-    assert len(ce.load_reports(folders)) == 2
-    assert all((folder / "report.html").is_file() for folder in folders)
-
-
 def test_no_kept_result_passes_for_another(tmp_path):
     names = {
         mteb_task(direction, data_dir=data, split=split, images=IMAGES).metadata.name
@@ -261,13 +241,6 @@ def test_a_model_of_sentence_transformers_has_the_numbers_of_the_evaluator(tmp_p
         own = {key: value for key, value in scores.items() if "/" in key}
         assert own == pytest.approx({key: expected[key] for key in own}, abs=0.05)
         assert task.report.name == "SentenceTransformer"
-
-
-def test_a_text_model_is_kept_from_images(tmp_path):
-    folder = str(tiny_models.save(tiny_models.bert(), tmp_path / "bert"))
-    model = SentenceTransformer(modules=[Transformer(folder)], device="cpu")
-    with pytest.raises(ValueError, match="none overlap"):
-        evaluate(model, make_task("i2t"))
 
 
 def test_what_cannot_be_run_is_refused(tmp_path):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cxc_eccv import registry
-from cxc_eccv.adapters.rankings import find_positives
+from cxc_eccv.adapters.ranks import find_positives
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, RunTooShallow
 from cxc_eccv.ranking import ranks_of_run
 from cxc_eccv.ranking.lists import FAR, needed_depth, values_at_known_depth

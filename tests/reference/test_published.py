@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from cxc_eccv.comparison import metric_agreement, published_agreement
-from cxc_eccv.comparison.published import HEADLINES, cxc_table, eccv_caption_table, open_clip_table
-from cxc_eccv.comparison.published.tables import packaged_rows
+from cxc_eccv.comparison.published import HEADLINES, cxc_table, eccv_caption_table, open_clip_table, packaged_rows
 
 pytestmark = pytest.mark.reference
 

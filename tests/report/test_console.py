@@ -4,10 +4,10 @@ from rich.console import Console
 
 from cxc_eccv.report.console import print_report, render
 from cxc_eccv.report.page import Page
-from cxc_eccv.report.wording import COVERAGE, TIES
 from cxc_eccv.tables import MISSING
 from cxc_eccv.types import Bounds, Report, Result
 from cxc_eccv.types.altered import ALTERATIONS
+from cxc_eccv.wording import COVERAGE, TIES
 
 
 def shown(*results, skipped=None, width=110):

@@ -10,14 +10,14 @@ import pytest
 from PIL import Image
 from report_samples import report_of_ranks
 
-from cxc_eccv.demo.run import sample_images
+from cxc_eccv.demo import sample_images
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.report import folder as folder_of_reports
-from cxc_eccv.report.cards import LONGEST_SIDE, thumbnail
 from cxc_eccv.report.charts import curve_panels, line_chart
 from cxc_eccv.report.collect import collect_examples
 from cxc_eccv.report.folder import rebuild_pages, write_folder
+from cxc_eccv.report.pages import LONGEST_SIDE, thumbnail
 from cxc_eccv.report.ranks import best_ranks
 from cxc_eccv.runs import RankingsRun
 from cxc_eccv.types import Report
@@ -217,13 +217,6 @@ def check_folder(run, library, folder, **options):
     write_folder(folder, report, collect_examples(run, report, library))
     assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
     return report
-
-
-@pytest.mark.parametrize("intervals", ["bootstrap", "none"])
-def test_rankings_of_depth_one_make_a_whole_folder(sample_library, tmp_path, intervals):
-    content = sample_library.karpathy("test")
-    run = RankingsRun.from_dicts(i2t=dict.fromkeys(content.image_ids.tolist(), content.caption_ids[:1]))
-    check_folder(run, sample_library, tmp_path / "out", intervals=intervals)
 
 
 def test_what_a_killed_process_did_not_move_is_there_before_it_is_read_and_other_files_are_kept(folder, sample_content):

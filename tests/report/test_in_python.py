@@ -11,7 +11,7 @@ from report_samples import near_run, sample_report
 
 import cxc_eccv as ce
 from cxc_eccv.cli import main
-from cxc_eccv.demo.run import sample_images
+from cxc_eccv.demo import sample_images
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.report.cards import reason_of
 from cxc_eccv.report.console import print_report
@@ -130,11 +130,6 @@ def test_thumbnails_are_shown_where_images_are_given(report, tmp_path):
     with pytest.raises(InvalidOption, match="absent is not a folder"):
         report.save(tmp_path / "other", images=tmp_path / "absent")
     assert not (tmp_path / "other").exists()
-
-
-def test_what_is_no_report_is_refused(tmp_path):
-    with pytest.raises(DataError, match=r"absent: cannot be read.*Give a report that evaluate --output wrote"):
-        ce.load_report(tmp_path / "absent")
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ from report_samples import Page as Parsed
 from cxc_eccv.report.cards import SCHEMA, example_cards, no_examples
 from cxc_eccv.report.page import Page
 from cxc_eccv.report.pages import render_html, render_markdown
-from cxc_eccv.report.wording import COVERAGE, TIES
 from cxc_eccv.types import Report, Result
+from cxc_eccv.wording import COVERAGE, TIES
 
 NASTY = "<script>alert('1')</script> \"quoted\" & |pipe| *star* `tick` [link](https://x.y) {{ 7*7 }}"
 PIXEL = "data:image/jpeg;base64,AAAA"
@@ -249,7 +249,7 @@ def test_a_name_stays_in_its_code_span(name):
     """What Markdown makes of the command and the name of a run is that text, in one cell of one table."""
     from markdown_it import MarkdownIt
 
-    from cxc_eccv.shown import visible
+    from cxc_eccv.terminal import visible
 
     report = Report((), {}, {"split": "test", "command": f"cxc-eccv evaluate {name}", "run": {"file": name}})
     text = render_markdown(Page(report, no_examples("none")))

@@ -18,7 +18,7 @@ from cxc_eccv.report.console import print_report
 from cxc_eccv.report.folder import write_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import sha256_of
-from cxc_eccv.sts.results import StsReport, to_markdown
+from cxc_eccv.sts import StsReport, to_markdown
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
+from cxc_eccv import sts
 from cxc_eccv.errors import InvalidOption, MalformedRun
 from cxc_eccv.statistics import fisher_interval
-from cxc_eccv.sts import evaluation
-from cxc_eccv.sts.evaluation import GradeClassifier, correlate, cosines, grade_distribution, pair_features
+from cxc_eccv.sts import GradeClassifier, correlate, cosines, grade_distribution, pair_features
 
 PRINTED = [(42.3, 5.7, 6.1, 750), (34.5, 12.0, 13.2, 189), (86.2, 0.7, 0.7, 4927), (88.2, 1.5, 1.7, 750)]
 """Table 5 of the paper: r, upper and lower part of its interval, pairs."""
@@ -100,7 +100,7 @@ def scored_pairs(count, seed):
 
 
 def test_the_classifier_finds_the_same_minimum_as_plain_descent(monkeypatch):
-    monkeypatch.setattr(evaluation, "PENALTIES", (1e-2,))  # with less, descent takes far too long
+    monkeypatch.setattr(sts, "PENALTIES", (1e-2,))  # with less, descent takes far too long
     train, dev = scored_pairs(120, 0), scored_pairs(60, 1)
     model = GradeClassifier.fit(train, dev, 1, 5)
     inputs = np.hstack([train[0] / model.scales, np.ones((120, 1))])
@@ -133,6 +133,6 @@ def test_the_length_of_the_vectors_does_not_matter():
 @pytest.mark.parametrize("best", range(5))
 def test_the_penalty_that_does_best_on_the_development_part_wins_wherever_it_stands(monkeypatch, best):
     qualities = iter([0.9 if place == best else 0.1 * place for place in range(5)])
-    monkeypatch.setattr(evaluation, "_pearson", lambda *_: next(qualities))
+    monkeypatch.setattr(sts, "_pearson", lambda *_: next(qualities))
     model = GradeClassifier.fit(scored_pairs(20, 0), scored_pairs(9, 1), 1, 5)
-    assert model.penalty == evaluation.PENALTIES[best]
+    assert model.penalty == sts.PENALTIES[best]

@@ -8,10 +8,18 @@ from scipy.stats import pearsonr
 
 from cxc_eccv.errors import MalformedRun, UnknownName
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sts import FittedPerTask, evaluate_sts
-from cxc_eccv.sts.evaluation import GradeClassifier, cosines
-from cxc_eccv.sts.results import to_json, to_markdown
-from cxc_eccv.sts.tasks import SUBTASKS, supervised_pairs, task_names, task_texts
+from cxc_eccv.sts import (
+    SUBTASKS,
+    FittedPerTask,
+    GradeClassifier,
+    cosines,
+    evaluate_sts,
+    supervised_pairs,
+    task_names,
+    task_texts,
+    to_json,
+    to_markdown,
+)
 
 WORDS = ["a", "dog", "cat", "bus", "man", "red", "runs", "sleeps", "on", "street", "two"]
 
@@ -94,7 +102,7 @@ def test_all_years_together(report):
 
 @pytest.mark.parametrize("tasks", [["sts2013"], [*SUBTASKS][:-1], ["stsb", *[*SUBTASKS][1:]]])
 def test_years_are_averaged_where_all_five_were_asked_for(small_library, monkeypatch, tasks):
-    monkeypatch.setattr("cxc_eccv.sts.evaluation._evaluate_test_part", lambda *_: [])
+    monkeypatch.setattr("cxc_eccv.sts._evaluate_test_part", lambda *_: [])
     assert set(evaluate_sts(encoder, small_library, tasks).tasks) == set(tasks)
     assert "sts" in evaluate_sts(encoder, small_library, list(SUBTASKS)).tasks
 

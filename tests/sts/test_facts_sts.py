@@ -4,8 +4,7 @@ import importlib.resources
 
 import pytest
 
-from cxc_eccv.sts import evaluate_sts
-from cxc_eccv.sts.tasks import SUBTASKS, subtask_pairs, supervised_pairs
+from cxc_eccv.sts import SUBTASKS, evaluate_sts, subtask_pairs, supervised_pairs
 
 PAPER = {
     "sts2012": {"msrpar": 750, "msrvid": 750, "smteuroparl": 459, "onwn": 750, "smtnews": 399},

@@ -25,7 +25,7 @@ from known_negatives import make_models
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
-from cxc_eccv.demo.bag_of_words import TfIdf
+from cxc_eccv.demo import TfIdf
 from cxc_eccv.evaluation.bounds.extremes import bounds_of_ranks, extremes_of_ranks
 from cxc_eccv.evaluation.bounds.retrieved import Retrieved, TopOfKnown
 from cxc_eccv.judgments.flickr8k import FOUND, LINKED, flickr8k_verdicts

@@ -12,8 +12,8 @@ import argparse
 from pathlib import Path
 
 from cxc_eccv.comparison import metric_agreement
-from cxc_eccv.comparison.published import eccv_caption_table, import_matplotlib, open_clip_table
-from cxc_eccv.comparison.published.tables import both_directions
+from cxc_eccv.comparison.published import both_directions, eccv_caption_table, open_clip_table
+from cxc_eccv.comparison.published.rank_chart import import_matplotlib
 
 SAME_MODEL = {
     "CLIP ViT-B/32": "ViT-B-32 openai",

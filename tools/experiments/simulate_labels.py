@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, DataDir, names, split_name
-from cxc_eccv.cli.extras import load_runs
+from cxc_eccv.cli.choices import AllowModified, DataDir, load_runs, names, split_name
 from cxc_eccv.cli.output import COMMAND, check_folder, say_written
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.terminal import print_shown

@@ -9,7 +9,7 @@ import typer.main
 
 from cxc_eccv.builders.markdown import table
 from cxc_eccv.cli.app import app
-from cxc_eccv.cli.help import split_help
+from cxc_eccv.cli.choices import split_help
 
 __all__ = ["commands"]
 

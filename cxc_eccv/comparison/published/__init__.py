@@ -1,42 +1,421 @@
 """Tables of published models with their citations, and ranks of further models among them."""
 
-from cxc_eccv.comparison.published.placement import (
-    Agreement,
-    ModelOrder,
-    Placement,
-    Standing,
-    metric_agreement,
-    order_models,
-    place,
-    published_agreement,
-)
-from cxc_eccv.comparison.published.rank_chart import draw_rank_chart, import_matplotlib
-from cxc_eccv.comparison.published.tables import (
-    HEADLINES,
-    PublishedScore,
-    PublishedTable,
-    cxc_table,
-    eccv_caption_table,
-    open_clip_table,
-    published_tables,
-)
+from __future__ import annotations
 
-__all__ = [
-    "HEADLINES",
-    "Agreement",
-    "ModelOrder",
-    "Placement",
-    "PublishedScore",
-    "PublishedTable",
-    "Standing",
-    "cxc_table",
-    "draw_rank_chart",
-    "eccv_caption_table",
-    "import_matplotlib",
-    "metric_agreement",
-    "open_clip_table",
-    "order_models",
-    "place",
-    "published_agreement",
-    "published_tables",
-]
+import csv
+import tomllib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import NamedTuple
+
+import numpy as np
+
+from cxc_eccv.errors import DataError, InvalidOption, UnknownName
+from cxc_eccv.metrics.rsum import SPEC, rsum
+from cxc_eccv.registry import metric_labelled, task
+from cxc_eccv.sources.catalog import OFFICIAL, load_catalog
+from cxc_eccv.types import FloatArray, Report
+from cxc_eccv.types.reported import SPREAD
+from cxc_eccv.wording import unit_of
+
+FOLDER = resources.files("cxc_eccv.comparison.published")
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedScore:
+    """A printed score, or the mean over both directions: a fraction in [0, 1], a rank, or RSUM in percent."""
+
+    model: str
+    key: str
+    value: float
+    deviation: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedTable:
+    """The scores of one paper or repository.
+
+    ``decimals`` is the precision of its fractions in [0, 1]; the main metric of ``task`` orders the models.
+    """
+
+    name: str
+    task: str
+    title: str
+    citation: str
+    url: str
+    printed_in: str
+    decimals: int
+    scores: tuple[PublishedScore, ...] = field(repr=False)
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names of the models, in the order of the paper."""
+        return tuple(dict.fromkeys(score.model for score in self.scores))
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Keys of the metrics that at least one model has."""
+        return tuple(dict.fromkeys(score.key for score in self.scores))
+
+    def scores_of(self, key: str) -> dict[str, float]:
+        """Model to value under one metric, for the models that have it."""
+        values = {score.model: score.value for score in self.scores if score.key == key}
+        if not values:
+            raise UnknownName(f"metric of the {self.title} table", key, self.keys)
+        return values
+
+
+def published_tables() -> tuple[PublishedTable, ...]:
+    """All tables of published scores."""
+    return eccv_caption_table(), cxc_table(), open_clip_table()
+
+
+HEADLINES = (
+    "coco_1k/recall_at_1",
+    "coco_1k/recall_at_5",
+    "coco_1k/recall_at_10",
+    "coco_1k/rsum",
+    "coco_5k/recall_at_1",
+    "coco_5k/recall_at_5",
+    "coco_5k/recall_at_10",
+    "cxc_rated/recall_at_1",
+    "eccv_caption/recall_at_1",
+    "eccv_caption/r_precision",
+    "eccv_caption/map_at_r",
+    "plausible_match/pmrp_at_50",
+)
+"""Rows and columns of the paper's Table 5: means over both directions, RSUM of COCO 1K."""
+
+NO_FIGURES = ("model", "group", "direction", "pmrp_as_printed")
+"""Columns of Tables D.2 and D.3 without scores; their PMRP contradicts Table 4 for 11 models and is not used."""
+
+
+@cache
+def eccv_caption_table() -> PublishedTable:
+    """Scores of 25 models of ECCV Caption: Tables D.2 and D.3, their means over both directions, and Table 4's PMRP.
+
+    The PMRP columns of D.2 and D.3 are packaged as printed but not used, because their mean disagrees with Table 4 for
+    the last two groups of models, by up to 12 points.
+    """
+    per_direction = [
+        PublishedScore(row["model"], f"{task}/{row['direction']}/{metric}", _fraction(printed, 4))
+        for row in packaged_rows("eccv_caption_models.csv")
+        for column, printed in row.items()
+        if column not in NO_FIGURES
+        for task, metric in [column.split("/")]
+    ]
+    pmrp = [
+        PublishedScore(row["model"], HEADLINES[-1], _fraction(row["pmrp"], 4))
+        for row in packaged_rows("eccv_caption_models_table4.csv")
+    ]
+    means = [
+        PublishedScore(score.model, key, value)
+        for score in pmrp
+        for key, value in both_directions({s.key: s.value for s in per_direction if s.model == score.model}).items()
+    ]
+    headlines = sorted((*means, *pmrp), key=lambda score: HEADLINES.index(score.key))
+    return _table("eccv_caption", 4, (*headlines, *per_direction))
+
+
+ORIGINAL_LINKS = {"i2t": "coco_5k", "t2i": "coco_5k", "t2t": "co_captions"}
+"""Direction to the task of the paper's row MS-COCO; its row CxC is the task cxc."""
+
+
+@cache
+def cxc_table() -> PublishedTable:
+    """The models of Crisscrossed Captions, Tables 2 to 5; co-captions from Table 3 of its appendix."""
+    retrieval = [score for row in packaged_rows("cxc_retrieval.csv") for score in _retrieval(row)]
+    correlation = [score for row in packaged_rows("cxc_correlation.csv") for score in _correlation(row)]
+    return _table("cxc", 3, (*retrieval, *correlation))
+
+
+def _retrieval(row: dict[str, str]) -> Iterator[PublishedScore]:
+    direction = row["task"]
+    start = f"{ORIGINAL_LINKS[direction] if row['annotations'] == 'coco' else 'cxc'}/{direction}"
+    for metric in filter(row.get, ("recall_at_1", "recall_at_5", "recall_at_10")):
+        yield PublishedScore(row["model"], f"{start}/{metric}", _fraction(row[metric], 3))
+    if row["median_rank"]:
+        yield PublishedScore(row["model"], f"{start}/median_rank", float(row["median_rank"]))
+
+
+def _correlation(row: dict[str, str]) -> Iterator[PublishedScore]:
+    for kind in ("sts", "sis", "sits"):
+        if row[f"{kind}_mean"]:
+            mean, deviation = (_fraction(row[f"{kind}_{part}"], 3) for part in ("mean", "std"))
+            yield PublishedScore(row["model"], f"cxc/{kind}/bootstrap_spearman", mean, deviation)
+
+
+@cache
+def open_clip_table() -> PublishedTable:
+    """Zero-shot R@1, R@5 and R@10 of open_clip's 121 checkpoints on COCO 5K and Flickr30k.
+
+    A hit is any positive in the top K. Queries are 5,000 and 1,000 images, and their captions. Equal scores stand in
+    the order of ``torch.topk``, so a model whose scores often tie is rated higher than under our tie rule.
+    """
+    scores = [
+        PublishedScore(row["model"], key, _fraction(printed, 4))
+        for row in packaged_rows("open_clip_models.csv")
+        for key, printed in row.items()
+        if key != "model"
+    ]
+    return _table("open_clip", 4, scores)
+
+
+def packaged_rows(file_name: str) -> list[dict[str, str]]:
+    """Rows of a packaged CSV file, as printed."""
+    return list(csv.DictReader((FOLDER / file_name).read_text(encoding="utf-8").splitlines()))
+
+
+def _fraction(percent: str, decimals: int) -> float:
+    return round(float(percent) / 100, decimals)
+
+
+def _table(name: str, decimals: int, scores: Iterable[PublishedScore]) -> PublishedTable:
+    sources = tomllib.loads((FOLDER / "sources.toml").read_text(encoding="utf-8"))
+    return PublishedTable(name, **sources[name], decimals=decimals, scores=tuple(scores))
+
+
+GUARD_DIGITS = 9
+"""Decimals of means, so that equal means of printed scores are equal as floats."""
+
+
+def both_directions(scores: Mapping[str, float]) -> dict[str, float]:
+    """Means over ``i2t`` and ``t2i`` of every metric with both, and RSUM of COCO 1K, under keys without direction."""
+    means = {}
+    for key, value in scores.items():
+        task, _, rest = key.partition("/i2t/")
+        other = scores.get(f"{task}/t2i/{rest}")
+        if rest and other is not None:
+            means[f"{task}/{rest}"] = round((value + other) / 2, GUARD_DIGITS)
+    recalls = [means.get(f"coco_1k/{label}") for label in SPEC.inputs]
+    if None not in recalls:
+        means["coco_1k/rsum"] = round(float(rsum(np.repeat(np.array(recalls, dtype=float), 2))), GUARD_DIGITS)
+    return means
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Value and deviation of a model under a metric, in the report's units; ``published`` if a paper prints them."""
+
+    model: str
+    value: float
+    published: bool
+    deviation: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The rank of one of the user's models under one metric; its value is rounded as the table prints it.
+
+    With equal values, published models rank above. The neighbours are None at the ends of the order.
+    """
+
+    table: str
+    key: str
+    model: str
+    value: float
+    rank: int
+    n_models: int
+    above: str | None
+    below: str | None
+    deviation: float | None = None
+
+
+def place(table: PublishedTable, reports: Mapping[str, Report]) -> tuple[Placement, ...]:
+    """Rank models among the published ones under every metric that both have.
+
+    Args:
+        table: published scores.
+        reports: name of a model to its report on the COCO test split.
+
+    Returns:
+        A placement per metric and model, in the order of the table's metrics.
+
+    Raises:
+        InvalidOption: a report is not on the test split of the official data.
+
+    Example:
+        >>> from cxc_eccv.comparison.published import cxc_table
+        >>> from cxc_eccv.types import Result
+        >>> facts = {"split": "test", "data": {"edition": "official", "files": {}}}
+        >>> report = Report((Result("cxc", "t2t", "recall_at_1", 0.41, 25_000),), {}, facts)
+        >>> placement = place(cxc_table(), {"mine": report})[0]
+        >>> placement.rank, placement.n_models, placement.above, placement.below
+        (4, 8, 'VSRN (released)', 'VSE++')
+    """
+    for name, report in reports.items():
+        check_placeable(name, report)
+    placements = []
+    for key in table.keys:
+        order = standings(table, key, reports)
+        names = [None, *(standing.model for standing in order), None]
+        placements += [
+            Placement(
+                table=table.name,
+                key=key,
+                model=standing.model,
+                value=standing.value,
+                rank=rank,
+                n_models=len(order),
+                above=names[rank - 1],
+                below=names[rank + 1],
+                deviation=standing.deviation,
+            )
+            for rank, standing in enumerate(order, 1)
+            if not standing.published
+        ]
+    return tuple(placements)
+
+
+def standings(table: PublishedTable, key: str, reports: Mapping[str, Report]) -> list[Standing]:
+    """All models that have one of the table's metrics, best first; with equal values, published ones first."""
+    ranked = [Standing(row.model, row.value, True, row.deviation) for row in table.scores if row.key == key]
+    for name, report in reports.items():
+        scores = {  # as a paper would print them: ranks and sums in full
+            row.key: round(row.value, table.decimals)
+            if unit_of(row.metric) in ("percent", "correlation")
+            else row.value
+            for row in report.results
+        }
+        scores |= both_directions(scores)
+        if key in scores:
+            ranked.append(Standing(name, scores[key], False, scores.get(f"{key}{SPREAD}")))
+    sign = -1 if metric_labelled(key.rpartition("/")[2])[0].higher_is_better else 1
+    return sorted(ranked, key=lambda standing: sign * standing.value)
+
+
+class Model(NamedTuple):
+    """A model; a published one and one of the user's may have the same name."""
+
+    published: bool
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOrder:
+    """The models of a table and the user's, best first by one metric; models without it come last.
+
+    Standings are of the metrics that the user's models have: over both directions if possible, else of single ones.
+    """
+
+    table: PublishedTable
+    by: str
+    models: tuple[Model, ...]
+    standings: Mapping[str, Mapping[Model, Standing]]
+
+
+def order_models(table: PublishedTable, reports: Mapping[str, Report]) -> ModelOrder:
+    """Order models among the published ones by the main metric of the table's task."""
+    for name, report in reports.items():
+        check_placeable(name, report)
+    orders = {key: standings(table, key, reports) for key in table.keys}
+    shared = [key for key, order in orders.items() if any(not standing.published for standing in order)]
+    keys = [key for key in shared if key.count("/") == 1] or shared
+    main = task(table.task).main_metric
+    by = next((key for key in keys if key.startswith(f"{table.task}/") and key.endswith(f"/{main}")), "".join(keys[:1]))
+    by_key = {key: {Model(standing.published, standing.model): standing for standing in orders[key]} for key in keys}
+    everyone = [*(Model(True, name) for name in table.models), *(Model(False, name) for name in reports)]
+    return ModelOrder(table, by, tuple(dict.fromkeys([*by_key.get(by, ()), *everyone])), by_key)
+
+
+def check_placeable(name: str, report: Report) -> None:
+    """Refuse a report that is not on the whole, unmodified, official test split with each task's own labels."""
+    refused = f"{name} cannot be placed among published models:"
+    if report.restriction:
+        part = report.restriction
+        raise InvalidOption(f"{refused} it was scored on a part of the split, {part}, and they on the whole split.")
+    if report.labels:
+        raise InvalidOption(
+            f"{refused} it was scored on the labels {report.labels}, and they on the labels of each task. Evaluate it "
+            "without sources (--sources)."
+        )
+    data = report.provenance.get("data") or {}
+    split = report.provenance.get("split")
+    for what, value, wanted in (("edition", data.get("edition"), OFFICIAL), ("split", split, "test")):
+        if value != wanted:
+            raise InvalidOption(
+                f"{refused} its {what} is {value!r}, and theirs is {wanted!r}. Evaluate it on the test split of the "
+                "official data."
+            )
+    catalog = load_catalog()
+    for file, sha256 in (data.get("files") or {}).items():
+        official = catalog.entry(file).sha256 if file in catalog else None
+        if official is not None and sha256 != official:
+            raise InvalidOption(
+                f"{refused} its {file} was modified: sha256 {sha256}; the official file has {official}."
+            )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Agreement:
+    """Kendall's tau-b (M, M) between metrics, over the models that they rank."""
+
+    metrics: tuple[str, ...]
+    models: tuple[str, ...]
+    tau: FloatArray
+
+    def between(self, metric: str, other: str) -> float:
+        """Tau-b between two metrics."""
+        return float(self.tau[self.metrics.index(metric), self.metrics.index(other)])
+
+
+def metric_agreement(scores: Mapping[str, Mapping[str, float]], *, lower_is_better: Collection[str] = ()) -> Agreement:
+    """Kendall's tau-b between the orders of models under several metrics.
+
+    tau-b = (C - D) / sqrt((P - T1) (P - T2)) with C concordant and D discordant of all P pairs of models, T1 and T2
+    the pairs that tie under one metric.
+
+    Args:
+        scores: metric to model to value; every metric has the same models.
+        lower_is_better: metrics whose smaller values are better, for example ranks.
+
+    Raises:
+        DataError: there is no metric, metrics differ in their models, there are fewer than 3 models, a value is not
+            finite, or all models tie under a metric.
+
+    References:
+        Kendall, The treatment of ties in ranking problems, Biometrika 1945; Chun et al., ECCV 2022, Table 5.
+
+    Example:
+        >>> agreement = metric_agreement({"a": {"x": 1, "y": 2, "z": 3}, "b": {"x": 1, "y": 3, "z": 2}})
+        >>> round(agreement.between("a", "b"), 4)
+        0.3333
+    """
+    if not scores:
+        raise DataError("there is no metric to correlate")
+    metrics, models = tuple(scores), tuple(next(iter(scores.values()), ()))
+    values = {}
+    for metric, of_model in scores.items():
+        if set(of_model) != set(models):
+            odd = ", ".join(sorted(set(of_model) ^ set(models)))
+            raise DataError(f"{metric} and {metrics[0]} rank different models: only one of the two has {odd}")
+        if len(models) < 3:
+            raise DataError(f"{metric} ranks {len(models)} models; a rank correlation needs at least 3")
+        if not np.isfinite(list(of_model.values())).all():
+            raise DataError(f"{metric}: a value is not finite")
+        if len(set(of_model.values())) == 1:
+            raise DataError(f"all models tie under {metric}, so there is no order to correlate")
+        sign = -1.0 if metric in lower_is_better else 1.0
+        values[metric] = sign * np.array([of_model[model] for model in models], dtype=float)
+    from scipy.stats import kendalltau  # imported here: it takes longer than all the rest of a report
+
+    tau = np.array([[kendalltau(values[metric], values[other]).statistic for other in metrics] for metric in metrics])
+    return Agreement(metrics, models, tau)
+
+
+def published_agreement() -> Agreement:
+    """The agreement of 12 metrics over the 25 models of ECCV Caption: Table 5, computed from the paper's other tables.
+
+    Equal to the printed table to two decimals except for PMRP with COCO 1K R@1, R@10, RSUM and ECCV Caption R@1, which
+    are printed 0.01 higher. Table 4 prints the same PMRP, 57.65, for PCME (CutMix) and VSE infinity (WSL grid); tau-b
+    counts them as tied. With VSE infinity above PCME all 66 entries are the printed ones.
+
+    Example:
+        >>> agreement = published_agreement()
+        >>> round(agreement.between("coco_5k/recall_at_1", "eccv_caption/map_at_r"), 2)
+        0.39
+    """
+    table = eccv_caption_table()
+    return metric_agreement({key: table.scores_of(key) for key in HEADLINES})

@@ -9,11 +9,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from cxc_eccv.comparison.labels import list_names, metric_name, task_name
-from cxc_eccv.comparison.published.placement import Standing, check_placeable, standings
-from cxc_eccv.comparison.published.tables import HEADLINES, PublishedTable
+from cxc_eccv.comparison.published import HEADLINES, PublishedTable, Standing, check_placeable, standings
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.types import Report
+from cxc_eccv.wording import list_names, metric_name, task_name
 
 MARKS = (
     ("#0072B2", "o", "white"),

@@ -8,15 +8,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from cxc_eccv.comparison.labels import metric_name, show_value, task_name
-from cxc_eccv.report.cards import thumbnails
 from cxc_eccv.report.charts import segments
-from cxc_eccv.report.pages import page_style, template
-from cxc_eccv.shown import visible
+from cxc_eccv.report.pages import page_style, template, thumbnails
 from cxc_eccv.studies.annotation.labelling.changes import LabelChange
 from cxc_eccv.studies.annotation.reported import OTHERS, AnnotationReport, show_seconds
 from cxc_eccv.studies.asking.quality import ACCEPTED, BY_HAND, REJECTED
 from cxc_eccv.tables import tables_to_markdown
+from cxc_eccv.terminal import visible
+from cxc_eccv.wording import metric_name, show_value, task_name
 from cxc_eccv.writing import replaced_folder
 
 STUDY = "cxc_eccv.studies.annotation"

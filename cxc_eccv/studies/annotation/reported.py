@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from cxc_eccv.comparison.labels import list_names
 from cxc_eccv.sources.edition import describe_data
 from cxc_eccv.studies.annotation.labelling.changes import LabelChanges, change_tables
 from cxc_eccv.studies.asking.agreement import STATISTICS, Agreement, Together
@@ -18,6 +17,7 @@ from cxc_eccv.studies.asking.questions import NEGATIVE, POSITIVE
 from cxc_eccv.studies.asking.schemes import Scheme
 from cxc_eccv.tables import MISSING, Table
 from cxc_eccv.types.reported import group_by_reason
+from cxc_eccv.wording import list_names
 
 SCHEMA = 1
 

@@ -12,10 +12,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cxc_eccv.cli.choices import Device, SkipBadImages, names, open_library, split_name
+from cxc_eccv.cli.choices import (
+    Device,
+    ScriptCommand,
+    SkipBadImages,
+    check_model,
+    load_named_model,
+    names,
+    needs_train_extra,
+    open_library,
+    split_name,
+)
 from cxc_eccv.cli.encode import say_once
-from cxc_eccv.cli.extras import check_model, load_named_model, needs_train_extra
-from cxc_eccv.cli.help import ScriptCommand
 from cxc_eccv.cli.output import COMMAND, check_folder, deliver, say_written, show_command
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import print_shown, say

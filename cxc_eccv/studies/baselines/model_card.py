@@ -12,12 +12,12 @@ from huggingface_hub import EvalResult, ModelCardData
 
 import cxc_eccv
 from cxc_eccv.builders.markdown import fence, table
-from cxc_eccv.comparison.labels import list_names, metric_name, show_value, task_name
 from cxc_eccv.hub.card import CARD, join_card, merge_card
 from cxc_eccv.hub.leaderboard import NAME
-from cxc_eccv.shown import code_span, markdown_text
 from cxc_eccv.sources.catalog import OFFICIAL
+from cxc_eccv.terminal import code_span, markdown_text
 from cxc_eccv.types import Report
+from cxc_eccv.wording import list_names, metric_name, show_value, task_name
 from cxc_eccv.writing import replaced_file
 
 if TYPE_CHECKING:

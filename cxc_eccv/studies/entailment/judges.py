@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cxc_eccv.cli.extras import check_model, needs_train_extra
+from cxc_eccv.cli.choices import check_model, needs_train_extra
 from cxc_eccv.errors import InvalidOption
 
 if TYPE_CHECKING:

@@ -20,11 +20,8 @@ from markupsafe import Markup
 from scipy.optimize import linear_sum_assignment
 
 from cxc_eccv.builders.lookup import caption_texts, file_names
-from cxc_eccv.comparison.labels import list_names
-from cxc_eccv.report.cards import page_images
 from cxc_eccv.report.charts import Segment, segments
-from cxc_eccv.report.pages import page_style, template
-from cxc_eccv.report.wording import count, direction_name
+from cxc_eccv.report.pages import page_images, page_style, template
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.wordnet import similarity_matrix
 from cxc_eccv.studies.explain.concepts import Box, ImageConcepts, Place, find_differences, locate_mentions
@@ -33,6 +30,7 @@ from cxc_eccv.studies.explain.failures import INFORMED, MEASURED, MEASURES, OF_T
 from cxc_eccv.tables import Table
 from cxc_eccv.types import FloatArray, IntArray
 from cxc_eccv.types.seen import Concepts
+from cxc_eccv.wording import count, direction_name, list_names
 
 STUDY = "cxc_eccv.studies.explain"
 

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cxc_eccv.comparison.labels import metric_name
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds, UnknownName
 from cxc_eccv.evaluation.report import provenance_of
 from cxc_eccv.ranking import ranks_of_run
@@ -26,6 +25,7 @@ from cxc_eccv.statistics import ClusterBootstrap, Draws, Estimate, interval
 from cxc_eccv.tables import Cell, Table
 from cxc_eccv.tasks.task import COLLECTIONS
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, Judgments, PositiveRanks, TopK, positions_of
+from cxc_eccv.wording import metric_name
 
 METRICS = ("recall_at_1", "recall_at_5", "recall_at_10", "mrr_at_5", "mrr_at_10", "mrr", "median_rank")
 """Labels of the paper's metrics; its fails are 1 - R@1."""

@@ -13,7 +13,7 @@ from cxc_eccv.cli import main
 from cxc_eccv.errors import InvalidOption, ReportRefused
 from cxc_eccv.evaluation import evaluate, report_to_json
 from cxc_eccv.evaluation.report_files import RESULT
-from cxc_eccv.hub.report_checks import check_values
+from cxc_eccv.hub.leaderboard import check_values
 from cxc_eccv.hub.submit import checked_report
 from cxc_eccv.sources.catalog import fingerprint_files
 from cxc_eccv.sources.download import mirror_folder

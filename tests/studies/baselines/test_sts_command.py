@@ -8,7 +8,7 @@ import torch
 from typer.testing import CliRunner
 
 from cxc_eccv.cli.app import app
-from cxc_eccv.demo.bag_of_words import TfIdf
+from cxc_eccv.demo import TfIdf
 from cxc_eccv.encoding.towers.texts import text_encoder
 from cxc_eccv.errors import InvalidOption, MalformedSource, UnknownName
 from cxc_eccv.sources.library import Library

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from command_line import run_command
 
-from cxc_eccv.demo.bag_of_words import TfIdf, words
+from cxc_eccv.demo import TfIdf, words
 from cxc_eccv.errors import InvalidOption, MalformedRun, MalformedSource, UnknownName
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.judgments.qrels import merged_qrels

@@ -5,7 +5,7 @@ import json
 import pytest
 import transformers
 
-from cxc_eccv.demo.run import sample_images
+from cxc_eccv.demo import sample_images
 from cxc_eccv.errors import InvalidOption, MissingIds
 from cxc_eccv.studies.baselines.untrained import Inputs, baseline_named
 

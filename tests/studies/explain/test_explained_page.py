@@ -12,7 +12,7 @@ import pytest
 from explained_samples import alike, explanation_of, without_wordnet
 from report_samples import Page
 
-from cxc_eccv.demo.run import sample_images
+from cxc_eccv.demo import sample_images
 from cxc_eccv.studies.explain.concepts import Box
 from cxc_eccv.studies.explain.failures import MEASURES, Explained, explain_failures
 from cxc_eccv.studies.explain.page import (

@@ -7,7 +7,7 @@ from answer_tables import read_rows, write_rows
 from report_samples import Page, near_run
 
 from cxc_eccv.cli import main
-from cxc_eccv.demo.run import sample_images
+from cxc_eccv.demo import sample_images
 from cxc_eccv.runs import save_embeddings
 
 pytestmark = pytest.mark.thorough

@@ -9,11 +9,11 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from cxc_eccv.comparison.labels import list_names
-from cxc_eccv.comparison.published import import_matplotlib
+from cxc_eccv.comparison.published.rank_chart import import_matplotlib
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.tables import MISSING, Cell, Table, tables_to_markdown
 from cxc_eccv.terminal import say
+from cxc_eccv.wording import list_names
 from cxc_eccv.writing import replaced_folder
 from label_loop.simulation import BASELINE, Measured, Simulation, summarise
 

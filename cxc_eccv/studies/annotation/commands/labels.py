@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import Confidence, Labels, Names, Similarity, names, open_library, split_name
-from cxc_eccv.cli.extras import load_runs
+from cxc_eccv.cli.choices import Confidence, Labels, Names, Similarity, load_runs, names, open_library, split_name
 from cxc_eccv.cli.output import COMMAND, check_folder, say_written
 from cxc_eccv.terminal import print_shown, say
 from cxc_eccv.writing import replaced_folder

@@ -113,8 +113,8 @@ def label_card(facts: Mapping[str, Any], table: pa.Table, mixed: Mixed | None = 
 
     from cxc_eccv import __version__
     from cxc_eccv.builders import cards, markdown
-    from cxc_eccv.shown import code_span, markdown_text
     from cxc_eccv.sources.catalog import load_catalog
+    from cxc_eccv.terminal import code_span, markdown_text
 
     scheme, agreement = schemes()[facts["scheme"]], facts.get("agreement")
     models = [str(model["name"] if isinstance(model, Mapping) else model) for model in facts["models"]]
@@ -152,7 +152,7 @@ def label_card(facts: Mapping[str, Any], table: pa.Table, mixed: Mixed | None = 
 def _card_tables(facts: Mapping[str, Any], table: pa.Table) -> dict[str, str | None]:
     """The tables of the card, by their name in its template."""
     from cxc_eccv.builders import markdown
-    from cxc_eccv.shown import markdown_text
+    from cxc_eccv.terminal import markdown_text
 
     positive, counts = int(pc.sum(table["positive"]).as_py()), facts.get("counts")
     overview = [facts["name"], facts["split"], table.num_rows, positive, facts["people"], str(facts["version"])]

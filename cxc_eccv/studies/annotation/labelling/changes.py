@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from cxc_eccv.comparison.differences import ComparisonSettings
-from cxc_eccv.comparison.labels import heading_of, list_names, metric_name, show_value, task_name
 from cxc_eccv.comparison.paired import paired_samples
 from cxc_eccv.comparison.pairing import Pair, pair_up
 from cxc_eccv.comparison.scored_report import ScoredReport
@@ -22,6 +21,7 @@ from cxc_eccv.statistics import interval
 from cxc_eccv.tables import Cell, Table
 from cxc_eccv.types import FloatArray
 from cxc_eccv.types.reported import group_by_reason
+from cxc_eccv.wording import heading_of, list_names, metric_name, show_value, task_name
 
 SAMPLES = 1_000
 

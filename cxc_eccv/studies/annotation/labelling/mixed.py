@@ -148,7 +148,7 @@ def _tenths(probabilities: FloatArray) -> IntArray:
 def describe_mixed(mixed: Mixed, split: str) -> str:
     """The card's section: fields, counts, and the quality of the judge's labels."""
     from cxc_eccv.builders import cards, markdown
-    from cxc_eccv.shown import code_span, markdown_text
+    from cxc_eccv.terminal import code_span, markdown_text
 
     counts = {row["values"]: row["counts"] for row in pc.value_counts(mixed.table["judged_by"]).to_pylist()}
     ways = {"people": "people alone", "judge": "the judge alone", "both": "both"}

@@ -9,7 +9,6 @@ from typing import TypeVar
 
 from cxc_eccv.report.charts import LineChart, step_chart
 from cxc_eccv.report.pages import page_style, template
-from cxc_eccv.report.wording import direction_name
 from cxc_eccv.sources.edition import describe_data
 from cxc_eccv.statistics import Estimate
 from cxc_eccv.studies.annotation.worth.appraisal import Appraisal, SetCounts, SetWorth
@@ -18,6 +17,7 @@ from cxc_eccv.studies.annotation.worth.diversity import DEPTH, Likeness
 from cxc_eccv.studies.annotation.worth.preferences import Strength
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types.reported import group_by_reason
+from cxc_eccv.wording import direction_name
 
 SCHEMA = 1
 

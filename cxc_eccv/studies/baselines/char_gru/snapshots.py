@@ -17,9 +17,7 @@ from cxc_eccv.metrics.recall_at_k import recall_at_k
 from cxc_eccv.ranking import positive_ranks
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sts import evaluate_sts
-from cxc_eccv.sts.evaluation import Encoder
-from cxc_eccv.sts.tasks import SPLITS
+from cxc_eccv.sts import SPLITS, Encoder, evaluate_sts
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, link_judgments
 from cxc_eccv.studies.baselines.char_gru.data import ImageFeatures
 from cxc_eccv.studies.baselines.training import AnyModel, AnyTokenizer, Progress, token_ids

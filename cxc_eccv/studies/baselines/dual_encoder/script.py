@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 from transformers import MODEL_FOR_ZERO_SHOT_IMAGE_CLASSIFICATION_MAPPING, set_seed
 
-from cxc_eccv.demo.run import sample_images
+from cxc_eccv.demo import sample_images
 from cxc_eccv.encoding import encode
 from cxc_eccv.encoding.text_input import padded_length
 from cxc_eccv.errors import InvalidOption, UnknownName

@@ -25,7 +25,7 @@ from transformers import (
     ViTModel,
 )
 
-from cxc_eccv.demo.run import sample_images
+from cxc_eccv.demo import sample_images
 from cxc_eccv.encoding.checkpoints import load_part
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.sources.library import Library

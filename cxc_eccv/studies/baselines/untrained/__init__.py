@@ -81,9 +81,8 @@ def evaluate_baseline(
     if (vectors is None) == (name == "word_vectors"):
         advice = "needs --vectors FILE, for example GloVe's glove.840B.300d.txt"
         raise InvalidOption(f"the baseline {name} {advice if vectors is None else 'reads no vectors'}")
-    from cxc_eccv.demo.bag_of_words import TfIdf, words
-    from cxc_eccv.sts import FittedPerTask, evaluate_sts
-    from cxc_eccv.sts.tasks import task_names, task_texts
+    from cxc_eccv.demo import TfIdf, words
+    from cxc_eccv.sts import FittedPerTask, evaluate_sts, task_names, task_texts
     from cxc_eccv.studies.baselines.untrained.word_vectors import AveragedVectors, read_word_vectors
 
     wanted = task_names(tasks)

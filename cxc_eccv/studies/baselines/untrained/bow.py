@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.demo.bag_of_words import TfIdf
+from cxc_eccv.demo import TfIdf
 from cxc_eccv.evaluation import report_of_ranks
 from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.ranking.rank import ranks_from_scores

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.demo.bag_of_words import words
+from cxc_eccv.demo import words
 from cxc_eccv.errors import InvalidOption, MalformedSource
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.runs import EmbeddingsRun

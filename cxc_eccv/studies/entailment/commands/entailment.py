@@ -9,14 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import BatchSize, Confidence, Device, Names, open_library, split_name
-from cxc_eccv.cli.extras import load_runs, needs_train_extra
-from cxc_eccv.cli.help import Command, DataCommand
+from cxc_eccv.cli.choices import (
+    BatchSize,
+    Command,
+    Confidence,
+    DataCommand,
+    Device,
+    Names,
+    load_runs,
+    needs_train_extra,
+    open_library,
+    split_name,
+)
 from cxc_eccv.cli.output import say_written
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.shown import upper_first
 from cxc_eccv.studies.asking.options import AnswerForm, QuestionForm, QuestionImages
-from cxc_eccv.terminal import print_shown, say
+from cxc_eccv.terminal import print_shown, say, upper_first
 
 if TYPE_CHECKING:
     from cxc_eccv.sources.library import Library

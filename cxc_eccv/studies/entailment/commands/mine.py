@@ -9,12 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cxc_eccv.cli.choices import BatchSize, Device, open_library, split_name
+from cxc_eccv.cli.choices import (
+    BatchSize,
+    Device,
+    check_model,
+    load_named_model,
+    needs_train_extra,
+    open_library,
+    split_name,
+)
 from cxc_eccv.cli.encode import say_once
-from cxc_eccv.cli.extras import check_model, load_named_model, needs_train_extra
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.shown import upper_first
-from cxc_eccv.terminal import print_shown
+from cxc_eccv.terminal import print_shown, upper_first
 from cxc_eccv.writing import check_output
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cxc_eccv.comparison.labels import score_cell
 from cxc_eccv.errors import DataError, MalformedSource
 from cxc_eccv.evaluation.report import provenance_of
 from cxc_eccv.evaluation.settings import Settings
@@ -40,6 +39,7 @@ from cxc_eccv.tables import Table
 from cxc_eccv.tasks.task import Task
 from cxc_eccv.types import IntArray, Judgments, Result, TopK, positions_of
 from cxc_eccv.types.strict_json import MAPPING, TEXT, WHOLE
+from cxc_eccv.wording import score_cell
 from cxc_eccv.writing import write_json, write_rows
 
 EXPORT = {

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from cxc_eccv.comparison import ScoredReport
-from cxc_eccv.comparison.labels import metric_name, score_cell
 from cxc_eccv.comparison.pairing import judge_of
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.settings import Settings
@@ -16,6 +15,7 @@ from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
 from cxc_eccv.studies.entailment.entail_at_k.asked import TASKS
 from cxc_eccv.tables import Cell, Table
 from cxc_eccv.types import FloatArray, Result
+from cxc_eccv.wording import metric_name, score_cell
 
 MEAN = "entailment_mean"
 

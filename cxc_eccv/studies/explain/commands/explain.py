@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import Confidence, Names, Similarity, Thumbnails, open_library, split_name
-from cxc_eccv.cli.extras import load_runs
+from cxc_eccv.cli.choices import Confidence, Names, Similarity, Thumbnails, load_runs, open_library, split_name
 from cxc_eccv.cli.output import COMMAND, check_folder, say_written
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.shown import upper_first
-from cxc_eccv.terminal import Sheet, print_shown, say
+from cxc_eccv.terminal import Sheet, print_shown, say, upper_first
 from cxc_eccv.writing import replaced_folder
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import Confidence, open_library
-from cxc_eccv.cli.help import DataCommand
+from cxc_eccv.cli.choices import Confidence, DataCommand, open_library
 from cxc_eccv.cli.output import say_written
 from cxc_eccv.studies.asking.options import AnswerForm, QuestionForm, QuestionImages
 from cxc_eccv.terminal import print_shown, say

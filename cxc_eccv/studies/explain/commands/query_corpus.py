@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from cxc_eccv.cli.choices import BatchSize, Confidence, Device, open_library, split_name
-from cxc_eccv.cli.extras import check_model, load_named_model, needs_train_extra
+from cxc_eccv.cli.choices import (
+    BatchSize,
+    Confidence,
+    Device,
+    check_model,
+    load_named_model,
+    needs_train_extra,
+    open_library,
+    split_name,
+)
 from cxc_eccv.cli.output import COMMAND, check_folder, say_kept, say_written
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import print_shown

@@ -21,7 +21,7 @@ from transformers import (
     pipeline,
 )
 
-from cxc_eccv.demo.run import sample_images
+from cxc_eccv.demo import sample_images
 from cxc_eccv.encoding import encode
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, TowerMissing, UnknownName
 from cxc_eccv.sources.library import Library
@@ -449,7 +449,7 @@ def test_a_run_on_two_processes_has_the_losses_and_scores_of_one(tmp_path):
 
 @pytest.mark.slow
 def test_two_processes_tell_once_what_images_are_converted(tmp_path):
-    from cxc_eccv.demo.run import sample_images
+    from cxc_eccv.demo import sample_images
 
     images = tmp_path / "images"
     shutil.copytree(sample_images(), images)

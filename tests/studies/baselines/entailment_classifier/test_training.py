@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from transformers import BertConfig, BertModel, ViTConfig, ViTModel
 
 from cxc_eccv.cli import main
-from cxc_eccv.demo.run import sample_images
+from cxc_eccv.demo import sample_images
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel

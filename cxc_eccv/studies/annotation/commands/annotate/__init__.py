@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from cxc_eccv.cli.help import DataCommand
+from cxc_eccv.cli.choices import DataCommand
 from cxc_eccv.studies.annotation.commands.annotate.answers import check, export, import_answers, undo
 from cxc_eccv.studies.annotation.commands.annotate.labels import merge, report
 from cxc_eccv.studies.annotation.commands.annotate.propose import propose

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import DATA, Confidence, Names, Thumbnails, names
-from cxc_eccv.cli.extras import load_runs
+from cxc_eccv.cli.choices import DATA, Confidence, Names, Thumbnails, load_runs, names
 from cxc_eccv.cli.output import COMMAND, check_folder, say_written
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.annotation.commands.annotate.telling import (

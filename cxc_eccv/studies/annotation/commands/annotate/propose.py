@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import Labels, Names, names, open_library, split_name
-from cxc_eccv.cli.extras import load_runs
+from cxc_eccv.cli.choices import Labels, Names, load_runs, names, open_library, split_name
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.annotation.commands.annotate.telling import count_nouns, say_export
 from cxc_eccv.terminal import say

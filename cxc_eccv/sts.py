@@ -1,25 +1,160 @@
-"""Evaluates a text encoder on the STS tasks by its cosines, and by a classifier on top of its vectors."""
+"""Semantic textual similarity (STS): correlates a text encoder's similarities with human scores."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from scipy.stats import pearsonr, spearmanr
 
-from cxc_eccv.errors import MalformedRun
+from cxc_eccv.errors import MalformedRun, UnknownName
 from cxc_eccv.evaluation.report import provenance_of
+from cxc_eccv.sources.edition import describe_data
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import SentencePairs
+from cxc_eccv.sources.readers import SentencePairs, read_semeval, read_sick, read_stsb
 from cxc_eccv.statistics import fisher_interval
-from cxc_eccv.sts.results import Row, StsReport
-from cxc_eccv.sts.tasks import SUBTASKS, subtask_pairs, supervised_pairs, task_names, task_texts
+from cxc_eccv.terminal import markdown_text, upper_first
 from cxc_eccv.types import Embeddings, FloatArray
+
+__all__ = ["FittedPerTask", "StsReport", "evaluate_sts"]
+
+SUBTASKS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "sts2012": ("msrpar", "msrvid", "smteuroparl", "onwn", "smtnews"),
+        "sts2013": ("fnwn", "headlines", "onwn"),
+        "sts2014": ("deft_forum", "deft_news", "headlines", "images", "onwn", "tweet_news"),
+        "sts2015": ("answers_forums", "answers_students", "belief", "headlines", "images"),
+        "sts2016": ("answer_answer", "headlines", "plagiarism", "postediting", "question_question"),
+    }
+)
+"""Task to its subtasks, in the order of the paper's Table 1; the licence of SMT of 2013 forbids its use."""
+
+SPLITS: Mapping[str, tuple[str, str, str]] = MappingProxyType(
+    {"stsb": ("stsb_train", "stsb_dev", "stsb_test"), "sick": ("sick_train", "sick_trial", "sick_test")}
+)
+"""Task with a classifier to its files: training, development, test."""
+
+TASKS = (*SUBTASKS, *SPLITS)
+
+
+def task_names(names: Iterable[str] | None) -> list[str]:
+    """The named tasks without repeats, by default all; raises UnknownName."""
+    wanted = list(dict.fromkeys(TASKS if names is None else names))
+    for name in wanted:
+        if name not in TASKS:
+            raise UnknownName("STS task", name, TASKS)
+    return wanted
+
+
+def subtask_pairs(library: Library, task: str, subtask: str) -> SentencePairs:
+    """The scored pairs of a subtask of STS 2012-2016."""
+    if (task, subtask) != ("sts2012", "msrvid"):
+        return library.read(f"{task}_{subtask}", read_semeval)
+    parts = [library.read(name, read_stsb).of("MSRvid", "2012test") for name in SPLITS["stsb"]]
+    return SentencePairs(pa.concat_tables([part.table for part in parts]), sum(part.unscored for part in parts))
+
+
+def supervised_pairs(library: Library, task: str) -> tuple[SentencePairs, SentencePairs, SentencePairs]:
+    """Training, development and test pairs of the STS Benchmark or of SICK."""
+    train, dev, test = (library.read(name, read_stsb if task == "stsb" else read_sick) for name in SPLITS[task])
+    return train, dev, test
+
+
+def task_texts(library: Library, task: str) -> list[str]:
+    """The distinct sentences of all subtasks or splits of a task, in the order of its files."""
+    subtasks = SUBTASKS.get(task)
+    parts = [subtask_pairs(library, task, name) for name in subtasks] if subtasks else supervised_pairs(library, task)
+    return list(dict.fromkeys(text for part in parts for text in (*part.left, *part.right)))
+
+
+TITLES = {"stsb": "STS Benchmark", "sick": "SICK relatedness", "sts": "STS 2012-2016 together"}
+HEADER = ("", "pairs", "Pearson", "interval", "Spearman", "not scored")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a task's table."""
+
+    name: str  # subtask or aggregate: mean, weighted_mean, all, cosine, classifier
+    pearson: float  # in [-1, 1]
+    spearman: float
+    pairs: int  # pairs with a human score
+    low: float | None = None  # interval of ``pearson``; None for means of correlations
+    high: float | None = None
+    unscored: int = 0  # pairs without a human score, which are left out
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StsReport:
+    """All tasks of one model."""
+
+    tasks: Mapping[str, Sequence[Row]]
+    provenance: Mapping[str, object]
+
+    def row(self, task: str, name: str) -> Row:
+        """One row by name."""
+        return next(row for row in self.tasks[task] if row.name == name)
+
+
+def title(task: str) -> str:
+    """The heading of a task, such as ``STS 2014``."""
+    return TITLES.get(task, f"STS {task.removeprefix('sts')}")
+
+
+def table_rows(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+    """Cells of a table, correlations times 100 as in the field's papers."""
+    return [
+        (
+            row.name.replace("_", " "),
+            f"{row.pairs:,}",
+            f"{100 * row.pearson:.1f}",
+            "" if row.low is None or row.high is None else f"{100 * row.low:.1f} to {100 * row.high:.1f}",
+            f"{100 * row.spearman:.1f}",
+            f"{row.unscored:,}" if row.unscored else "",
+        )
+        for row in rows
+    ]
+
+
+def modified_lines(report: StsReport) -> list[str]:
+    """A line for each raw file that differs from the catalog's."""
+    data: Any = report.provenance.get("data") or {}
+    return [
+        f"Modified data: {name} has sha256 {hashes['found']}, expected {hashes['expected']}."
+        for name, hashes in (data.get("modified") or {}).items()
+    ]
+
+
+def to_markdown(report: StsReport) -> str:
+    """One table per task."""
+    lines = [f"# Semantic textual similarity: {markdown_text(report.provenance.get('model', 'a model'))}"]
+    lines += ["", f"{upper_first(describe_data(report.provenance, ''))}."]
+    lines += [line for text in modified_lines(report) for line in ("", markdown_text(text))]
+    if "fitted_on" in report.provenance:
+        lines += ["", f"Fitted on {markdown_text(report.provenance['fitted_on'])}."]
+    for task, rows in report.tasks.items():
+        lines += ["", f"## {title(task)}", "", _line(HEADER), _line(["---", *["---:"] * (len(HEADER) - 1)])]
+        lines += [_line(cells) for cells in table_rows(rows)]
+    return "\n".join(lines) + "\n"
+
+
+def to_json(report: StsReport) -> str:
+    """``{"schema": 1, "tasks": {task: [row, ...]}, "provenance": {...}}``."""
+    tasks = {task: [asdict(row) for row in rows] for task, rows in report.tasks.items()}
+    return json.dumps({"schema": 1, "tasks": tasks, "provenance": dict(report.provenance)}, indent=2) + "\n"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
 
 Vectors = NDArray[np.float32]
 

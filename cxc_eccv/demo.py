@@ -1,0 +1,216 @@
+"""The demo: the whole path on the embedded sample, with a ridge regression from pixels to bags of words."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+from scipy.sparse import csr_array
+
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.runs import EmbeddingsRun, load_embeddings, save_embeddings
+from cxc_eccv.sources.download import mirror_folder
+from cxc_eccv.sources.library import Library
+from cxc_eccv.types import Embeddings, FloatArray, Report
+from cxc_eccv.writing import finish_interrupted
+
+if TYPE_CHECKING:
+    import datasets
+
+WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
+
+
+def words(text: str) -> list[str]:
+    """Lower-case words and numbers of a caption.
+
+    Example:
+        >>> words("A man's red helmet. ")
+        ['a', "man's", 'red', 'helmet']
+    """
+    return WORD.findall(text.lower())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TfIdf:
+    """Term frequency times smoothed inverse document frequency (V,), ``ln((1 + N) / (1 + df)) + 1``."""
+
+    vocabulary: dict[str, int]
+    idf: FloatArray
+
+    @classmethod
+    def fit(cls, texts: Sequence[str]) -> TfIdf:
+        """Learn vocabulary and weights; ``encode`` ignores words that are not in these texts."""
+        if not texts:
+            raise InvalidOption("TfIdf.fit needs at least one text")
+        documents = [set(words(text)) for text in texts]
+        vocabulary = {word: column for column, word in enumerate(sorted(set().union(*documents)))}
+        frequency = np.zeros(len(vocabulary))
+        for document in documents:
+            frequency[[vocabulary[word] for word in document]] += 1
+        return cls(vocabulary, np.log((1 + len(texts)) / (1 + frequency)) + 1)
+
+    def encode(self, texts: Sequence[str]) -> csr_array:
+        """(N, V) float32 unit rows; a text with only unknown words becomes a zero row."""
+        columns = [[self.vocabulary[word] for word in words(text) if word in self.vocabulary] for text in texts]
+        indptr = np.concatenate([[0], np.cumsum([len(row) for row in columns])])
+        indices = np.array([column for row in columns for column in row], dtype=np.int64)
+        counts = csr_array((self.idf[indices], indices, indptr), shape=(len(texts), len(self.vocabulary)))
+        counts.sum_duplicates()
+        norms = np.sqrt(counts.multiply(counts).sum(axis=1))
+        norms[norms == 0] = 1
+        counts.data /= np.repeat(norms, np.diff(counts.indptr))
+        return counts.astype(np.float32)
+
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """(N, D) unit rows; D counts only words of these texts, so the columns of two calls differ."""
+        vectors = self.encode(texts)
+        return np.asarray(vectors[:, np.unique(vectors.indices)].toarray())
+
+
+SIDE = 8
+"""Images are averaged down to SIDE x SIDE pixels."""
+
+PIXEL_WEIGHT = 0.1
+"""Weight of positions against colours, which say more about so few images."""
+
+
+def pixel_features(images: Sequence[Image.Image]) -> FloatArray:
+    """(N, 3 SIDE^2 + 512) averaged pixels and colour histogram (8 bins per channel) of N images of any size."""
+    return np.stack([_one_image(image.convert("RGB")) for image in images])
+
+
+def _one_image(image: Image.Image) -> FloatArray:
+    small = np.asarray(image.resize((SIDE, SIDE), Image.Resampling.BOX), dtype=np.float64)
+    bins = (np.asarray(image) // 32).reshape(-1, 3).astype(np.int64) @ np.array([64, 8, 1])
+    histogram = np.bincount(bins, minlength=512) / bins.size
+    return np.concatenate([PIXEL_WEIGHT * (small.ravel() / 255 - 0.5), np.sqrt(histogram)])
+
+
+def bag_of_words(texts: Sequence[str], vocabulary: dict[str, int]) -> FloatArray:
+    """(N, V) counts of words and of neighbouring word pairs, rows scaled to length 1.
+
+    Example:
+        >>> bag_of_words(["red circle"], {"red": 0, "circle": 1, "red circle": 2}).round(2).tolist()
+        [[0.58, 0.58, 0.58]]
+    """
+    counts = np.zeros((len(texts), len(vocabulary)))
+    for row, text in enumerate(texts):
+        for term in _terms(text):
+            if term in vocabulary:
+                counts[row, vocabulary[term]] += 1
+    return np.asarray(counts / np.maximum(np.linalg.norm(counts, axis=1, keepdims=True), 1e-12))
+
+
+def _terms(text: str) -> list[str]:
+    single = words(text)
+    return single + [f"{a} {b}" for a, b in itertools.pairwise(single)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RidgeModel:
+    """Embeds captions by their words, and images by a linear (F, V) map, ``(X^T X + penalty I)^-1 X^T Y``."""
+
+    vocabulary: dict[str, int]
+    centre: FloatArray
+    image_centre: FloatArray
+    weights: FloatArray
+
+    @classmethod
+    def fit(
+        cls, images: Sequence[Image.Image], captions: Sequence[Sequence[str]], *, penalty: float = 0.1
+    ) -> RidgeModel:
+        """Fit the map from an image's pixels to the mean vector of its captions, with a penalty on its squared norm."""
+        terms = sorted({term for texts in captions for text in texts for term in _terms(text)})
+        vocabulary = {term: column for column, term in enumerate(terms)}
+        targets = np.stack([bag_of_words(texts, vocabulary).mean(axis=0) for texts in captions])
+        features = pixel_features(images)
+        image_centre, centre = features.mean(axis=0), targets.mean(axis=0)
+        inputs = features - image_centre
+        # The dual form solves an (N, N) system: there are fewer images than features.
+        kernel = inputs @ inputs.T + penalty * np.eye(len(images))
+        return cls(vocabulary, centre, image_centre, inputs.T @ np.linalg.solve(kernel, targets - centre))
+
+    def encode_images(self, images: Sequence[Image.Image]) -> NDArray[np.float32]:
+        """(N, V) image embeddings."""
+        return ((pixel_features(images) - self.image_centre) @ self.weights).astype(np.float32)
+
+    def encode_captions(self, captions: Sequence[str]) -> NDArray[np.float32]:
+        """(N, V) caption embeddings."""
+        return (bag_of_words(captions, self.vocabulary) - self.centre).astype(np.float32)
+
+
+DATASET, EMBEDDINGS = "dataset", "ridge.npz"
+"""What the demo writes into its folder, besides the report."""
+
+
+def earlier_files(folder: Path) -> list[str]:
+    """Files of an earlier demo in ``folder``, as paths below it."""
+    from cxc_eccv.builders.writing import replaceable_files
+
+    finish_interrupted(folder)
+    return [*(f"{DATASET}/{name}" for name in replaceable_files(folder / DATASET)), EMBEDDINGS]
+
+
+def run_demo(folder: Path, say: Callable[[str], None] | None = None) -> Report:
+    """Build the sample's dataset in ``folder``, train the ridge baseline on it, and score its test embeddings.
+
+    Args:
+        folder: takes the dataset and the embeddings.
+        say: prints each step.
+    """
+    import datasets
+
+    from cxc_eccv.builders.writing import build_folder
+    from cxc_eccv.evaluation import evaluate
+
+    say = say or (lambda _step: None)
+    say("1. Building the embedded sample's dataset")
+    build_folder(folder / DATASET, data_dir="sample", images=sample_images(), progress=False)
+    path = folder / EMBEDDINGS
+    with tempfile.TemporaryDirectory(dir=folder) as cache:
+        say("2. Training ridge regression from pixels to words on its train split")
+        splits = _load_quietly(folder / DATASET, cache)
+        train = datasets.concatenate_datasets([splits["train"], splits["restval"]])
+        captions = [[caption["text"] for caption in row] for row in train["captions"]]
+        model = RidgeModel.fit(list(train["image"]), captions)
+        say("3. Encoding the test split")
+        save_embeddings(path, _encode(model, splits["test"]))
+    say(f"4. Scoring {path.name}\n")
+    return evaluate(load_embeddings(path), data_dir=Library("sample"), per_query=True)
+
+
+def sample_images() -> Path:
+    """Folder with the embedded sample's images."""
+    raw = mirror_folder("sample")
+    assert raw is not None  # noqa: S101 - the sample is part of the package
+    return raw / "coco" / "images"
+
+
+def _load_quietly(folder: Path, cache: str) -> datasets.DatasetDict:
+    """Load the captions as any training code would, without progress bars."""
+    import datasets
+
+    were_off = datasets.are_progress_bars_disabled()
+    datasets.disable_progress_bars()
+    try:
+        return datasets.load_dataset(str(folder), "captions", cache_dir=cache)
+    finally:
+        if not were_off:
+            datasets.enable_progress_bars()
+
+
+def _encode(model: RidgeModel, test: datasets.Dataset) -> EmbeddingsRun:
+    captions = [caption for row in test["captions"] for caption in row]
+    images = Embeddings(np.array(test["image_id"]), model.encode_images(list(test["image"])))
+    texts = model.encode_captions([caption["text"] for caption in captions])
+    return EmbeddingsRun(
+        images, Embeddings(np.array([caption["id"] for caption in captions]), texts), similarity="cosine"
+    )

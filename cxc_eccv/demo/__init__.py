@@ -1,1 +1,0 @@
-"""The demo: the whole path on the embedded sample, with a closed-form model."""
