@@ -19,7 +19,8 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.annotation.proposing.alike import choose_caption_pairs, choose_image_pairs
 from cxc_eccv.studies.annotation.proposing.candidates import _cut, propose
 from cxc_eccv.studies.annotation.proposing.pool import CANDIDATES, Chosen
-from cxc_eccv.studies.annotation.proposing.strategies import entailment, strategies
+from cxc_eccv.studies.annotation.proposing import strategies as strategy_file
+from cxc_eccv.studies.annotation.proposing.strategies import ENTAILMENT, strategies
 from cxc_eccv.studies.entailment.answering import Answerer
 from cxc_eccv.studies.entailment.judge import ClassifierJudge
 from cxc_eccv.types import Embeddings
@@ -420,10 +421,10 @@ class TestEntailment:
     def test_a_pair_drawn_by_chance_is_no_pair_of_a_list(self, monkeypatch):
         """Chance offers the pairs of the lists first."""
         lists = np.arange(60).reshape(30, 2)
-        monkeypatch.setattr(entailment, "draw_pairs", lambda *_: np.arange(100))
+        monkeypatch.setattr(strategy_file, "draw_pairs", lambda *_: np.arange(100))
         pool = SimpleNamespace(lists={"model": {"i2t": lists}}, depth=2, queries=(np.arange(30), None), budget=20)
         pool.random, pool.is_open = np.random.default_rng(0), lambda pairs: np.ones(np.shape(pairs), bool)
-        chosen = entailment.choose(pool)
+        chosen = ENTAILMENT.choose(pool)
         assert len(set(chosen.pairs.tolist())) == 20
         assert set(chosen.entries.pairs.tolist()) < set(chosen.pairs.tolist())
 
