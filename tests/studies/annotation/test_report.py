@@ -22,9 +22,8 @@ from report_samples import Page
 from rich.console import Console
 
 from cxc_eccv.statistics.agreement import cohen_kappa
-from cxc_eccv.studies.annotation.page import _shade, render_annotated, write_annotated
 from cxc_eccv.studies.annotation.proposing import CANDIDATES
-from cxc_eccv.studies.annotation.report import report_annotation
+from cxc_eccv.studies.annotation.report import _shade, render_annotated, report_annotation, write_annotated
 from cxc_eccv.studies.annotation.reported import DRAWN
 from cxc_eccv.studies.asking import settling
 from cxc_eccv.studies.asking.answers import SCHEMA

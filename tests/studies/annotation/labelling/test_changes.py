@@ -9,7 +9,7 @@ from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.runs import RankingsRun
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.annotation.labelling.changes import change_tables, measure_changes
+from cxc_eccv.studies.annotation.changes import change_tables, measure_changes
 from cxc_eccv.tables import tables_to_markdown
 
 OLD = ("coco", "cxc", "eccv")

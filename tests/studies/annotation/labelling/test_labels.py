@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.sources.readers import LABELS_SCHEMA, read_labels, write_labels
-from cxc_eccv.studies.annotation.labelling.card import label_card
+from cxc_eccv.studies.annotation.card import label_card
 from cxc_eccv.studies.asking.answers import SCHEMA
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.studies.asking.settling import RULES, describe_labels, settle, weigh_workers

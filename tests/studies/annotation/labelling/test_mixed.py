@@ -15,7 +15,7 @@ from cxc_eccv.hub.upload import _read_dataset
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_labels
 from cxc_eccv.statistics import choose_probabilities, draw
-from cxc_eccv.studies.annotation.labelling.mixed import measure_judge, mix
+from cxc_eccv.studies.annotation.mixed import measure_judge, mix
 from cxc_eccv.studies.annotation.project import Project
 
 __all__ = ["command"]

@@ -16,10 +16,10 @@ from cxc_eccv.judgments.evidence import labels_of_file
 from cxc_eccv.judgments.qrels import merged_qrels
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.annotation.proposing import strategies as strategy_file
 from cxc_eccv.studies.annotation.proposing.alike import choose_caption_pairs, choose_image_pairs
 from cxc_eccv.studies.annotation.proposing.candidates import _cut, propose
 from cxc_eccv.studies.annotation.proposing.pool import CANDIDATES, Chosen
-from cxc_eccv.studies.annotation.proposing import strategies as strategy_file
 from cxc_eccv.studies.annotation.proposing.strategies import ENTAILMENT, strategies
 from cxc_eccv.studies.entailment.answering import Answerer
 from cxc_eccv.studies.entailment.judge import ClassifierJudge

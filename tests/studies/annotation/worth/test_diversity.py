@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
-from cxc_eccv.studies.annotation.worth.diversity import correlate_tops, place_first
+from cxc_eccv.studies.annotation.worth.bias import correlate_tops, place_first
 from cxc_eccv.types import TopK
 
 

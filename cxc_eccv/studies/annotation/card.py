@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.sources.readers import MIXED
-from cxc_eccv.studies.annotation.labelling.mixed import Mixed, describe_mixed
+from cxc_eccv.studies.annotation.mixed import Mixed, describe_mixed
 from cxc_eccv.studies.annotation.proposing.strategies import strategies
 from cxc_eccv.studies.asking.answers import identify_worker
 from cxc_eccv.studies.asking.questions import CANDIDATE
