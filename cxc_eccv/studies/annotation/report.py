@@ -59,7 +59,7 @@ from cxc_eccv.studies.asking.schemes import Scheme
 from cxc_eccv.studies.asking.settling import keep_last, settle, weigh_workers
 from cxc_eccv.tables import tables_to_markdown
 from cxc_eccv.types import IntArray
-from cxc_eccv.writing import replaced_folder
+from cxc_eccv.writing import write_texts
 
 NO_MODEL = "No models were given. cxc-eccv annotate report FOLDER MODELS... shows how the labels change their scores."
 NOT_MERGED = "There are no labels yet. cxc-eccv annotate merge makes them from the answers."
@@ -68,8 +68,6 @@ MATCHES = 3.0
 """Lowest CxC rating of a caption that describes its image."""
 
 STUDY = "cxc_eccv.studies.annotation"
-
-ANNOTATED_FILES = JSON, MARKDOWN, HTML = "annotation_report.json", "annotation_report.md", "annotation_report.html"
 
 KINDS = {ACCEPTED: "near", BY_HAND: "partly", REJECTED: "far"}
 """Verdict to the class of its colour."""
@@ -360,11 +358,8 @@ def _list_facts(report: AnnotationReport) -> list[tuple[str, str]]:
 def write_annotated(folder: Path, report: AnnotationReport, images: Path | None = None) -> list[Path]:
     """Write the numbers, the tables and the page atomically; keep other files of the folder."""
     texts = {
-        JSON: json.dumps(report.to_dict(), indent=2, allow_nan=False, ensure_ascii=False) + "\n",
-        MARKDOWN: tables_to_markdown(report.tables(None)),
-        HTML: render_annotated(report, images),
+        "annotation_report.json": json.dumps(report.to_dict(), indent=2, allow_nan=False, ensure_ascii=False) + "\n",
+        "annotation_report.md": tables_to_markdown(report.tables(None)),
+        "annotation_report.html": render_annotated(report, images),
     }
-    with replaced_folder(folder, ANNOTATED_FILES) as new:
-        for name, text in texts.items():
-            (new / name).write_text(text, encoding="utf-8", newline="\n")
-    return [folder / name for name in ANNOTATED_FILES]
+    return write_texts(folder, texts)

@@ -16,7 +16,7 @@ from cxc_eccv.sources.reading import parse_number, read_csv, read_json_lines, re
 from cxc_eccv.studies.asking.questionnaire import Asked, Handout, describe_questions, render_questionnaire
 from cxc_eccv.studies.asking.questions import Questionnaire
 from cxc_eccv.studies.asking.schemes import Scheme
-from cxc_eccv.writing import replaced_folder, shield, unshield
+from cxc_eccv.writing import shield, unshield, write_texts
 
 Record = dict[str, Any]
 """One answer: the unchanged keys of its question, and worker, answer, details, remark and seconds."""
@@ -67,13 +67,8 @@ class Format:
         ``images`` are addresses by file name, of :func:`cxc_eccv.studies.asking.exchange.find_images`; ``only`` are
         numbers of sheets, such as those of one person. Other files of the folder are kept.
         """
-        target = Path(folder)
         handout = handout or Handout(questionnaires[0].scheme)
-        files = self.render(describe_questions(questionnaires, images, only), handout)
-        with replaced_folder(target, files) as part:
-            for name, content in files.items():
-                (part / name).write_text(content, encoding="utf-8", newline="\n")
-        return [target / name for name in files]
+        return write_texts(Path(folder), self.render(describe_questions(questionnaires, images, only), handout))
 
 
 def name_answers(scheme: Scheme) -> tuple[str, ...]:
