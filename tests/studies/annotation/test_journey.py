@@ -111,21 +111,6 @@ def test_from_models_to_labels_and_back(command, truth, sample_library, tmp_path
     assert "round 2 exists already" in command("propose", "our-labels", *models, "--budget", 40)
 
 
-def test_schemes_and_splits_other_than_the_first(command, sample_library, tmp_path):
-    models = save_runs(tmp_path, sample_library, split="validation")
-    command("propose", "val", models[0], "--scheme", "entailment", "--split", "val", "--budget", 20, "--seed", 3)
-    project = Project.open(tmp_path / "val", sample_library)
-    assert (project.scheme.name, project.split, project.seed) == ("entailment", "validation", 3)
-    options = ["--format", "jsonl", "--images", "x/{file_name}", "--sheets", 1]
-    assert "round 1, 1 sheet:" in command("export", "val", "--output", "lines", *options)
-    questions = tmp_path / "lines" / "questions.jsonl"
-    rows = read_rows(questions)
-    assert {row["sheet"] for row in rows} == {1}
-    yes = {"describes": True, "follows": True}
-    write_rows(questions, [row | {"worker": "ann", "answer": yes, "seconds": 1} for row in rows])
-    assert "1 of 2 sheets answered, by 1 worker; open: 0" in command("import", "val", questions)
-
-
 OPTIONS = {
     "another scheme": (["--scheme", "cxc"], "--scheme cxc: p has eccv, which stays"),
     "another split": (["--split", "val"], "--split validation: p has test, which stays"),
@@ -181,20 +166,6 @@ def test_probabilities_in_a_file_are_in_doubt_at_a_threshold(command, sample_lib
 def test_a_model_that_is_not_there_is_told_before_anything_is_fetched(command, monkeypatch, tmp_path):
     monkeypatch.setattr(Library, "karpathy", lambda *_: pytest.fail("the captions were read"))
     assert "absent.npz: no such file" in command("propose", "p", "absent.npz", status=2)
-
-
-def test_what_comes_next_can_be_done(command, sample_library, tmp_path):
-    """Nothing is merged before a sheet is accepted."""
-    models = save_runs(tmp_path, sample_library, seeds=(0,))
-    exported = next_of(command("propose", "p", *models, "--budget", 10, "--size", 10))
-    assert next_of(command("check", "p")) == exported
-    command("export", "p", "--format", "jsonl", "--images", "images/{file_name}", "--output", "lines")
-    questions = tmp_path / "lines" / "questions.jsonl"
-    printed = command("import", "p", fill_in(questions, tmp_path / "ann.jsonl", "ann", set()))  # no to everything
-    assert [words[2] for words in next_of(printed)] == ["undo", "report", "check", "check"]
-    printed = command("check", "p", "--accept", "0:ann")
-    assert "sheet 0 of ann (round 1): accepted, was to be checked by hand" in printed
-    assert [words[2] for words in next_of(printed)] == ["merge"]
 
 
 def test_help_names_what_there_is():

@@ -1,5 +1,6 @@
 """Answers settled into labels by each rule, against slow loops; what does not count; the card, which datasets loads."""
 
+import math
 import statistics
 from collections import Counter
 
@@ -16,7 +17,7 @@ from cxc_eccv.sources.readers import LABELS_SCHEMA, read_labels, write_labels
 from cxc_eccv.studies.annotation.card import label_card
 from cxc_eccv.studies.asking.answers import SCHEMA
 from cxc_eccv.studies.asking.schemes import schemes
-from cxc_eccv.studies.asking.settling import RULES, describe_labels, settle, weigh_workers
+from cxc_eccv.studies.asking.settling import RIGHT, RULES, WRONG, describe_labels, estimate_truth, settle, weigh_workers
 
 ECCV, CXC, ENTAILMENT = (schemes()[name] for name in ("eccv", "cxc", "entailment"))
 BOTH, ONE = {"describes": True, "follows": True}, {"describes": True, "follows": False}
@@ -101,6 +102,40 @@ def draw_workers(seed, n_pairs=300, qualities=(0.95, 0.9, 0.6, 0.55, 0.5)):
     said = np.where(right, truth[:, None], ~truth[:, None])
     rows = [(pair, 7, f"w{worker}", said[pair, worker]) for pair, worker in np.ndindex(said.shape)]
     return truth, rows
+
+
+def estimate_slowly(item, worker, answer, classes, rounds):
+    """Expectation maximisation in plain Python."""
+    items, workers = range(max(item) + 1), range(max(worker) + 1)
+    own = {i: [(w, a) for j, w, a in zip(item, worker, answer, strict=True) if j == i] for i in items}
+    truth = {i: [sum(a == c for _, a in own[i]) / len(own[i]) for c in range(classes)] for i in items}
+    for _ in range(rounds):
+        prior = [sum(truth[i][c] for i in items) / len(items) for c in range(classes)]
+        cells = [(w, c, k) for w in workers for c in range(classes) for k in range(classes)]
+        table = {(w, c, k): RIGHT if c == k else WRONG for w, c, k in cells}
+        for i, w, a in zip(item, worker, answer, strict=True):
+            for c in range(classes):
+                table[w, c, a] += truth[i][c]
+        total = {(w, c): sum(table[w, c, k] for k in range(classes)) for w in workers for c in range(classes)}
+        for i in items:
+            weights = [prior[c] * math.prod(table[w, c, a] / total[w, c] for w, a in own[i]) for c in range(classes)]
+            truth[i] = [weight / sum(weights) for weight in weights]
+    return [truth[i] for i in items]
+
+
+def test_dawid_and_skene_s_model_is_that_of_a_slow_loop():
+    random = np.random.default_rng(1)
+    item, worker = (grid.ravel() for grid in np.mgrid[:12, :3])
+    answer = random.integers(0, 3, item.size)
+    answer[: 2 * 3] = 0
+    slow = estimate_slowly(item.tolist(), worker.tolist(), answer.tolist(), 3, 2_000)
+    assert estimate_truth(item, worker, answer, 3).probabilities == pytest.approx(np.array(slow), abs=1e-5)
+
+
+def test_what_has_not_settled_is_no_answer(monkeypatch):
+    monkeypatch.setattr("cxc_eccv.studies.asking.settling.PATIENCE", 1)
+    with pytest.raises(DataError, match="did not converge in 1 steps; use the rule majority"):
+        estimate_truth([0, 0, 0, 1, 1, 1], [0, 1, 2, 0, 1, 2], [1, 1, 0, 0, 0, 1], 2)
 
 
 @pytest.mark.parametrize("scheme", [ECCV, CXC, ENTAILMENT], ids=lambda scheme: scheme.name)

@@ -28,7 +28,6 @@ from cxc_eccv.studies.annotation.known import compare_labels, find_rated
 from cxc_eccv.studies.annotation.project import Project
 from cxc_eccv.studies.annotation.rounds import STORED_ANSWERS, seal
 from cxc_eccv.studies.annotation.rounds import _checksum as checksum
-from cxc_eccv.studies.asking.answers import Unfinished
 from cxc_eccv.studies.asking.quality import Checks, read_checks
 from cxc_eccv.studies.asking.questions import sheets_to_table
 from cxc_eccv.studies.asking.schemes import schemes
@@ -152,12 +151,6 @@ def test_equal_steps_give_equal_bytes(sample_library, runs, tmp_path, proposed):
     assert {name: files["one"][name] for name in kept} == kept
 
 
-def test_its_json_can_be_compared_line_by_line(proposed):
-    for path in proposed.rglob("*.json"):
-        content = json.loads(path.read_text(encoding="utf-8"))
-        assert path.read_text(encoding="utf-8") == json.dumps(content, indent=1, sort_keys=True) + "\n"
-
-
 def test_the_same_request_is_answered_by_what_is_there(sample_library, tmp_path):
     files = save_runs(tmp_path, sample_library)
     models = {path.stem: load_run(path) for path in files}
@@ -233,21 +226,6 @@ def test_the_same_file_twice_changes_nothing(copy, sample_library, tmp_path):
     slower = write_answers(tmp_path / "again.jsonl", project, "ann", knows(project), changes=changes)
     first.project.add_answers([slower])
     assert content_of(project.folder) == before  # the first time counts
-
-
-def test_a_file_comes_again_when_more_of_it_is_done(copy, sample_library, tmp_path):
-    """Whole sheets are taken, begun ones are told and taken later."""
-    project = Project.open(copy(), sample_library)
-    file = write_answers(tmp_path / "a.jsonl", project, "ann", knows(project))
-    whole = file.read_text()
-    file.write_text("".join(whole.splitlines(keepends=True)[:-2]))
-    first = project.add_answers([file])
-    assert (first.added, first.unfinished) == (7, (Unfinished(1, "ann", 5, 7),))
-    assert first.project.open_sheets() == [1]
-    file.write_text(whole)
-    after = first.project.add_answers([file])
-    assert (after.added, after.number, after.project.open_sheets()) == (7, 2, [])
-    assert after.project.answers()["sheet"].to_pylist() == [0] * 7 + [1] * 7
 
 
 def correct(file, place, path):
@@ -460,18 +438,6 @@ def test_a_card_of_somebody_or_that_was_changed_is_kept_and_one_that_was_not_is_
     assert read_labels(project.folder / "labels.parquet").facts["version"] == "1.0.1"
 
 
-@pytest.mark.parametrize("options", [{}, {"rule": "all", "version": "2"}])
-def test_after_a_merge_that_died_between_labels_and_card_any_other_goes_on(options, copy, sample_library, monkeypatch):
-    project = Project.open(copy("answered"), sample_library)
-    project.merge(version="0.9")
-    card = project.folder / "README.md"
-    before = card.read_bytes()
-    project.merge(version="1.0.0")
-    card.write_bytes(before)
-    project.merge(**options)
-    assert options.get("version", "1.0.0") in card.read_text()
-
-
 def test_what_cannot_be_labels_leaves_card_and_labels_as_they_were(copy, sample_library):
     project = Project.open(copy("answered"), sample_library)
     project.merge()
@@ -623,16 +589,6 @@ def test_rounds_and_labels_are_not_written_over_by_a_new_project(copy, sample_li
     (folder / "labels.parquet").unlink()
     with pytest.raises(SourceMissing, match="rounds has 0 of the 2 rounds"):
         Project.create(folder, sample_library, name="ours")
-
-
-def test_a_round_whose_writer_died_before_it_was_counted_is_counted_by_the_next_step(copy, sample_library, tmp_path):
-    folder = copy("proposed")
-    before = content_of(folder)
-    reseal(folder / "annotation.json", rounds=0)
-    project = Project.open(folder, sample_library)
-    assert len(project.rounds) == 1
-    project.add_answers([write_answers(tmp_path / "ann.jsonl", project, "ann", knows(project))])
-    assert content_of(folder)["annotation.json"] == before["annotation.json"]
 
 
 def visible(folder):

@@ -23,7 +23,7 @@ from rich.console import Console
 
 from cxc_eccv.statistics.agreement import cohen_kappa
 from cxc_eccv.studies.annotation.proposing import CANDIDATES
-from cxc_eccv.studies.annotation.report import _shade, render_annotated, report_annotation, write_annotated
+from cxc_eccv.studies.annotation.report import _shade, render_annotated, report_annotation
 from cxc_eccv.studies.annotation.reported import DRAWN
 from cxc_eccv.studies.asking import settling
 from cxc_eccv.studies.asking.answers import SCHEMA
@@ -287,16 +287,6 @@ def test_nothing_that_people_typed_acts_in_markdown_or_on_a_terminal(hostile):
     with (console := Console(width=80, color_system=None)).capture() as captured:
         console.print(tables_to_console(hostile.tables()))
     assert "\x1b" not in captured.get()
-
-
-def test_the_folder_has_all_three_and_keeps_other_files(report, tmp_path):
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "notes.txt").write_text("mine")
-    files = write_annotated(tmp_path / "out", report)
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"notes.txt", *(file.name for file in files)}
-    content = json.loads((tmp_path / "out" / "annotation_report.json").read_text(encoding="utf-8"))
-    assert (content["schema"], content["scheme"], len(content["sheets"])) == (1, "eccv", 9)
-    assert content["no_changes"] == NO_MODEL
 
 
 @pytest.mark.parametrize(("answers", "shades"), [(("yes",), ["bin0", "bin4", "bin8"]), ((), ["bin8", "bin4", "bin0"])])
