@@ -346,6 +346,8 @@ class TestCxc:
         owners = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
         found = propose(runs, sample_library, strategy="cxc", budget=60).candidates.to_pylist()
         assert len(found) == 60
+        every = propose(runs, sample_library, strategy="cxc")
+        assert every.candidates.num_rows == every.facts["counts"]["open"] > 60
         origin = Counter()
         for row in found:
             pair = row["image_id"], owners[row["caption_id"]]
