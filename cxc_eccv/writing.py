@@ -164,6 +164,14 @@ def replaced_file(target: Path, *, wait: float = PATIENCE) -> Iterator[Path]:
             building.unlink(missing_ok=True)
 
 
+def write_texts(target: Path, texts: Mapping[str, str]) -> list[Path]:
+    """Write texts by file name to a folder, all or none; its other files are kept."""
+    with replaced_folder(target, texts) as folder:
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8", newline="\n")
+    return [target / name for name in texts]
+
+
 def write_json(target: Path, content: Mapping[str, Any]) -> Path:
     """Write a JSON file in one step."""
     with replaced_file(target) as part:

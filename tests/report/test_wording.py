@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from cxc_eccv import registry
+from cxc_eccv import wording
 from cxc_eccv.comparison import published_tables
 from cxc_eccv.comparison.pairing import judge_of
 from cxc_eccv.comparison.views import rows_to_csv
@@ -19,20 +19,20 @@ ENTAILED = Result("entailment", "i2t", "entail_at_5", 0.5, 9, low=0.4, high=0.62
 
 
 def test_shares_and_counts():
-    assert [registry.share(*pair) for pair in ((1, 4), (0, 4), (1, 25_000), (24_999, 25_000))] == [
+    assert [wording.share(*pair) for pair in ((1, 4), (0, 4), (1, 25_000), (24_999, 25_000))] == [
         "25.0%",
         "0%",
         "<0.1%",
         ">99.9%",
     ]
-    counted = [registry.count(1, "query"), registry.count(25_000, "query"), registry.count(2, "tie")]
+    counted = [wording.count(1, "query"), wording.count(25_000, "query"), wording.count(2, "tie")]
     assert counted == ["1 query", "25,000 queries", "2 ties"]
 
 
 def test_names_are_those_of_papers():
-    assert registry.row_name(ENTAILED) == "Entail@5"
+    assert wording.row_name(ENTAILED) == "Entail@5"
     left_out = replace(ENTAILED, parameters={"k": 5, "unjudged": "leave_out"})
-    assert registry.row_name(left_out) == "Entail@5 (unjudged: leave out)"
+    assert wording.row_name(left_out) == "Entail@5 (unjudged: leave out)"
     assert (metric_name("median_rank"), metric_name("bootstrap_spearman_std")) == ("median rank", "std of samples")
     assert metric_name("bootstrap_spearman_std", in_full=True) == "Spearman, std over samples"
     assert (task_name("entailment"), task_name("of_next_year")) == ("Entailment", "Of next year")
@@ -46,7 +46,7 @@ def test_values_are_in_the_units_of_their_metrics():
     assert show_value("bootstrap_spearman_std", 0.0041) == "0.004"
     assert str(score_cell(ENTAILED)) == "50.0 [40.0, 62.5]"
     bounds = Bounds(low=0.25, high=0.75, unjudged=1, retrieved=2, expected=0.5)
-    assert registry.bounds_text(replace(ENTAILED, bounds=bounds)) == "25.0 to\xa075.0 (50.0)"
+    assert wording.bounds_text(replace(ENTAILED, bounds=bounds)) == "25.0 to\xa075.0 (50.0)"
     assert caveat_of([ENTAILED]).coverage == (("Entail@5", 0.25),)
     rows = [{"model": "a, b", "mrr": 0.5}, {"model": "c", "rsum": 400.0}]
     assert rows_to_csv(rows) == 'model,mrr,rsum\n"a, b",0.5,\nc,,400.0\n'
@@ -77,8 +77,8 @@ def test_the_tables_of_the_papers():
 
 def test_a_deviation_stands_beside_its_value():
     rho = Result("cxc", "sts", "bootstrap_spearman", 0.7349, 9, low=0.727, high=0.742)
-    (shown,) = registry.fold_deviations([rho, Result("cxc", "sts", "bootstrap_spearman_std", 0.0041, 9)])
-    assert (registry.value_text(shown), registry.interval_text(shown)) == ("0.735 ±\xa00.004", "0.727 to\xa00.742")
+    (shown,) = wording.fold_deviations([rho, Result("cxc", "sts", "bootstrap_spearman_std", 0.0041, 9)])
+    assert (wording.value_text(shown), wording.interval_text(shown)) == ("0.735 ±\xa00.004", "0.727 to\xa00.742")
 
 
 def test_a_curve_goes_from_1_to_the_deepest_on_a_logarithmic_axis():

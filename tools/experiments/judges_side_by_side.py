@@ -23,7 +23,7 @@ from cxc_eccv.evaluation.settings import PairValues
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import choose_probabilities, draw
 from cxc_eccv.statistics.agreement import cohen_kappa
-from cxc_eccv.studies.annotation.labelling.mixed import measure_judge
+from cxc_eccv.studies.annotation.mixed import measure_judge
 from cxc_eccv.studies.entailment.measures import area_under_curve, measure_classifier, measure_reliability
 from cxc_eccv.types import FloatArray
 

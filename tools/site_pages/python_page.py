@@ -114,7 +114,7 @@ GROUPS = {
             "cxc_eccv.studies.explain.altering": ("alter",),
             "cxc_eccv.studies.entailment.answerer": ("Answerer",),
             "cxc_eccv.studies.entailment.judge": ("ClassifierJudge",),
-            "cxc_eccv.studies.annotation.labelling.changes": ("measure_changes",),
+            "cxc_eccv.studies.annotation.changes": ("measure_changes",),
         },
     ),
     "declare": Group(

@@ -34,9 +34,9 @@ from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import MIXED, LabelFile, write_labels
 from cxc_eccv.sources.reading import read_json, shown
+from cxc_eccv.studies.annotation.card import check_terms, is_unchanged, join_answers, label_card
 from cxc_eccv.studies.annotation.known import PAIR, find_matches, find_rated
-from cxc_eccv.studies.annotation.labelling.card import check_terms, is_unchanged, join_answers, label_card
-from cxc_eccv.studies.annotation.labelling.mixed import mix, write_mixed
+from cxc_eccv.studies.annotation.mixed import mix, write_mixed
 from cxc_eccv.studies.annotation.proposing import CANDIDATES, Proposal, propose
 from cxc_eccv.studies.annotation.rounds import (
     RESTORE,

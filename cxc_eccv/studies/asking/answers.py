@@ -13,7 +13,8 @@ import pyarrow as pa
 from cxc_eccv.errors import InvalidOption, MalformedSource
 from cxc_eccv.parquet import read_footer
 from cxc_eccv.sources.reading import require_keys, shown
-from cxc_eccv.studies.asking.exchange import Format, find_format
+from cxc_eccv.studies.asking.exchange import find_format
+from cxc_eccv.studies.asking.formats import Format
 from cxc_eccv.studies.asking.questions import Question, Questionnaire
 
 SCHEMA = pa.schema(

@@ -1,6 +1,5 @@
 """Owner and annotators: sheets shared out, begun, corrected, held back; what is published; further kinds of pairs."""
 
-import csv
 import json
 import re
 from pathlib import Path
@@ -10,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from annotated_projects import knows, noisy_run, page_data, pairs_of, save_runs, write_answers
-from datasets import load_dataset
+from answer_tables import read_rows, write_rows
 
 from cxc_eccv.errors import InvalidOption, MalformedSource
 from cxc_eccv.sources.library import Library
@@ -43,7 +42,7 @@ def test_an_owner_with_one_random_annotator_among_three(command, project, sample
     command("merge", "mine")
     labels = read_labels(tmp_path / "mine" / "labels.parquet")
     assert labels.facts["people"] == 2
-    rows = load_dataset(str(tmp_path / "mine"), split="test", cache_dir=str(tmp_path / "cache")).to_list()
+    rows = pq.read_table(labels.path).to_pylist()
     assert {own["person"] for row in rows for own in row["said"]} == {"p1", "p2"}
     assert all(row["positive"] == (sum((row["image_id"], row["caption_id"])) % 3 == 0) for row in rows)
     printed = command("check", "mine", "--reject", "coin")
@@ -106,9 +105,8 @@ def test_sheets_are_shared_out_so_that_three_people_answer_each(command, project
 def test_a_page_has_practice_words_of_one_s_own_and_where_sheets_end(command, project, tmp_path):
     texts = tmp_path / "texts"
     texts.mkdir()
-    (texts / "texts.json").write_text(
-        json.dumps({"language": "de", "question": "Passt es?", "labels": {"yes": "JA"}, "page": {"Begin": "Los"}})
-    )
+    own = {"language": "de", "question": "Passt es?", "labels": {"yes": "JA"}, "page": {"Begin": "Los"}}
+    (texts / "texts.json").write_text(json.dumps(own))
     (texts / "instructions.md").write_text("Schau hin.\n\nDann\nlies.\n")
     (texts / "consent.md").write_text("Ich bin dabei.")
     (texts / "examples.md").write_text("Ein Hund rennt: <b>ja</b>.")
@@ -119,12 +117,8 @@ def test_a_page_has_practice_words_of_one_s_own_and_where_sheets_end(command, pr
     assert not {own["pair_id"] for own in data["practice"]} & asked
     assert all(own["file_name"] in data["images"] for own in data["practice"])
     assert data["sheets"] == [{"number": number, "size": 7} for number in range(10)]
-    assert data["texts"] == {
-        "language": "de",
-        "consent": ["Ich bin dabei."],
-        "examples": ["Ein Hund rennt: <b>ja</b>."],
-        "page": {"Begin": "Los"},
-    }
+    examples = {"consent": ["Ich bin dabei."], "examples": ["Ein Hund rennt: <b>ja</b>."]}
+    assert data["texts"] == {"language": "de", "page": {"Begin": "Los"}, **examples}
     assert data["scheme"]["instructions"] == ["Schau hin.", "Dann lies."]
     assert (data["widgets"][0]["label"], data["widgets"][0]["choices"]["yes"]) == ("Passt es?", "JA")
     for content, message in (
@@ -182,36 +176,24 @@ def test_the_precision_of_coco_is_told_where_its_pairs_were_asked_about(runs, sa
 def test_known_pairs_of_entailment_are_those_that_cxc_rates_5_and_0(runs, sample_library, tmp_path):
     project = Project.create(tmp_path / "mine", sample_library, name="mine", scheme="entailment")
     project = project.propose({"one": runs["model-0"]}, budget=10, size=5)
-    ratings = {
-        (row["right_id"], row["left_id"]): row["rating"] for row in sample_library.cxc("sits", "test").to_pylist()
-    }
+    rated = sample_library.cxc("sits", "test").to_pylist()
+    ratings = {(row["right_id"], row["left_id"]): row["rating"] for row in rated}
     for own in (own for sheet in project.questions() for own in sheet if own.role != "candidate"):
         assert ratings[own.image_id, own.caption_id] == (5.0 if own.role == "known positive" else 0.0)
 
 
-@pytest.mark.parametrize(
-    ("scheme", "prefix", "columns"),
-    [
-        ("cxc_images", "COCO_val2014_", ["image1", "image2"]),
-        ("cxc_captions", "COCO_val2014:sentid:", ["caption1", "caption2"]),
-    ],
-)
-def test_two_images_and_two_captions_become_ratings_as_cxc_has_them(
-    scheme, prefix, columns, command, sample_library, tmp_path
-):
-    models = save_runs(tmp_path, sample_library, seeds=(0,))
+@pytest.mark.parametrize(("side", "prefix"), [("image", "COCO_val2014_"), ("caption", "COCO_val2014:sentid:")])
+def test_two_images_and_two_captions_become_ratings_as_cxc_has_them(side, prefix, command, sample_library, tmp_path):
+    models, scheme = save_runs(tmp_path, sample_library, seeds=(0,)), f"cxc_{side}s"
     command("propose", "mine", models[0], "--scheme", scheme, "--budget", 10, "--size", 5)
     project = Project.open(tmp_path / "mine", sample_library)
-    values = {"ann": 4.0, "ben": 2.5}
-    files = [
-        write_answers(tmp_path / f"{name}.jsonl", project, name, lambda *_, value=value: value)
-        for name, value in values.items()
-    ]
+    says = {"ann": lambda *_: 4.0, "ben": lambda *_: 2.5}
+    files = [write_answers(tmp_path / f"{name}.jsonl", project, name, own) for name, own in says.items()]
     command("import", "mine", *files)
     command("check", "mine", "--accept", "ann", "--accept", "ben")
     assert "wrote mine/ratings.csv" in command("merge", "mine")
     header, *rows = (tmp_path / "mine" / "ratings.csv").read_text().splitlines()
-    assert header.split(",") == [*columns, "agg_score", "sampling_method"]
+    assert header == f"{side}1,{side}2,agg_score,sampling_method"
     assert len(rows) == 10
     assert all(row.startswith(prefix) and row.split(",")[2] == "3.25" for row in rows)
     with pytest.raises(InvalidOption, match="makes ratings, not labels"):
@@ -244,15 +226,11 @@ def test_results_of_mturk_are_read_by_the_documented_recipe(project, tmp_path, m
     names = {}
     exec(recipe, names)
     project.export("asked", "csv", images="images/{file_name}", sheets=[0])
-    with Path("asked/questions.csv").open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_rows(Path("asked/questions.csv"))
     filled_in = ("worker", "answer", "shortcomings", "errors", "remark", "seconds")
     uploaded = [{f"Input.{name}": row[name] for name in row if name not in filled_in} for row in rows]
     results = [row | {"WorkerId": "A1", "WorkTimeInSeconds": "9", "Answer.answer": "no"} for row in uploaded]
-    with Path("batch.csv").open("w", newline="", encoding="utf-8") as file:
-        table = csv.DictWriter(file, results[0])
-        table.writeheader()
-        table.writerows(results)
+    write_rows(Path("batch.csv"), results)
     names["from_mturk"]("batch.csv", "answers.csv")
     done = project.add_answers(["answers.csv"])
     assert (done.added, done.unfinished) == (7, ())

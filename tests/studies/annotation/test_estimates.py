@@ -143,12 +143,13 @@ def test_a_gallery_with_fewer_than_k_items_has_as_many_units(tmp_path, sample_li
 def test_answers_that_do_not_fit_are_refused(tmp_path, sample_library):
     project, _ = merge(tmp_path, draw(tmp_path, sample_library))
     path = project.folder
-    with pytest.raises(DataError, match="of another run"):
-        estimate(sample_library, path, KEY, seed=1)
-    with pytest.raises(InvalidOption, match="add --tasks coco_5k/t2i --metrics recall_at_1"):
-        estimate(sample_library, path, "coco_5k/i2t/recall_at_1")
-    with pytest.raises(InvalidOption, match="need a judge"):
-        estimate(sample_library, path, KEY, probabilities=None)
+    for key, options, message in (
+        (KEY, {"seed": 1}, "of another run"),
+        ("coco_5k/i2t/recall_at_1", {}, "add --tasks coco_5k/t2i --metrics recall_at_1"),
+        (KEY, {"probabilities": None}, "need a judge"),
+    ):
+        with pytest.raises((DataError, InvalidOption), match=message):
+            estimate(sample_library, path, key, **options)
     asked = {"strategy": "active", "metric": KEY, "budget": 60, "probabilities": judge(sample_library)}
     with pytest.raises(InvalidOption, match="first round"):
         project.propose({"first": weak_run(sample_library, 0)}, **asked)
@@ -197,12 +198,8 @@ def test_numbers_that_cannot_be_estimated_are_refused(tmp_path, sample_library, 
 def test_rankings_that_end_before_the_open_pairs_are_refused(tmp_path, sample_library):
     content = sample_library.karpathy("test")
     tops = RankingsRun.from_dicts(t2i=dict.fromkeys(content.caption_ids.tolist(), content.image_ids[:5].tolist()))
-    asked = {
-        "strategy": "active",
-        "metric": "coco_5k/t2i/map_at_r",
-        "budget": 500,
-        "probabilities": judge(sample_library),
-    }
+    asked = {"strategy": "active", "metric": "coco_5k/t2i/map_at_r", "budget": 500}
+    asked["probabilities"] = judge(sample_library)
     with pytest.raises(InvalidOption, match="the rankings hold 5 items"):
         Project.create(tmp_path / "mine", sample_library, name="mine").propose({"short": tops}, **asked)
 

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 from annotated_projects import content_of, pairs_of, save_runs
+from answer_tables import read_rows, write_rows
 from datasets import load_dataset
 
 import cxc_eccv as ce
@@ -40,12 +41,10 @@ def truth(sample_library):
 def fill_in(questions, path, worker, truth, error_rate=0.0):
     """A person's copy of exported JSON lines, answered by the truth but for some errors."""
     random, rows = np.random.default_rng(len(worker)), []
-    for line in questions.read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
+    for row in read_rows(questions):
         says = ((row["image_id"], row["caption_id"]) in truth) != (random.random() < error_rate)
         rows.append(row | {"worker": worker, "answer": "yes" if says else "no", "seconds": 4.0})
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
+    return write_rows(path, rows)
 
 
 def next_of(text):
@@ -112,22 +111,6 @@ def test_from_models_to_labels_and_back(command, truth, sample_library, tmp_path
     assert "round 2 exists already" in command("propose", "our-labels", *models, "--budget", 40)
 
 
-def test_schemes_and_splits_other_than_the_first(command, sample_library, tmp_path):
-    models = save_runs(tmp_path, sample_library, split="validation")
-    command("propose", "val", models[0], "--scheme", "entailment", "--split", "val", "--budget", 20, "--seed", 3)
-    project = Project.open(tmp_path / "val", sample_library)
-    assert (project.scheme.name, project.split, project.seed) == ("entailment", "validation", 3)
-    options = ["--format", "jsonl", "--images", "x/{file_name}", "--sheets", 1]
-    assert "round 1, 1 sheet:" in command("export", "val", "--output", "lines", *options)
-    questions = tmp_path / "lines" / "questions.jsonl"
-    rows = [json.loads(line) for line in questions.read_text().splitlines()]
-    assert {row["sheet"] for row in rows} == {1}
-    yes = {"describes": True, "follows": True}
-    filled = [row | {"worker": "ann", "answer": yes, "seconds": 1} for row in rows]
-    questions.write_text("".join(json.dumps(row) + "\n" for row in filled))
-    assert "1 of 2 sheets answered, by 1 worker; open: 0" in command("import", "val", questions)
-
-
 OPTIONS = {
     "another scheme": (["--scheme", "cxc"], "--scheme cxc: p has eccv, which stays"),
     "another split": (["--split", "val"], "--split validation: p has test, which stays"),
@@ -135,11 +118,7 @@ OPTIONS = {
     "no strategy": (["--strategy", "actve", "--leave-open"], "unknown strategy 'actve'"),
     "no number of queries": (["--queries", "many"], "--queries many: give how many images and how many captions"),
     "queries of three sides": (["--queries", "1,2,3"], "--queries 1,2,3"),
-    "no budget": (["--budget", "0", "--leave-open"], "budget"),
-    "an empty sheet": (["--size", "0", "--leave-open"], "size"),
     "names for one of two": (["--name", "a"], "2 models need as many different names"),
-    "a source that is not known": (["--sources", "ecv", "--leave-open"], "unknown source"),
-    "an option of another strategy": (["--metric", "map_at_r", "--leave-open"], "does not take metric"),
 }
 
 
@@ -148,8 +127,7 @@ def test_requests_that_cannot_be_are_refused_and_change_nothing(command, sample_
     command("propose", "p", *models, "--budget", 10, "--size", 5)
     before = content_of(tmp_path / "p")
     for name, (options, message) in OPTIONS.items():
-        arguments = ["--budget", 11, *options] if "--budget" not in options else options
-        assert re.search(message, command("propose", "p", *models, *arguments, status=2)), name
+        assert re.search(message, command("propose", "p", *models, "--budget", 11, *options, status=2)), name
         assert content_of(tmp_path / "p") == before, name
 
 
@@ -160,13 +138,14 @@ def test_what_cannot_be_exported_or_imported_is_said(command, sample_library, tm
         options = ["--output", "q", "--images", "sample", f"--sheets={sheets}"]
         assert "give numbers from 0 to 1" in command("export", "p", *options, status=2)
     assert "unknown format 'htm'" in command("export", "p", "--output", "q", "--format", "htm", status=2)
-    assert "unknown format 'htm'" in command("import", "p", "x", "--format", "htm", status=2)
-    assert "No such file" in command("import", "p", "none.jsonl", status=2)
     (tmp_path / "studio.json").write_text("[]")
-    wrong = command("import", "p", "studio.json", "--format", "html", status=2)
-    assert "another format than html; give --format label_studio" in wrong
-    assert "a list of tasks" in command("import", "p", "studio.json", status=2)
-    assert "nobody has answered yet" in command("merge", "p", status=2)
+    for arguments, message in (
+        (["import", "p", "x", "--format", "htm"], "unknown format 'htm'"),
+        (["import", "p", "none.jsonl"], "No such file"),
+        (["import", "p", "studio.json"], "a list of tasks"),
+        (["merge", "p"], "nobody has answered yet"),
+    ):
+        assert message in command(*arguments, status=2)
     assert not (tmp_path / "q").exists()
 
 
@@ -174,35 +153,19 @@ def test_probabilities_in_a_file_are_in_doubt_at_a_threshold(command, sample_lib
     models = save_runs(tmp_path, sample_library, seeds=(0,))
     content = sample_library.karpathy("test")
     pairs = list(zip(content.image_ids[:9].tolist(), content.caption_ids[::-1][:9].tolist(), strict=True))
-    lines = [f"{image},{caption},{place / 10}" for place, (image, caption) in enumerate(pairs)]
-    (tmp_path / "probabilities.csv").write_text("\n".join(["image_id,caption_id,probability", *lines]) + "\n")
+    rows = [{"image_id": pair[0], "caption_id": pair[1], "probability": n / 10} for n, pair in enumerate(pairs)]
+    write_rows(tmp_path / "probabilities.csv", rows)
     given = ["--strategy", "uncertainty", "--probabilities", "probabilities.csv", "--budget", 3, "--size", 3]
-    for name, more, best in (("half", [], 0.5), ("fifth", ["--threshold", 0.2], 0.2)):
-        command("propose", name, *models, *given, *more)
-        asked = Project.open(tmp_path / name, sample_library).candidates().to_pylist()
-        places = [pairs.index((row["image_id"], row["caption_id"])) / 10 for row in asked]
-        assert places[0] == best
-        assert max(abs(place - best) for place in places) < 0.15
+    command("propose", "fifth", *models, *given, "--threshold", 0.2)
+    asked = Project.open(tmp_path / "fifth", sample_library).candidates().to_pylist()
+    places = [pairs.index((row["image_id"], row["caption_id"])) / 10 for row in asked]
+    assert (places[0], sorted(places)) == (0.2, [0.1, 0.2, 0.3])
     assert "threshold 2: probabilities run" in command("propose", "p", *models, *given, "--threshold", 2, status=2)
 
 
 def test_a_model_that_is_not_there_is_told_before_anything_is_fetched(command, monkeypatch, tmp_path):
     monkeypatch.setattr(Library, "karpathy", lambda *_: pytest.fail("the captions were read"))
     assert "absent.npz: no such file" in command("propose", "p", "absent.npz", status=2)
-
-
-def test_what_comes_next_can_be_done(command, sample_library, tmp_path):
-    """Nothing is merged before a sheet is accepted."""
-    models = save_runs(tmp_path, sample_library, seeds=(0,))
-    exported = next_of(command("propose", "p", *models, "--budget", 10, "--size", 10))
-    assert next_of(command("check", "p")) == exported
-    command("export", "p", "--format", "jsonl", "--images", "images/{file_name}", "--output", "lines")
-    questions = tmp_path / "lines" / "questions.jsonl"
-    printed = command("import", "p", fill_in(questions, tmp_path / "ann.jsonl", "ann", set()))  # no to everything
-    assert [words[2] for words in next_of(printed)] == ["undo", "report", "check", "check"]
-    printed = command("check", "p", "--accept", "0:ann")
-    assert "sheet 0 of ann (round 1): accepted, was to be checked by hand" in printed
-    assert [words[2] for words in next_of(printed)] == ["merge"]
 
 
 def test_help_names_what_there_is():

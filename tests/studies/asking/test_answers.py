@@ -1,17 +1,39 @@
-"""Answers read back: whole sheets as they were asked, and what is unfinished, corrected, or said by the same person."""
+"""Answers as every tool exports them, read back whole: what is unfinished, corrected, or said by the same person; and
+refused with place and remedy for every kind of damage."""
 
+import csv
+import io
 import json
 
 import pytest
-from asked_samples import records_of as records
-from asked_samples import sample_sheets
+from asked_samples import QUESTION, records_of, sample_sheets
 
-from cxc_eccv.errors import MalformedSource
-from cxc_eccv.studies.asking.answers import READ, Unfinished, read_answers
+from cxc_eccv.errors import InvalidOption, MalformedSource, UnknownName
+from cxc_eccv.studies.asking.answers import READ, Unfinished
+from cxc_eccv.studies.asking.answers import read_answers as read_all
+from cxc_eccv.studies.asking.exchange import formats
 from cxc_eccv.studies.asking.questions import Questionnaire
 from cxc_eccv.studies.asking.schemes import schemes
 
 ECCV = schemes()["eccv"]
+SAID = {
+    "eccv": [
+        ("yes", {}),
+        ("no", {}),
+        ("partially_yes", {"shortcomings": ["grammar"]}),
+        ("mostly_no", {"shortcomings": ["not_in_image", "wrong_description"], "errors": ["color", "age"]}),
+    ],
+    "cxc": [(number, {}) for number in (0, 3, 5, 2)],
+    "entailment": [({"describes": one, "follows": other}, {}) for one in (True, False) for other in (True, False)],
+}
+NAMES = {"eccv": ("answer", "shortcomings", "errors"), "cxc": ("answer",), "entailment": ("describes", "follows")}
+YES_NO = {True: "yes", False: "no"}
+NOTHING = {"answer": None, "details": {}, "remark": "", "seconds": None}
+
+
+@pytest.fixture(scope="module")
+def sheets(sample_library):
+    return sample_sheets(sample_library)
 
 
 @pytest.fixture(scope="module")
@@ -21,72 +43,143 @@ def asked(sample_library):
     return [Questionnaire(scheme, sample_sheets(sample_library, start=place), 2 * place) for place, scheme in rounds]
 
 
-def write(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+def read_answers(paths, sheets, scheme, form=None):
+    return read_all(paths, [Questionnaire(scheme, sheets)], form).answers
+
+
+def answer(sheets, scheme, worker="w1"):
+    """The records of a worker who answers everything, with a remark about the second question."""
+    records = records_of(Questionnaire(scheme, sheets), worker, SAID[scheme.name])
+    records[1]["remark"] = "=1+1"
+    return records
+
+
+def parts(record):
+    """Each control with what was said, as a tool has it: choices by name."""
+    said = record["answer"] if isinstance(record["answer"], dict) else {"answer": record["answer"]}
+    said = {name: YES_NO.get(value, value) if isinstance(value, bool) else value for name, value in said.items()}
+    remark = {"remark": record["remark"]} if record["remark"] else {}
+    return {name: value for name, value in (said | record["details"] | remark).items() if value is not None}
+
+
+def write_lines(records):
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+def write_table(records):
+    kinds = {type(record["answer"]) for record in records}
+    scheme = "cxc" if int in kinds else "entailment" if dict in kinds else "eccv"
+    table = io.StringIO()
+    writer = csv.DictWriter(table, [*QUESTION, "worker", *NAMES[scheme], "remark", "seconds"])
+    writer.writeheader()
+    for record in records:
+        said = {name: ";".join(value) if isinstance(value, list) else value for name, value in parts(record).items()}
+        writer.writerow({name: record[name] for name in (*QUESTION, "worker", "seconds")} | said)
+    return table.getvalue()
+
+
+def write_tasks(records):
+    """Label Studio's JSON: people's annotations beneath a task, and skipped ones."""
+    tasks = {}
+    for number, record in enumerate(records):
+        data = {name: record[name] for name in QUESTION} | {"image": "https://example.org/1.jpg"}
+        skipped = {"id": 1, "completed_by": 99, "result": [], "was_cancelled": True, "lead_time": 1}
+        task = {"id": 100 + number, "data": data, "annotations": [skipped]}
+        task = tasks.setdefault((record["sheet"], record["pair_id"], record["caption"]), task)
+        results = []
+        for name, said in parts(record).items():
+            kind = "text" if name == "remark" else "number" if isinstance(said, int) else "choices"
+            results.append({"from_name": name, "value": {kind: [said] if isinstance(said, str) else said}})
+        done = {"id": 200 + number, "completed_by": record["worker"], "result": results}
+        task["annotations"].append(done | {"was_cancelled": False, "lead_time": record["seconds"]})
+    return json.dumps(list(tasks.values()))
+
+
+def write_flat_tasks(records):
+    """Label Studio's JSON-MIN: one choice is bare, several are in an object, a number is in a list of objects."""
+
+    def flat(said):
+        if isinstance(said, list):
+            return said[0] if len(said) == 1 else {"choices": said}
+        return said if isinstance(said, str) else [{"number": said}]
+
+    return json.dumps(
+        [
+            {name: record[name] for name in QUESTION}
+            | {name: flat(said) for name, said in parts(record).items()}
+            | {"id": number, "annotation_id": 200 + number}
+            | {"annotator": record["worker"], "lead_time": record["seconds"]}
+            for number, record in enumerate(records)
+        ]
+    )
+
+
+WRITTEN = {
+    "html": ("html", "a.jsonl", write_lines),
+    "jsonl": ("jsonl", "a.jsonl", write_lines),
+    "csv": ("csv", "a.csv", write_table),
+    "label_studio": ("label_studio", "a.json", write_tasks),
+    "label_studio, JSON-MIN": ("label_studio", "a.json", write_flat_tasks),
+}
+EVERY = pytest.mark.parametrize(("format_name", "file_name", "write"), WRITTEN.values(), ids=WRITTEN)
+
+
+def save(path, content):
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return path
 
 
-def test_answers_of_several_files_and_rounds_in_any_order_are_one_table(asked, tmp_path):
-    rows = {worker: [row for own in asked for row in records(own, worker)] for worker in ("w2", "w1")}
-    files = [write(tmp_path / f"{worker}.jsonl", own[::-1]) for worker, own in rows.items()]
-    found = read_answers(files, asked)
-    assert found.answers.schema == READ
-    assert found.unfinished == ()
-    expected = sorted([*rows["w1"], *rows["w2"]], key=lambda row: (row["sheet"], row["worker"]))
-    for name in ("sheet", "pair_id", "worker"):
-        assert found.answers[name].to_pylist() == [row[name] for row in expected]
-    assert set(found.answers["sheet"].to_pylist()) == {0, 1, 2, 3}
-    assert found.answers["origin"][0].as_py() == f"w1.jsonl, line {len(rows['w1'])}"
+@EVERY
+@pytest.mark.parametrize("name", SAID)
+def test_what_a_tool_exports_is_read_as_it_was_said(sheets, tmp_path, name, format_name, file_name, write):
+    """By two people in one file; equal answers are equal texts, whichever tool they come from."""
+    scheme = schemes()[name]
+    records = [*answer(sheets, scheme, "w2"), *answer(sheets, scheme, "w1")]
+    table = read_answers([save(tmp_path / file_name, write(records))], sheets, scheme, format_name)
+    assert table.schema == READ
+    expected = sorted(records, key=lambda record: (record["sheet"], record["worker"]))
+    for column in ("pair_id", "worker", "remark"):
+        assert table[column].to_pylist() == [record[column] for record in expected]
+    said = [float(record["answer"]) if name == "cxc" else record["answer"] for record in expected]
+    assert table["answer"].to_pylist() == [json.dumps(one, sort_keys=True) for one in said]
+    assert table["details"].to_pylist() == [json.dumps(record["details"], sort_keys=True) for record in expected]
+    assert set(table["seconds"].to_pylist()) == {4.5}
+    timeless = write([record | {"seconds": None} for record in records])
+    table = read_answers([save(tmp_path / file_name, timeless)], sheets, scheme, format_name)
+    assert table["seconds"].null_count == len(records)
 
 
-def test_sheets_of_a_later_round_that_an_older_version_numbered_from_0_are_known(asked, tmp_path):
-    rows = [row | {"sheet": row["sheet"] - 2} for row in records(asked[1])]
-    found = read_answers([write(tmp_path / "a.jsonl", rows)], asked).answers
-    assert set(found["sheet"].to_pylist()) == {2, 3}
+CHANGES = {
+    "unknown pair": ({"pair_id": "p" + "0" * 16}, "pair_id 'p0000000000000000' of sheet 0.*remove the line"),
+    "unknown sheet": ({"sheet": 7}, "of sheet 7"),
+    "changed text": ({"caption": "Something else."}, "caption.*as exported; undo the change"),
+    "changed image": ({"image_id": 1}, "image_id.*as exported"),
+    "another edition": ({"questionnaire": "q" + "f" * 12}, "questionnaire.*other questions or another edition"),
+    "no such answer": ({"answer": "maybe", "details": {}}, "'maybe'.*give one of yes, partially_yes"),
+    "no reason": ({"answer": "mostly_no", "details": {}}, "shortcomings: none; tick one or more"),
+    "no such reason": ({"answer": "mostly_no", "details": {"shortcomings": ["ugly"]}}, "'ugly'"),
+    "a remark alone": ({"answer": None, "details": {}, "remark": "unclear"}, "answer None: give one of"),
+    "no name": ({"worker": ""}, "worker.*"),
+    "a name of controls": ({"worker": "a\x1b[2J"}, "worker"),
+    "negative time": ({"seconds": -1}, "seconds.*found -1"),
+    "no number of seconds": ({"seconds": float("nan")}, "seconds|finite numbers"),
+    "endless time": ({"seconds": float("inf")}, "seconds|finite numbers"),
+    "above the scale": ({"answer": 6}, "a number from 0 to 5", "cxc"),
+    "below the scale": ({"answer": -1}, "a number from 0 to 5", "cxc"),
+    "half the criteria": ({"answer": {"describes": True}}, "answer describes and follows", "entailment"),
+}
 
 
-def test_whole_sheets_are_taken_and_unfinished_ones_are_told(asked, tmp_path):
-    rows = records(asked[0])
-    found = read_answers([write(tmp_path / "a.jsonl", rows[:7])], asked)
-    assert set(found.answers["sheet"].to_pylist()) == {0}
-    assert found.unfinished == (Unfinished(1, "w1", 2, 4),)
-    nothing = read_answers([write(tmp_path / "a.jsonl", rows[:2])], asked)
-    assert (nothing.answers.num_rows, nothing.unfinished) == (0, (Unfinished(0, "w1", 2, 5),))
-    halves = [write(tmp_path / f"{place}.jsonl", rows[place::2]) for place in (0, 1)]
-    assert read_answers(halves, asked).answers.num_rows == len(rows)
-
-
-def test_lines_of_a_sheet_that_is_whole_already_count_by_themselves(asked, tmp_path):
-    file = write(tmp_path / "a.jsonl", records(asked[0])[:1])
-    assert read_answers([file], asked, whole={(0, "w1")}).answers.num_rows == 1
-
-
-def test_a_person_is_one_in_any_case_and_with_blanks_around_the_name(asked, tmp_path):
-    rows = records(asked[0])
-    for row, name in zip(rows, ["Ann", " ann ", "ANN", "ann"] * 3, strict=False):
-        row["worker"] = name
-    found = read_answers([write(tmp_path / "a.jsonl", rows)], asked)
-    assert set(found.answers["worker"].to_pylist()) == {"ann"}
-    assert found.answers.num_rows == len(rows)
-
-
-def test_of_two_answers_the_last_counts_where_it_is_to_replace_the_first(asked, tmp_path):
-    first, rows = write(tmp_path / "a.jsonl", records(asked[0])), records(asked[0])
-    rows[2]["answer"] = "no"
-    second = write(tmp_path / "b.jsonl", rows)
-    with pytest.raises(MalformedSource, match=r"b\.jsonl, line 3.*an answer of 'w1'.*a\.jsonl, line 3.*--replace"):
-        read_answers([first, second], asked)
-    found = read_answers([first, second], asked, replace=True).answers
-    assert [json.loads(said) for said in found["answer"].to_pylist()][2] == "no"
-    assert read_answers([first, first], asked).answers.num_rows == len(rows)
-
-
-def test_a_round_without_reasons_takes_none(asked, tmp_path):
-    rows = records(asked[1], said=[("mostly_no", {})])
-    assert read_answers([write(tmp_path / "a.jsonl", rows)], asked).answers.num_rows == len(rows)
-    rows[1]["details"] = {"shortcomings": ["grammar"]}
-    with pytest.raises(MalformedSource, match="does not ask for them"):
-        read_answers([write(tmp_path / "a.jsonl", rows)], asked)
+@EVERY
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_was_not_asked_or_answered_so_is_refused(sheets, tmp_path, change, format_name, file_name, write):
+    changes, message, *name = CHANGES[change]
+    scheme = schemes()["".join(name) or "eccv"]
+    records = answer(sheets, scheme)
+    records[2] |= changes
+    place = r"(line 4|line 3|\[2\])" if "finite" not in message else ""
+    with pytest.raises(MalformedSource, match=rf"{file_name}.*{place}.*({message})"):
+        read_answers([save(tmp_path / file_name, write(records))], sheets, scheme, format_name)
 
 
 BAD = {
@@ -98,14 +191,214 @@ BAD = {
     ),
     "ticks without their group": ({"answer": "mostly_no", "details": ["grammar"]}, "the ticks of each group as a list"),
     "a worker of two lines": ({"worker": "a\nb"}, "worker"),
+    "a worker that is a list": (NOTHING | {"worker": []}, "worker"),
     "a remark by number": ({"remark": 3}, "remark"),
 }
 
 
 @pytest.mark.parametrize(("changes", "message"), BAD.values(), ids=BAD)
 def test_what_only_lines_can_say_wrongly_is_refused(asked, tmp_path, changes, message):
-    """What every format can say wrongly is in exchange/test_exchange.py."""
-    rows = records(asked[0])
+    rows = records_of(asked[0])
     rows[2] |= changes
     with pytest.raises(MalformedSource, match=rf"a\.jsonl.*line 3.*({message})"):
-        read_answers([write(tmp_path / "a.jsonl", rows)], asked)
+        read_all([save(tmp_path / "a.jsonl", write_lines(rows))], asked)
+
+
+@EVERY
+def test_missing_answers_second_ones_and_none_at_all(sheets, tmp_path, format_name, file_name, write):
+    records = answer(sheets, ECCV)
+
+    def read(rows):
+        return read_all([save(tmp_path / file_name, write(rows))], [Questionnaire(ECCV, sheets)], format_name)
+
+    again = records[0] | {"answer": "no", "details": {}}
+    with pytest.raises(MalformedSource, match=rf"an answer of 'w1' about {again['pair_id']}.*remove one"):
+        read([*records, again])
+    assert read([*records, records[0]]).answers.num_rows == len(records)
+    with pytest.raises(MalformedSource, match=rf"{file_name}: found no answers"):
+        read([record | NOTHING for record in records])
+    first = len(sheets[0])
+    for some in (records[1:], [records[0] | NOTHING, *records[1:]]):
+        found = read(some)
+        assert found.answers.num_rows == len(records) - first
+        assert found.unfinished == (Unfinished(0, "w1", first - 1, first),)
+
+
+@EVERY
+@pytest.mark.parametrize("damage", ["cut", "latin", "empty", "nothing", "another"])
+def test_a_damaged_file_is_refused(sheets, tmp_path, damage, format_name, file_name, write):
+    content = write(answer(sheets, ECCV)).encode()
+    middle = len(content) // 2
+    damaged = {
+        "cut": content[: -len(content) // 3],
+        "latin": content[:middle] + b"\xe9" + content[middle:],
+        "empty": b"",
+        "nothing": b"[]",
+        "another": b'{"a": 1}\n',
+    }[damage]
+    with pytest.raises(MalformedSource, match=rf"{file_name}.*found .*expected "):
+        read_answers([save(tmp_path / file_name, damaged)], sheets, ECCV, format_name)
+
+
+def test_formats_are_told_by_name_and_suffix(sheets, tmp_path):
+    with pytest.raises(UnknownName, match="did you mean 'label_studio'"):
+        read_answers([tmp_path / "a"], sheets, ECCV, "label-studio")
+    for ending, format_name, message in (
+        ("csv", "html", "another format than html; give --format csv$"),
+        ("jsonl", "csv", "give --format html or jsonl$"),
+        ("JSON", "csv", "give --format label_studio$"),
+    ):
+        with pytest.raises(InvalidOption, match=message):
+            read_answers([tmp_path / f"a.{ending}"], sheets, ECCV, format_name)
+    path = save(tmp_path / "a.ndjson", write_lines(answer(sheets, ECCV)))
+    assert read_answers([path], sheets, ECCV, "jsonl").num_rows
+    with pytest.raises(InvalidOption, match="the suffix tells no format"):
+        read_answers([path], sheets, ECCV)
+    assert {format_name for format_name, _, _ in WRITTEN.values()} == set(formats())
+
+
+def test_answers_of_several_files_and_rounds_in_any_order_are_one_table(asked, tmp_path):
+    rows = {worker: [row for own in asked for row in records_of(own, worker)] for worker in ("w2", "w1")}
+    for row, name in zip(rows["w1"], ["W1", " w1 "] * 3, strict=False):  # one person, in any case
+        row["worker"] = name
+    files = [save(tmp_path / f"{worker}.jsonl", write_lines(own[::-1])) for worker, own in rows.items()]
+    found = read_all(files, asked)
+    assert (found.answers.schema, found.unfinished) == (READ, ())
+    order = [(sheet, worker) for sheet in range(4) for worker in ("w1", "w2")]
+    expected = [(*key, own.pair_id) for key in order for own in [*asked[0].sheets, *asked[1].sheets][key[0]]]
+    columns = (found.answers[name].to_pylist() for name in ("sheet", "worker", "pair_id"))
+    assert list(zip(*columns, strict=True)) == expected
+    assert found.answers["origin"][0].as_py() == f"w1.jsonl, line {len(rows['w1'])}"
+    # An older version numbered the sheets of every round from 0.
+    older = [row | {"sheet": row["sheet"] - 2} for row in records_of(asked[1])]
+    again = read_all([save(tmp_path / "a.jsonl", write_lines(older))], asked).answers
+    assert set(again["sheet"].to_pylist()) == {2, 3}
+
+
+def test_whole_sheets_are_taken_and_unfinished_ones_are_told(asked, tmp_path):
+    rows = records_of(asked[0])
+
+    def read(*parts, **options):
+        files = [save(tmp_path / f"{place}.jsonl", write_lines(part)) for place, part in enumerate(parts)]
+        found = read_all(files, asked, **options)
+        return found.answers["sheet"].to_pylist(), found.unfinished
+
+    assert read(rows[:7]) == ([0] * 5, (Unfinished(1, "w1", 2, 4),))
+    assert read(rows[:2]) == ([], (Unfinished(0, "w1", 2, 5),))
+    assert read(rows[::2], rows[1::2]) == ([0] * 5 + [1] * 4, ())
+    assert read(rows[:1], whole={(0, "w1")}) == ([0], ())
+
+
+def test_of_two_answers_the_last_counts_where_it_is_to_replace_the_first(asked, tmp_path):
+    rows = records_of(asked[0])
+    first = save(tmp_path / "a.jsonl", write_lines(rows))
+    rows[2]["answer"] = "no"
+    second = save(tmp_path / "b.jsonl", write_lines(rows))
+    with pytest.raises(MalformedSource, match=r"b\.jsonl, line 3.*an answer of 'w1'.*a\.jsonl, line 3.*--replace"):
+        read_all([first, second], asked)
+    found = read_all([first, second], asked, replace=True).answers
+    assert found["answer"].to_pylist()[2] == '"no"'
+
+
+def test_a_round_without_reasons_takes_none(asked, tmp_path):
+    rows = records_of(asked[1], said=[("mostly_no", {})])
+    assert read_all([save(tmp_path / "a.jsonl", write_lines(rows))], asked).answers.num_rows == len(rows)
+    rows[1]["details"] = {"shortcomings": ["grammar"]}
+    with pytest.raises(MalformedSource, match="does not ask for them"):
+        read_all([save(tmp_path / "a.jsonl", write_lines(rows))], asked)
+
+
+class TestLabelStudio:
+    def read(self, sheets, path, tasks):
+        return read_answers([save(path / "a.json", json.dumps(tasks))], sheets, schemes()["eccv"], "label_studio")
+
+    @pytest.fixture
+    def tasks(self, sheets):
+        return json.loads(write_tasks(answer(sheets, schemes()["eccv"])))
+
+    def test_people_are_numbers_or_addresses_as_in_both_exports(self, sheets, tmp_path, tasks):
+        for task in tasks:
+            task["annotations"][1]["completed_by"] = 3
+        assert set(self.read(sheets, tmp_path, tasks)["worker"].to_pylist()) == {"3"}
+        for task in tasks:
+            task["annotations"][1]["completed_by"] = {"id": 3, "email": "a@example.org", "first_name": ""}
+        assert set(self.read(sheets, tmp_path, tasks)["worker"].to_pylist()) == {"a@example.org"}
+
+    def test_a_skipped_question_is_no_answer(self, sheets, tmp_path, tasks):
+        tasks[0]["annotations"][1]["was_cancelled"] = True
+        assert set(self.read(sheets, tmp_path, tasks)["sheet"].to_pylist()) == {1}
+
+    def test_ticks_that_were_hidden_again_are_left_out(self, sheets, tmp_path, tasks):
+        tasks[0]["annotations"][1]["result"].append({"from_name": "errors", "value": {"choices": ["age"]}})
+        assert self.read(sheets, tmp_path, tasks)["details"].to_pylist()[0] == "{}"
+
+    def test_an_empty_annotation_another_configuration_and_two_answers_are_refused(self, sheets, tmp_path, tasks):
+        first = tasks[0]["annotations"][1]
+        for result, message in (
+            ([], r"\[0\], task 100, annotation 200.*answer None"),
+            ([{"from_name": "sentiment", "value": {"choices": ["yes"]}}], "'sentiment'.*the exported configuration"),
+            ([{"from_name": "answer", "value": {"choices": ["yes", "no"]}}], "give one of"),
+            ([{"from_name": "answer", "value": {"choices": ["100% YES"]}}], "'100% YES'.*give one of"),
+            ([{"value": {}}], "from_name"),
+            ("yes", "a list"),
+        ):
+            first["result"] = result
+            with pytest.raises(MalformedSource, match=message):
+                self.read(sheets, tmp_path, tasks)
+
+    def test_a_file_of_tasks_that_were_imported_and_not_exported_is_refused(self, sheets, tmp_path):
+        renamed = write_tasks(answer(sheets, schemes()["eccv"])).replace('"annotations"', '"completions"')
+        for tasks, message in (
+            ([{"data": {}}], r"\[0\].*a task without annotations.*the project's export"),
+            ([{"answer": "yes"}], r"\[0\].*'id'"),
+            (json.loads(renamed), "annotations"),
+        ):
+            with pytest.raises(MalformedSource, match=message):
+                self.read(sheets, tmp_path, tasks)
+
+
+class TestCsv:
+    def read(self, sheets, path, text, name="eccv"):
+        return read_answers([save(path / "a.csv", text)], sheets, schemes()[name], "csv")
+
+    def test_a_spreadsheet_s_byte_order_mark_line_ends_and_blanks_are_taken(self, sheets, tmp_path):
+        text = write_table(answer(sheets, schemes()["eccv"]))
+        text = text.replace("not_in_image;wrong_description", "not_in_image ; wrong_description ;")
+        table = self.read(sheets, tmp_path, "\ufeff" + text.replace("\r\n", "\n").replace("\n", "\r\n"))
+        assert json.loads(table["details"].to_pylist()[3])["shortcomings"] == ["not_in_image", "wrong_description"]
+
+    @pytest.mark.parametrize("separator", [";", "\t"])
+    @pytest.mark.parametrize("name", SAID)
+    def test_other_separators_are_taken_and_with_them_a_decimal_comma(self, sheets, tmp_path, name, separator):
+        """As spreadsheets save a table where decimals have a comma, whatever stood in the file before."""
+        text = write_table(answer(sheets, schemes()[name])).replace("w1,2,", "w1,2.5,")
+        rows = list(csv.reader(io.StringIO(text)))
+        saved = io.StringIO()
+        writer = csv.writer(saved, delimiter=separator, quoting=csv.QUOTE_ALL)  # as LibreOffice can be told to
+        writer.writerows([{"2.5": "2,5", "4.5": "4,5"}.get(cell, cell) for cell in row] for row in rows)
+        assert "4,5" in saved.getvalue()
+        assert self.read(sheets, tmp_path, saved.getvalue(), name) == self.read(sheets, tmp_path, text, name)
+        with pytest.raises(MalformedSource, match=r"line 2, seconds: found '4,500\.5'"):
+            self.read(sheets, tmp_path, saved.getvalue().replace("4,5", "4,500.5", 1), name)
+
+    def test_capitals_and_rows_without_anything_are_a_spreadsheet_s(self, sheets, tmp_path):
+        text = write_table(answer(sheets, schemes()["eccv"]))
+        capital = text.replace(",yes,", ",Yes,").replace(",mostly_no,Not_", ",Mostly_no,Not_")
+        capital = capital.replace(",mostly_no,not_in_image", ",Mostly_no,Not_in_image")
+        assert capital.count("Mostly_no,Not") == text.count("mostly_no,not") > 0
+        blank = "," * text.splitlines()[0].count(",") + "\r\n"
+        assert self.read(sheets, tmp_path, capital + blank) == self.read(sheets, tmp_path, text)
+
+    def test_a_decimal_comma_between_commas_a_time_and_a_lost_column_are_refused(self, sheets, tmp_path):
+        text = write_table(answer(sheets, schemes()["cxc"]))
+        point = self.read(sheets, tmp_path, text.replace(",w1,2,", ",w1,2.5,"), "cxc")
+        assert 0.5 in point["gain"].to_pylist()
+        with pytest.raises(MalformedSource, match=r"'2,5'.*a number from 0 to 5"):
+            self.read(sheets, tmp_path, text.replace(",w1,2,", ',w1,"2,5",'), "cxc")
+        with pytest.raises(MalformedSource, match=r"line 2, seconds: found '00:00:04'.*as 4\.5"):
+            self.read(sheets, tmp_path, text.replace(",4.5", ",00:00:04", 1), "cxc")
+        with pytest.raises(MalformedSource, match=r"line 1.*'seconds'"):
+            self.read(sheets, tmp_path, text.replace("seconds", "time"), "cxc")
+        text = write_table(answer(sheets, schemes()["entailment"]))
+        with pytest.raises(MalformedSource, match=r"line 2, column describes.*'perhaps'.*yes or no"):
+            self.read(sheets, tmp_path, text.replace("w1,yes", "w1,perhaps", 1), "entailment")

@@ -10,10 +10,11 @@ import typer
 from cxc_eccv.cli.choices import Confidence, Labels, Names, Similarity, load_runs, names, open_library, split_name
 from cxc_eccv.cli.output import COMMAND, check_folder, say_written
 from cxc_eccv.terminal import print_shown, say
-from cxc_eccv.writing import replaced_folder
+from cxc_eccv.writing import write_texts
 
 if TYPE_CHECKING:
     from cxc_eccv.studies.annotation.worth.appraisal import Appraisal
+    from cxc_eccv.tables import Table
 
 FILES = ("labels.json", "labels.md", "labels.html")
 
@@ -93,33 +94,25 @@ def labels(
         preferences=rated,
         **options,
     )
+    tables = [table for section in appraisal_to_tables(appraisal).values() for table in section]
+    lacking = say_lacking(appraisal)
     try:
-        written = [] if output is None else _write(output, appraisal)
+        written = [] if output is None else write_texts(output, _render(appraisal, tables, lacking))
     finally:
-        tables = [table for section in appraisal_to_tables(appraisal).values() for table in section]
         print_shown(tables_to_console(tables))
-        for reason in say_lacking(appraisal):
+        for reason in lacking:
             say(reason)
     say_written(written)
 
 
-def _write(output: Path, appraisal: Appraisal) -> list[Path]:
-    """Write the numbers, the tables and the page, all or nothing; other files are kept."""
-    from cxc_eccv.studies.annotation.worth.tables import (
-        appraisal_to_json,
-        appraisal_to_tables,
-        render_labels,
-        say_lacking,
-    )
+def _render(appraisal: Appraisal, tables: list[Table], lacking: list[str]) -> dict[str, str]:
+    """File name to text: the numbers, the tables and the page."""
+    from cxc_eccv.studies.annotation.worth.tables import appraisal_to_json, render_labels
     from cxc_eccv.tables import tables_to_markdown
 
-    tables = [table for section in appraisal_to_tables(appraisal).values() for table in section]
-    texts = {
-        "labels.json": appraisal_to_json(appraisal, command=COMMAND.get()),
-        "labels.md": "\n\n".join([tables_to_markdown(tables).rstrip(), *say_lacking(appraisal)]) + "\n",
-        "labels.html": render_labels(appraisal, COMMAND.get()),
-    }
-    with replaced_folder(output, FILES) as folder:
-        for file, text in texts.items():
-            (folder / file).write_text(text, encoding="utf-8", newline="\n")
-    return [output / file for file in FILES]
+    texts = [
+        appraisal_to_json(appraisal, command=COMMAND.get()),
+        "\n\n".join([tables_to_markdown(tables).rstrip(), *lacking]) + "\n",
+        render_labels(appraisal, COMMAND.get()),
+    ]
+    return dict(zip(FILES, texts, strict=True))

@@ -1,4 +1,9 @@
-"""Crisscrossed Captions' sampling by the other modality: images with similar captions, captions of similar images."""
+"""Crisscrossed Captions' sampling by the other modality: images with similar captions, captions of similar images.
+
+Its strategy for image-caption pairs takes them from these pairs. The strata of the paper are halves: one half of the
+caption pairs are co-captions; one half of the image-caption pairs come from caption pairs and the other from image
+pairs. The paper orders both by people's ratings; without ratings, the similarity that chose a pair orders it.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +21,18 @@ from cxc_eccv.ranking.rank import top_k
 from cxc_eccv.runs import EmbeddingsRun, Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
-from cxc_eccv.studies.annotation.proposing.pool import CANDIDATES, Proposal, find_similarity, judge_nothing
-from cxc_eccv.types import Embeddings, FloatArray, IntArray, positions_of
+from cxc_eccv.studies.annotation.proposing.pool import (
+    CANDIDATES,
+    Chosen,
+    Entries,
+    Pool,
+    Proposal,
+    Strategy,
+    find_similarity,
+    join_entries,
+    judge_nothing,
+)
+from cxc_eccv.types import DIRECTIONS, Embeddings, FloatArray, IntArray, positions_of
 
 SIDE_IDS = ("left_id", "right_id")
 
@@ -176,3 +191,53 @@ def _list_alike(runs: Mapping[str, Run], content: KarpathySplit, side: str, dept
 def _unordered(table: pa.Table, names: tuple[str, str]) -> set[frozenset[int]]:
     """The pairs of a table in either order."""
     return set(map(frozenset, zip(*(table[name].to_pylist() for name in names), strict=True)))
+
+
+def _choose_cxc(pool: Pool) -> Chosen:
+    """Distinct image-caption pairs: half from the caption pairs, half from the image pairs."""
+    content = pool.library.karpathy(pool.split)
+    images = choose_image_pairs(pool.runs, content, neighbours=pool.depth)
+    captions = choose_caption_pairs(
+        pool.runs, content, neighbours=pool.depth, seed=int(pool.random.integers(np.iinfo(np.int64).max))
+    )
+    captions = captions.filter(captions["model"].is_valid())
+    described = [
+        content.caption_image_ids[positions_of(np.asarray(captions[name]), content.caption_ids)[0]]
+        for name in ("left_id", "right_id")
+    ]
+    by_captions = _cross(pool, described[0], described[1])
+    by_images = _cross(pool, np.asarray(images["left_id"]), np.asarray(images["right_id"]))
+    names = list(pool.runs)
+    entries = [_enter(by_captions, captions, names, "t2t"), _enter(by_images, images, names, "i2i")]
+    first, second = (pairs[pool.is_open(pairs)] for pairs in (by_captions, by_images))
+    first, second = (pairs[np.sort(np.unique(pairs, return_index=True)[1])] for pairs in (first, second))
+    return Chosen(_take_halves(first, second, pool.budget), None, join_entries(entries))
+
+
+def _cross(pool: Pool, left: IntArray, right: IntArray) -> IntArray:
+    """The pair of each left image with a random caption of the right image."""
+    captions = draw_captions(pool.library.karpathy(pool.split), right, pool.random)
+    return pool.pairs.of_ids(left, captions, "pairs of images")
+
+
+def _enter(pairs: IntArray, table: pa.Table, names: list[str], direction: str) -> Entries:
+    models = table["model"].to_pylist()
+    return Entries(
+        pairs,
+        np.array([names.index(model) for model in models], dtype=np.int64),
+        np.full(pairs.size, DIRECTIONS.index(direction)),
+        np.asarray(table["rank"], dtype=np.int64),
+    )
+
+
+def _take_halves(first: IntArray, second: IntArray, budget: int | None) -> IntArray:
+    """Half of the budget from the first pairs, half from other second pairs, in turn."""
+    total = first.size + second.size if budget is None else budget
+    kept = first[: (total + 1) // 2]
+    others = second[~np.isin(second, kept)][: total - kept.size]
+    left = first[kept.size :]
+    left = left[~np.isin(left, others)][: total - kept.size - others.size]
+    return np.append(np.concatenate([kept, others])[in_turn(kept.size, others.size)], left)
+
+
+CXC = Strategy(name="cxc", choose=_choose_cxc, depth=NEIGHBOURS, directions=(), takes=())

@@ -183,9 +183,9 @@ class Chosen(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """A way to choose pairs. To add one, define ``STRATEGY`` in a file of ``proposing/strategies``."""
+    """A way to choose pairs."""
 
-    name: str  # equal to the file's name
+    name: str
     choose: Callable[[Pool], Chosen]
     depth: int | None = None  # default number of items to read from each list; None if it reads no lists
     models: tuple[int, int | None] = (1, None)  # the fewest and the most; None for no limit

@@ -20,8 +20,15 @@ from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import ClusterBootstrap, Draws, Estimate, interval
-from cxc_eccv.studies.annotation.worth.bias import Biases, ProposedLabels, join_proposals, measure_biases
-from cxc_eccv.studies.annotation.worth.diversity import DEPTH, Likeness, compare_lists
+from cxc_eccv.studies.annotation.worth.bias import (
+    DEPTH,
+    Biases,
+    Likeness,
+    ProposedLabels,
+    compare_lists,
+    join_proposals,
+    measure_biases,
+)
 from cxc_eccv.studies.annotation.worth.preferences import Strength
 from cxc_eccv.studies.annotation.worth.sets import (
     Multiplicity,

@@ -12,8 +12,7 @@ from cxc_eccv.report.pages import page_style, template
 from cxc_eccv.sources.edition import describe_data
 from cxc_eccv.statistics import Estimate
 from cxc_eccv.studies.annotation.worth.appraisal import Appraisal, SetCounts, SetWorth
-from cxc_eccv.studies.annotation.worth.bias import Biases, BiasOfSet
-from cxc_eccv.studies.annotation.worth.diversity import DEPTH, Likeness
+from cxc_eccv.studies.annotation.worth.bias import DEPTH, Biases, BiasOfSet, Likeness
 from cxc_eccv.studies.annotation.worth.preferences import Strength
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types.reported import group_by_reason

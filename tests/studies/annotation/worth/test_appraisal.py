@@ -20,7 +20,7 @@ from cxc_eccv.runs import EmbeddingsRun, load_run, save_embeddings
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.annotation.project import Project
 from cxc_eccv.studies.annotation.worth.appraisal import appraise
-from cxc_eccv.studies.annotation.worth.bias import join_proposals, score_sets
+from cxc_eccv.studies.annotation.worth.bias import bias_by_size, join_proposals, measure_bias, measure_gains, score_sets
 from cxc_eccv.studies.annotation.worth.preferences import rate_preferences
 from cxc_eccv.studies.annotation.worth.sets import find_verified
 from cxc_eccv.studies.annotation.worth.tables import (
@@ -119,12 +119,6 @@ def test_precision_and_recall_beside_a_project(found, library, project, directio
         assert row.n_known == sum(not said[1] for said in known.values())
 
 
-def test_labels_are_not_compared_with_themselves(found):
-    assert {row.verified for row in found.worth} == {"mine"}
-    assert not any("mine" in row.labels for row in found.worth)
-    assert {row.labels for row in found.counts} >= {"coco", "mine", "coco,cxc", "plausible_0"}
-
-
 def test_what_is_verified_without_labels_of_ones_own(sample_library):
     found = appraise(sample_library)
     assert {row.verified for row in found.worth} == {"cxc", "eccv"}
@@ -132,31 +126,6 @@ def test_what_is_verified_without_labels_of_ones_own(sample_library):
         assert (row.precision is None) == (not row.asked) == (row.verified == "eccv")
     assert "lists only positives" in shown_text(tables_to_console(appraisal_to_tables(found)["worth"]))
     assert {*found.not_computed} == {"bias", "diversity", "preferences"}
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"split": "validation", "queries": "eccv"}, "queries: eccv has no labels of the validation split; choose all"),
-        ({"sets": [["coco", "cxc", "coco"]]}, "has coco twice"),
-    ],
-)
-def test_what_cannot_be_appraised_is_refused(sample_library, options, message):
-    with pytest.raises(InvalidOption, match=message):
-        appraise(sample_library, **options)
-
-
-def test_sets_without_a_positive_of_the_queries_are_told(sample_library):
-    found = appraise(sample_library, "validation", sets=[["eccv"]])
-    assert not found.counts
-    assert "no set of labels has a positive" in found.not_computed["counts"]
-
-
-def test_validation_has_no_eccv_caption(sample_library):
-    found = appraise(sample_library, "validation")
-    assert {row.verified for row in found.worth} == {"cxc"}
-    assert found.queries is None
-    assert not any("eccv" in row.labels for row in found.counts)
 
 
 def test_a_source_whose_files_are_missing_is_left_out_with_the_reason(sample_library, tmp_path):
@@ -175,10 +144,29 @@ def test_sets_verdicts_and_queries_can_be_named(sample_library):
     assert {row.verified for row in found.worth} == {"entailment"}
     row = found.counts[0]
     assert row.counts.n_queries + row.counts.n_without == sample_library.karpathy("test").caption_ids.size
-    nobody = {"sets": [["nobody"]]}, {"verified": ["nobody"]}, {"queries": "nobody"}
-    for wrong in (*nobody, {"split": "train"}, {"verified": ["plausible_0"]}):
-        with pytest.raises(UnknownName):
-            appraise(sample_library, **wrong)
+    found = appraise(sample_library, "validation")
+    assert ({row.verified for row in found.worth}, found.queries) == ({"cxc"}, None)
+    assert not any("eccv" in row.labels for row in found.counts)
+    found = appraise(sample_library, "validation", sets=[["eccv"]])
+    assert not found.counts
+    assert "no set of labels has a positive" in found.not_computed["counts"]
+
+
+def test_what_cannot_be_appraised_is_refused(sample_library, runs):
+    own = runs["early"]
+    short = EmbeddingsRun(Embeddings(own.images.ids[1:], own.images.vectors[1:]), own.captions)
+    for options, error, message in (
+        ({"sets": [["nobody"]]}, UnknownName, "nobody"),
+        ({"verified": ["nobody"]}, UnknownName, "nobody"),
+        ({"queries": "nobody"}, UnknownName, "nobody"),
+        ({"split": "train"}, UnknownName, "train"),
+        ({"verified": ["plausible_0"]}, UnknownName, "plausible_0"),
+        ({"split": "validation", "queries": "eccv"}, InvalidOption, "eccv has no labels of the validation split; cho"),
+        ({"sets": [["coco", "cxc", "coco"]]}, InvalidOption, "has coco twice"),
+        ({"runs": {"short": short, "late": runs["late"]}}, MissingIds, "lack"),
+    ):
+        with pytest.raises(error, match=message):
+            appraise(sample_library, **options)
 
 
 def test_intervals_are_of_images_drawn_anew(found, sample_library):
@@ -232,26 +220,42 @@ def test_scores_on_all_labels_are_those_of_the_graded_metrics(found, library, pr
 def test_bias_of_every_set_of_annotators(found):
     for own in found.bias:
         assert [len(row.annotators) for row in own.sets] == [1, 1, 1, 2, 2, 2, 3]
-        full = own.sets[-1].scores
+        scores = {frozenset(row.annotators): {name: row.scores[name].value for name in MODELS} for row in own.sets}
         for row in own.sets:
-            gaps = {name: abs(row.scores[name].value - full[name].value) for name in MODELS}
-            assert row.bias["all"].value == pytest.approx(np.mean(list(gaps.values())))
-            assert row.bias["own"].value == pytest.approx(np.mean([gaps[name] for name in row.annotators]))
-            others = [gaps[name] for name in MODELS if name not in row.annotators]
-            expected = pytest.approx(np.mean(others)) if others else None
-            assert (row.bias["others"] and row.bias["others"].value) == expected
+            bias = measure_bias(scores[frozenset(row.annotators)], scores[frozenset(MODELS)], row.annotators)
+            assert {name: own and own.value for name, own in row.bias.items()} == pytest.approx(bias)
             assert row.bias["all"].low <= row.bias["all"].value <= row.bias["all"].high
-        for size in (1, 2):
-            rows = [row for row in own.sets if len(row.annotators) == size]
-            assert own.by_size[size]["all"].value == pytest.approx(np.mean([row.bias["all"].value for row in rows]))
-        scores = {frozenset(row.annotators): row.scores for row in own.sets}
-        for name, gain in own.gains.items():
-            changes = [
-                scores[annotators | {name}][name].value - scores[annotators][name].value
-                for annotators in scores
-                if name not in annotators
-            ]
-            assert gain["own"].value == pytest.approx(np.mean(changes))
+        sizes, gains = bias_by_size(MODELS, scores.get), measure_gains(MODELS, scores.get)
+        assert {size: bias["own"].value for size, bias in own.by_size.items()} == pytest.approx(
+            {size: bias["own"] for size, bias in sizes.items()}
+        )
+        assert {name: gain["others"].value for name, gain in own.gains.items()} == pytest.approx(
+            {name: gain["others"] for name, gain in gains.items()}
+        )
+
+
+def test_models_that_did_not_propose_or_that_cannot_rank(library, runs, project):
+    """The first are scored and never annotators; without all annotators, by their similarity, there is no bias."""
+    texts = EmbeddingsRun(None, runs["early"].captions)
+    lame = {f"texts-{number}": texts for number in range(6)}
+    every = {**runs, "newcomer": noisy_run(library, 9, width=8), **lame}
+    found = appraise(library, sets=[["coco"]], runs=every, project=project)
+    assert len(found.bias) == 4
+    for own in found.bias:
+        assert ({*own.gains}, {*own.sets[-1].scores}) == ({*MODELS}, {*MODELS, "newcomer"})
+        assert own.sets[-1].bias["others"].value == 0
+    told = [name for name in found.not_computed if name.startswith("texts") and name.endswith("t2i")]
+    assert told == [f"{name}/t2i" for name in lame]  # in their order, in every process
+    assert found.not_computed["texts-0/t2i"] == texts.why_not("t2i")
+    assert not any("texts-0" in (row.one, row.other) for row in found.diversity)
+    options = {"sets": [["coco"]], "project": project}
+    found = appraise(library, **options, runs={name: runs[name] for name in MODELS[:2]})
+    assert (found.bias, len(found.diversity)) == ((), 4)
+    assert "missing: other" in found.not_computed["bias/t2i"]
+    assert appraise(library, **options, runs=runs, similarity="cosine").bias
+    found = appraise(library, **options, runs=runs, similarity="dot")
+    assert not found.bias
+    assert "by the similarity cosine: give that similarity, or none" in found.not_computed["bias/i2t"]
 
 
 def test_first_items_and_orders_of_all_pairs_of_models(found, library, runs):
@@ -266,33 +270,6 @@ def test_first_items_and_orders_of_all_pairs_of_models(found, library, runs):
         assert (row.place.value, row.n_placed) == (pytest.approx(np.mean(places)), len(places))
         assert row.n_queries == queries.size > row.n_placed
         assert row.correlation == rows["other", "early"].correlation
-
-
-def test_further_models_are_scored_and_never_annotators(library, runs, project):
-    late = {**runs, "newcomer": noisy_run(library, 9, width=8)}
-    found = appraise(library, sets=[["coco"]], runs=late, project=project)
-    for own in found.bias:
-        assert {*own.gains} == {*MODELS}
-        assert {*own.sets[-1].scores} == {*late}
-        assert own.sets[-1].bias["others"].value == 0
-
-
-def test_bias_needs_the_files_of_all_annotators(library, runs, project):
-    found = appraise(library, sets=[["coco"]], runs={name: runs[name] for name in MODELS[:2]}, project=project)
-    assert not found.bias
-    assert "missing: other" in found.not_computed["bias/t2i"]
-    assert len(found.diversity) == 4
-
-
-def test_a_model_that_cannot_rank_is_left_out_with_the_reason(library, runs, project):
-    texts = EmbeddingsRun(None, runs["early"].captions)
-    lame = {f"texts-{number}": texts for number in range(6)}
-    found = appraise(library, sets=[["coco"]], runs={**runs, "texts": texts, **lame}, project=project)
-    told = [name for name in found.not_computed if name.startswith("texts") and name.endswith("t2i")]
-    assert told == ["texts/t2i", *(f"{name}/t2i" for name in lame)]  # in their order, in every process
-    assert len(found.bias) == 4
-    assert not any("texts" in (row.one, row.other) for row in found.diversity)
-    assert found.not_computed["texts/t2i"] == texts.why_not("t2i")
 
 
 def test_another_model_of_the_same_name_is_no_annotator(library, runs, tmp_path):
@@ -312,15 +289,6 @@ def test_another_model_of_the_same_name_is_no_annotator(library, runs, tmp_path)
     assert "differs from the one that proposed" in found.not_computed["bias/t2i"]
 
 
-def test_bias_is_of_the_similarity_by_which_models_proposed(library, runs, project):
-    """By another one their first items would be others than those that people verified."""
-    options = {"sets": [["coco"]], "runs": runs, "project": project}
-    assert appraise(library, **options, similarity="cosine").bias
-    found = appraise(library, **options, similarity="dot")
-    assert not found.bias
-    assert "by the similarity cosine: give that similarity, or none" in found.not_computed["bias/i2t"]
-
-
 def test_a_project_without_labels_or_of_another_split_is_refused(runs, tmp_path):
     project = Project.create(tmp_path, Library("sample"), name="mine").propose(runs, queries=QUERIES)
     answer(project, tmp_path, name="others")
@@ -331,37 +299,28 @@ def test_a_project_without_labels_or_of_another_split_is_refused(runs, tmp_path)
         appraise(library, "validation", project=project)
 
 
-def test_a_run_that_lacks_images_is_refused(sample_library, runs):
-    own = runs["early"]
-    short = EmbeddingsRun(Embeddings(own.images.ids[1:], own.images.vectors[1:]), own.captions)
-    with pytest.raises(MissingIds):
-        appraise(sample_library, runs={"short": short, "late": runs["late"]})
-
-
-def test_json_holds_every_number(found):
-    text = appraisal_to_json(found, command="cxc-eccv labels")
-    content = json.loads(text)
+def test_json_and_tables_hold_the_numbers(found):
+    content = json.loads(appraisal_to_json(found, command="cxc-eccv labels"))
+    provenance = content["provenance"]
     assert content["schema"] == 1
     assert content["worth"][0]["recall"]["value"] == found.worth[0].recall.value
-    assert len(content["bias"]) == 4
-    assert len(content["bias"][0]["sets"]) == 7
-    assert content["provenance"]["labels"]["mine"]["people"] == 3
-    assert content["provenance"]["command"] == "cxc-eccv labels"
-    assert {*content["provenance"]["models"]} == {*MODELS}
-    assert appraisal_to_json(found, command="cxc-eccv labels") == text
+    assert [len(own["sets"]) for own in content["bias"]] == [7] * 4
+    assert (provenance["labels"]["mine"]["people"], provenance["command"]) == (3, "cxc-eccv labels")
+    assert {*provenance["models"]} == {*MODELS}
     assert "command" not in found.provenance
-
-
-def test_tables_show_the_numbers(found):
+    assert ({row.verified for row in found.worth}, any("mine" in row.labels for row in found.worth)) == (
+        {"mine"},
+        False,
+    )
+    assert {row.labels for row in found.counts} >= {"coco", "mine", "coco,cxc", "plausible_0"}
     tables = appraisal_to_tables(found)
     assert list(tables) == ["counts", "worth", "bias", "diversity", "preferences"]
     text = tables_to_markdown([table for own in tables.values() for table in own])
-    row = next(one for one in found.counts if (one.labels, one.direction) == ("eccv", "t2i"))
-    assert f"{row.mean.value:.2f} [{row.mean.low:.2f}, {row.mean.high:.2f}]" in text
-    own = found.bias[0].sets[0]
-    assert f"{100 * own.bias['others'].value:.2f} [{100 * own.bias['others'].low:.2f}" in text
+    mean = next(one.mean for one in found.counts if (one.labels, one.direction) == ("eccv", "t2i"))
+    others = found.bias[0].sets[0].bias["others"]
+    for part in (f"{mean.value:.2f} [{mean.low:.2f}, {mean.high:.2f}]", f"{100 * others.value:.2f} [", "| A | 75.00"):
+        assert part in text
     assert f"{100 * found.worth[0].recall.value:.1f}" in text
-    assert "| A | 75.00" in text
 
 
 def test_the_page_escapes_what_comes_from_data(library, runs, project):

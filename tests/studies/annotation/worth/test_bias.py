@@ -1,17 +1,20 @@
-"""Annotator bias: the figures that follow from Table E.1 of the ECCV Caption paper, and loops over pairs by hand."""
+"""Annotator bias and diversity: what follows from Table E.1 of the ECCV Caption paper, and loops by hand."""
 
 from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy.stats import kendalltau
 
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.studies.annotation.worth.bias import (
     bias_by_size,
+    correlate_tops,
     join_proposals,
     measure_bias,
     measure_gains,
+    place_first,
     score_sets,
 )
 from cxc_eccv.studies.annotation.worth.sets import Verified, find_searched
@@ -47,13 +50,9 @@ def biases(table):
 def test_the_biases_that_follow_from_table_e1():
     assert [round(bias["all"], 2) for bias in biases(RECALL)] == [9.48, 10.3, 9.1, 24.72, 27.78]
     assert [round(bias["all"], 2) for bias in biases(R_PRECISION)] == [3.18, 4.1, 3.08, 8.98, 7.22]
-    pvse = biases(RECALL)[0]
-    assert (round(pvse["own"], 2), round(pvse["others"], 3)) == (0.1, 11.825)
-
-
-def test_all_models_as_annotators_have_no_bias_and_no_others():
-    full = column(RECALL, 5)
+    full, pvse = column(RECALL, 5), biases(RECALL)[0]
     assert measure_bias(full, full, MODELS) == {"all": 0, "own": 0, "others": None}
+    assert (round(pvse["own"], 2), round(pvse["others"], 3)) == (0.1, 11.825)
 
 
 def test_sets_of_one_size_count_alike():
@@ -151,16 +150,6 @@ def test_scores_on_the_labels_of_every_set_of_annotators(world):
                 assert found["r_precision"][number - 1, place] == pytest.approx(precision)
 
 
-def test_a_models_first_items_count_alike_on_its_own_labels_and_on_all(world):
-    """As in Table E.1, where 76.5 and 76.6, 80.1 and 80.1, 77.3 and 77.4 differ by rounding at most."""
-    tops, table, verified, _, _ = world
-    labels = join_proposals(verified, table, GALLERY, "t2i")
-    for bit, name in enumerate(ANNOTATORS):
-        kept = np.isin(tops[name].query_ids, labels.judgments.query_ids)
-        found = score_sets(TopK(tops[name].query_ids[kept], tops[name].ids[kept]), labels)["recall_at_1"]
-        assert found[(1 << bit) - 1].tolist() == found[-1].tolist()
-
-
 def test_what_was_left_out_is_counted(world):
     _, table, verified, proposals, gains = world
     labels = join_proposals(verified, table, GALLERY, "t2i")
@@ -191,3 +180,44 @@ def test_labels_that_nobody_proposed_are_no_annotators(world):
     crowd = [[{"model": str(n), "direction": "t2i", "rank": 1} for n in range(9)]] * table.num_rows
     with pytest.raises(InvalidOption, match="511 sets"):
         join_proposals(verified, table.set_column(2, "proposals", pa.array(crowd)), GALLERY, "t2i")
+
+
+def draw_tops(seed, depth=6, items=9, queries=40):
+    random = np.random.default_rng(seed)
+    return TopK(np.arange(queries), np.stack([random.permutation(items)[:depth] for _ in range(queries)]))
+
+
+def test_orders_of_common_items_are_compared_pair_by_pair():
+    one, other = draw_tops(1), draw_tops(2)
+    found = correlate_tops(one, other)
+    for value, left, right in zip(found, one.ids.tolist(), other.ids.tolist(), strict=True):
+        signs = [
+            np.sign((left.index(a) - left.index(b)) * (right.index(a) - right.index(b)))
+            for a, b in combinations(sorted(set(left) & set(right)), 2)
+        ]
+        assert value == pytest.approx(np.mean(signs))
+    assert correlate_tops(one, one) == pytest.approx(1)
+    one, other = (TopK(np.array([1]), np.array([ids])) for ids in ([1, 2], [2, 3]))
+    assert np.isnan(correlate_tops(one, other)).all()  # one common item has no order
+
+
+def test_correlations_are_those_of_scipy():
+    """Over more queries than are in memory together, as tau-b of the ranks of the common items."""
+    one, other = draw_tops(5, depth=25, items=60, queries=5_000), draw_tops(6, depth=25, items=60, queries=5_000)
+    found = correlate_tops(one, other)
+    for query in (0, 1, 4_095, 4_096, 4_999):
+        common = sorted(set(one.ids[query].tolist()) & set(other.ids[query].tolist()))
+        ranks = [[own.ids[query].tolist().index(item) for item in common] for own in (one, other)]
+        assert found[query] == pytest.approx(kendalltau(*ranks).statistic)
+    assert not np.isnan(found).any()
+    assert correlate_tops(other, one).tolist() == found.tolist()
+
+
+def test_where_another_places_the_first():
+    one, other = draw_tops(3), draw_tops(4)
+    expected = [
+        right.index(left[0]) + 1 if left[0] in right else np.nan
+        for left, right in zip(one.ids.tolist(), other.ids.tolist(), strict=True)
+    ]
+    assert np.array_equal(place_first(one, other), expected, equal_nan=True)
+    assert np.isnan(expected).any()

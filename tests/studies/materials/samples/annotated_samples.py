@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pyarrow as pa
 
-from cxc_eccv.studies.annotation.labelling.changes import LabelChange, LabelChanges, Turn
+from cxc_eccv.studies.annotation.changes import LabelChange, LabelChanges, Turn
 from cxc_eccv.studies.annotation.proposing import CANDIDATES
 from cxc_eccv.studies.annotation.report import report_annotation
 from cxc_eccv.studies.asking.answers import SCHEMA

@@ -2,14 +2,358 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
 import typer
 
-from cxc_eccv.cli.choices import DataCommand
-from cxc_eccv.studies.annotation.commands.annotate.answers import check, export, import_answers, undo
-from cxc_eccv.studies.annotation.commands.annotate.labels import merge, report
-from cxc_eccv.studies.annotation.commands.annotate.propose import propose
+from cxc_eccv.cli.choices import (
+    DATA,
+    Confidence,
+    DataCommand,
+    Labels,
+    Names,
+    Thumbnails,
+    load_runs,
+    names,
+    open_library,
+    split_name,
+)
+from cxc_eccv.cli.output import COMMAND, check_folder, say_written
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.studies.annotation.commands.annotate.answers import (
+    Folder,
+    check,
+    count_nouns,
+    export,
+    import_answers,
+    name_some,
+    open_project,
+    say_export,
+    say_next,
+    undo,
+)
+from cxc_eccv.terminal import print_shown, say
 
-__all__ = ["annotate"]
+if TYPE_CHECKING:
+    from pyarrow import Table
+
+    from cxc_eccv.sources.library import Library
+    from cxc_eccv.sources.readers import LabelFile
+    from cxc_eccv.studies.annotation.project import Project
+
+
+def propose(
+    folder: Annotated[
+        Path, typer.Argument(help="Folder of the project, new or existing. Its name becomes that of the labels.")
+    ],
+    models: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Embeddings, scores or rankings, one file per model. The strategy random needs none."),
+    ] = None,
+    name: Names = None,
+    images: Annotated[Path | None, typer.Option(help="Folder with the images, for a classifier of images.")] = None,
+    labels: Labels = None,
+    sources: Annotated[
+        list[str] | None,
+        typer.Option(help="Sources of known labels, about which nobody is asked. Default: all labels by people."),
+    ] = None,
+    scheme: Annotated[
+        str | None,
+        typer.Option(
+            help="Question to people: eccv, cxc or entailment; cxc_images or cxc_captions for pairs of two images or "
+            "two captions. Default: eccv."
+        ),
+    ] = None,
+    split: Annotated[str | None, typer.Option(help="train, val or test. Default: test.")] = None,
+    strategy: Annotated[
+        str | None,
+        typer.Option(
+            help="eccv, cxc or entailment, as in the papers; disagreement, bounds, uncertainty; active; or random. "
+            "Default: eccv; active with --for task/direction/metric; cxc for pairs of two images or two captions."
+        ),
+    ] = None,
+    budget: Annotated[int | None, typer.Option(help="Most candidates. Default: all that are proposed.")] = None,
+    depth: Annotated[
+        int | None, typer.Option(help="Top items of a list that are proposed. Default: the strategy's.")
+    ] = None,
+    queries: Annotated[
+        str | None, typer.Option(help="Number of queries to draw: images and captions, as 500,500, or one for both.")
+    ] = None,
+    probabilities: Annotated[
+        str | None,
+        typer.Option(
+            help="For uncertainty and active: a file (.parquet, .csv, .jsonl) with image_id, caption_id and "
+            "probability; or a classifier of entailment, by its id or folder."
+        ),
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(help="For uncertainty: probability of largest doubt. Default: the classifier's, else 0.5."),
+    ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            "--metric",
+            "--for",
+            help="For bounds: metric that a label shall change most. For active: the number to estimate, such as "
+            "coco_5k/t2i/recall_at_1.",
+        ),
+    ] = None,
+    size: Annotated[int, typer.Option(help="Candidates on a sheet, beside two known pairs.")] = 18,
+    ask_known: Annotated[
+        bool, typer.Option("--ask-known", help="Also ask about pairs that sources call positive.")
+    ] = False,
+    without_reasons: Annotated[
+        bool, typer.Option("--without-reasons", help="Do not ask why a match is not complete.")
+    ] = False,
+    leave_open: Annotated[
+        bool, typer.Option("--leave-open", help="Continue although sheets of the last round have no answer.")
+    ] = False,
+    seed: Annotated[int | None, typer.Option(help="Seed of all draws. Default: 0.")] = None,
+) -> None:
+    """Propose pairs to ask people about, in sheets that also hold known pairs: the first round, or the next one.
+
+    The first round creates the project with its scheme, split and seed, which cannot change. A pair of an earlier round
+    is not asked again, unless all answers to its sheet were rejected. Pairs that are known to match are set apart;
+    --ask-known asks about them too, which is needed to measure the precision of COCO's and CxC's labels.
+
+    Examples:
+      cxc-eccv annotate propose doubts clip.npz siglip.npz --budget 900
+      cxc-eccv annotate propose doubts clip.npz siglip.npz
+      --strategy disagreement --budget 900
+      cxc-eccv annotate propose doubts clip.npz --scheme entailment --split val
+      cxc-eccv annotate propose doubts clip.npz --strategy uncertainty
+      --probabilities my-classifier --images val2014
+      cxc-eccv annotate propose mine clip.npz --for coco_5k/t2i/recall_at_1
+      --budget 500 --probabilities judge.parquet
+    """
+    from pyarrow import Table
+
+    from cxc_eccv.cli.user_tables import probabilities_or_judge
+
+    runs = load_runs(models or (), name)
+    library = open_library(labels=labels or ())
+    given = {"scheme": scheme, "split": None if split is None else split_name(split), "seed": seed}
+    project = _open_or_create(folder, library, {key: value for key, value in given.items() if value is not None})
+    doubts = None if probabilities is None else probabilities_or_judge(probabilities, images)
+    options: dict[str, Any] = {
+        "strategy": strategy or ("active" if metric is not None and "/" in metric else None),
+        "budget": budget,
+        "depth": depth,
+        "queries": None if queries is None else _read_queries(queries),
+        "sources": names(sources),
+        "probabilities": doubts if isinstance(doubts, Table) else None,
+        "classifier": None if isinstance(doubts, Table) else doubts,
+        "threshold": threshold,
+        "metric": metric,
+        "ask_known": ask_known or None,
+        "without_reasons": without_reasons or None,
+    }
+    kept = {key: value for key, value in options.items() if value is not None}
+    after = project.propose(runs, size=size, leave_open=leave_open, **kept)
+    last = after.rounds[-1]
+    if len(after.rounds) == len(project.rounds):
+        say(f"round {last.number} exists already, with these options")
+    else:
+        pairs, sheets = count_nouns(last.candidates.num_rows, "pair"), count_nouns(len(last.sheets), "sheet")
+        say(f"round {last.number} of {folder}: {pairs} in {sheets}")
+        if last.known.num_rows or not ask_known:
+            known = f"{last.known.num_rows:,} further pairs were proposed and are known to match"
+            say(f"{known}; nobody is asked about them")
+    say_export(after)
+
+
+def _open_or_create(folder: Path, library: Library, given: dict[str, Any]) -> Project:
+    """The project in a folder, which must have these options; or a new one with them."""
+    from cxc_eccv.studies.annotation.project import Project
+    from cxc_eccv.studies.annotation.rounds import round_numbers
+
+    if not round_numbers(folder):
+        name = re.sub(r"[^a-z0-9]+", "_", folder.resolve().name.lower()).strip("_")
+        return Project.create(folder, library, **{"name": name, **given})
+    project = Project.open(folder, library)
+    kept = {"scheme": project.scheme.name, "split": project.split, "seed": project.seed}
+    for option, value in given.items():
+        if kept[option] != value:
+            raise InvalidOption(
+                f"--{option} {value}: {folder} has {kept[option]}, which stays. Leave it out, or name another folder"
+            )
+    return project
+
+
+def _read_queries(text: str) -> tuple[int, int]:
+    """How many images and how many captions are queries."""
+    numbers = re.fullmatch(r"(\d{1,9})(?:,(\d{1,9}))?", text)
+    if numbers is None:
+        raise InvalidOption(f"--queries {text}: give how many images and how many captions, as 500,500, or one number")
+    return int(numbers[1]), int(numbers[2] or numbers[1])
+
+
+def merge(
+    folder: Folder,
+    rule: Annotated[
+        str | None,
+        typer.Option(
+            help="Rule from answers to a label: majority, all, mean or dawid_skene. Default: mean for ratings on a "
+            "scale, else majority."
+        ),
+    ] = None,
+    least_answers: Annotated[int, typer.Option(help="Fewest answers that a pair needs for a label.")] = 1,
+    version: Annotated[str, typer.Option(help="Version of the labels.")] = "1.0.0",
+    licence: Annotated[
+        str | None, typer.Option("--license", help="License of the labels, by the Hub's id, such as cc-by-4.0.")
+    ] = None,
+    citation: Annotated[Path | None, typer.Option(help="File with the BibTeX of the labels, for the card.")] = None,
+    probabilities: Annotated[
+        Path | None,
+        typer.Option(
+            help="File (.parquet, .csv, .jsonl) of a judge's image_id, caption_id and probability: they become the "
+            "config mixed, beside people's labels, and the card says how good they are."
+        ),
+    ] = None,
+) -> None:
+    """Turn answers into labels: labels.parquet, which --labels reads, and its card README.md.
+
+    Rejected sheets and sheets that are still to be checked do not count. The datasets library can load the folder, and
+    cxc-eccv push uploads it. Pairs of two images or two captions become ratings.csv, in the layout of CxC.
+
+    Examples:
+      cxc-eccv annotate merge doubts
+      cxc-eccv annotate merge doubts --rule dawid_skene --version 1.1.0
+      cxc-eccv annotate merge doubts --license cc-by-4.0
+      cxc-eccv annotate merge doubts --probabilities judge.parquet
+    """
+    from cxc_eccv.cli.user_tables import read_probabilities
+    from cxc_eccv.sources.readers import MIXED
+    from cxc_eccv.sources.reading import read_text
+    from cxc_eccv.studies.annotation.known import compare_labels, judging_sources
+    from cxc_eccv.studies.annotation.project import CARD, LABELS
+
+    project = open_project(folder)
+    judged = None if probabilities is None else read_probabilities(probabilities)
+    if project.scheme.sides != ("image", "caption"):
+        if judged is not None:
+            raise InvalidOption("--probabilities are of an image and a caption; this project rates other pairs")
+        say_written([project.write_ratings(least_answers=least_answers)])
+        return
+    files = [folder / LABELS, folder / CARD, *([] if judged is None else [folder / MIXED])]
+    before = _read_all(files)
+    labels = project.merge(
+        rule=rule,
+        version=version,
+        least_answers=least_answers,
+        licence=licence,
+        citation=None if citation is None else read_text(citation),
+        probabilities=judged,
+    )
+    if _read_all(files) == before:
+        say(f"nothing has changed: {folder / LABELS} holds the labels of these answers")
+    else:
+        say_written(files)
+    if licence is None:
+        say("the card has no license: add one with --license before others use the labels")
+    _say_compared(labels, compare_labels(labels, project.library))
+    command = ["cxc-eccv", "evaluate", "MODEL", "--labels", str(folder)]
+    command += ["--sources", ",".join([*judging_sources(project.library, labels.split), labels.name])]
+    if labels.split != "test":
+        command += ["--split", labels.split]
+    say(f"use them: {shlex.join(command + DATA.get().to_arguments())}")
+    say_next("report", folder, "MODEL")
+
+
+def _say_compared(labels: LabelFile, compared: Table) -> None:
+    """What is new, and what contradicts official sources."""
+    positive = int(labels.table["positive"].to_numpy().sum())
+    rows = compared.to_pylist()
+    confirmed = {(row["image_id"], row["caption_id"]) for row in rows if row["positive"] and row["source_positive"]}
+    say(f"{labels.table.num_rows:,} pairs have a label, {positive:,} of them positive")
+    lacking = labels.facts["counts"]["pairs"] - labels.table.num_rows
+    if lacking:
+        say(f"{lacking:,} answered pairs have no label: their sheets are not accepted, or too few people answered")
+    say(f"{positive - len(confirmed):,} positives are new: they are in no official source")
+    against = [row for row in rows if row["positive"] != row["source_positive"]]
+    for source in dict.fromkeys(row["source"] for row in against):
+        pairs = [row for row in against if row["source"] == source]
+        named = (f"image {row['image_id']} with caption {row['caption_id']}" for row in pairs)
+        say(f"{source} contradicts {len(pairs):,}: {name_some(named)}")
+    if not against:
+        say("no official source contradicts a label")
+
+
+def _read_all(files: Iterable[Path]) -> list[bytes | None]:
+    return [file.read_bytes() if file.is_file() else None for file in files]
+
+
+def report(
+    folder: Folder,
+    models: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Embeddings, scores or rankings, one file per model, to show what the labels change."),
+    ] = None,
+    name: Names = None,
+    sources: Annotated[
+        list[str] | None,
+        typer.Option(help="Sources of the labels before the new ones. Default: all official ones of the split."),
+    ] = None,
+    tasks: Annotated[
+        list[str] | None,
+        typer.Option(help="Tasks whose queries and galleries are used. Default: coco_5k, all of the split."),
+    ] = None,
+    metrics: Annotated[
+        list[str] | None, typer.Option(help="Metrics. Default: recall_at_1, r_precision and map_at_r.")
+    ] = None,
+    confidence: Confidence = 0.95,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder for annotation_report.json, .md and .html, with every worker and sheet.")
+    ] = None,
+    images: Thumbnails = None,
+) -> None:
+    """Report how good the answers are, what people answered about each model's pairs, and what the labels change.
+
+    Shows sheets and their problems, time, workers, agreement (Cohen, Fleiss, Falotico and Quatto, Krippendorff), and
+    answers and shortcomings by model and rank. With models and merged labels it shows every metric before and after the
+    new labels, with intervals of a paired bootstrap over images, and which models change places.
+
+    Examples:
+      cxc-eccv annotate report doubts
+      cxc-eccv annotate report doubts clip.npz siglip.npz --output report
+      cxc-eccv annotate report doubts clip.npz --sources coco
+      --tasks eccv_caption
+    """
+    from cxc_eccv.studies.annotation.changes import METRICS, TASKS, measure_changes
+    from cxc_eccv.studies.annotation.known import judging_sources
+    from cxc_eccv.studies.annotation.project import LABELS
+    from cxc_eccv.studies.annotation.report import report_project, write_annotated
+    from cxc_eccv.tables import tables_to_console
+
+    check_folder(output, images=images)
+    merged = (folder / LABELS).is_file()
+    project = open_project(folder, [str(folder / LABELS)] if merged else [])
+    changes: Any = None
+    if models and merged:
+        runs = load_runs(models, name)
+        before = names(sources) or judging_sources(project.library, project.split)
+        changes = measure_changes(
+            runs,
+            project.library,
+            project.split,
+            before=before,
+            after=[*before, project.name],
+            tasks=names(tasks) or TASKS,
+            metrics=names(metrics) or METRICS,
+            confidence=confidence,
+        )
+    report = report_project(project, changes, command=COMMAND.get())
+    try:
+        written = [] if output is None else write_annotated(output, report, images)
+    finally:
+        print_shown(tables_to_console(report.tables()))
+    say_written(written)
+
 
 annotate = typer.Typer(no_args_is_help=True, help="Extend the labels: models propose pairs, people judge them.")
 annotate.command(cls=DataCommand)(propose)

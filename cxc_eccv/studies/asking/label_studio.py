@@ -17,7 +17,7 @@ from xml.etree import ElementTree as ET
 
 from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources.reading import read_json, require_keys, shown
-from cxc_eccv.studies.asking.exchange.format import Format, Record, join_criteria, name_answers
+from cxc_eccv.studies.asking.formats import Format, Record, join_criteria, name_answers
 from cxc_eccv.studies.asking.questionnaire import ADDRESSES, Asked, Handout
 from cxc_eccv.studies.asking.schemes import Details, Scheme
 
@@ -182,7 +182,7 @@ def _single(values: list[Any]) -> object:
     return values[0] if len(values) == 1 else values or None
 
 
-FORMAT = Format(
+LABEL_STUDIO = Format(
     name="label_studio",
     exported="tasks to import and the labeling configuration of their project",
     ending=".json",

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from annotated_projects import command, judge_all, knows, noisy_run, pairs_of, write_answers
+from annotated_projects import judge_all, knows, noisy_run, pairs_of, write_answers
 from datasets import load_dataset
 
 from cxc_eccv.errors import DataError
@@ -15,10 +15,8 @@ from cxc_eccv.hub.upload import _read_dataset
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_labels
 from cxc_eccv.statistics import choose_probabilities, draw
-from cxc_eccv.studies.annotation.labelling.mixed import measure_judge, mix
+from cxc_eccv.studies.annotation.mixed import measure_judge, mix
 from cxc_eccv.studies.annotation.project import Project
-
-__all__ = ["command"]
 
 KEY = "coco_5k/t2i/recall_at_1"
 
@@ -131,8 +129,8 @@ def test_chosen_pairs_say_nothing_of_the_judge(tmp_path, sample_library, judge):
     content = sample_library.karpathy("test")
     table = mix(labels, judge, content).table
     assert table["drawn"].null_count == table.num_rows
-    with pytest.raises(DataError, match="occurs twice"):
-        mix(labels, pa.concat_tables([judge, judge.slice(0, 1)]), content)
     elsewhere = pa.table({"image_id": [1], "caption_id": [2], "probability": [0.5]})
-    with pytest.raises(DataError, match="image 1 is not in this split"):
-        mix(labels, elsewhere, content)
+    twice = pa.concat_tables([judge, judge.slice(0, 1)])
+    for wrong, message in ((twice, "occurs twice"), (elsewhere, "image 1 is not in this split")):
+        with pytest.raises(DataError, match=message):
+            mix(labels, wrong, content)

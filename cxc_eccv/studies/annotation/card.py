@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.sources.readers import MIXED
-from cxc_eccv.studies.annotation.labelling.mixed import Mixed, describe_mixed
+from cxc_eccv.studies.annotation.mixed import Mixed, describe_mixed
 from cxc_eccv.studies.annotation.proposing.strategies import strategies
 from cxc_eccv.studies.asking.answers import identify_worker
 from cxc_eccv.studies.asking.questions import CANDIDATE
@@ -234,8 +234,9 @@ def join_answers(
         answers_by_pair[row["image_id"], row["caption_id"]].append(entry)
     proposals: defaultdict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
     chances: dict[tuple[int, int], float] = {}
+    drawing = {name for name, strategy in strategies().items() if strategy.draws}
     for row in candidates.to_pylist():
-        if strategies()[row["strategy"]].draws:
+        if row["strategy"] in drawing:
             chances[row["image_id"], row["caption_id"]] = row["priority"]
         proposals[row["image_id"], row["caption_id"]] += row["proposals"]
     pairs = list(zip(labels["image_id"].to_pylist(), labels["caption_id"].to_pylist(), strict=True))

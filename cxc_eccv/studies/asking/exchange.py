@@ -1,4 +1,4 @@
-"""Addresses of images for people's tools: COCO's, those of a pattern, or embedded images."""
+"""How questions go out and answers come back: the formats by name, and the addresses of the images that they show."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from typing import Any
 from PIL import Image
 
 from cxc_eccv.builders.images import ImageFolder
-from cxc_eccv.errors import InvalidOption, SourceMissing
+from cxc_eccv.errors import InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.sources.library import COCO_IMAGES, Library
+from cxc_eccv.studies.asking.formats import CSV, HTML, JSONL, Format
+from cxc_eccv.studies.asking.label_studio import LABEL_STUDIO
 
 COCO = "coco"
 """Stands for the official addresses."""
@@ -22,6 +24,24 @@ LONGEST_FORM = 4
 """Most characters of a format such as ``012d``: COCO writes ids with twelve digits."""
 
 FIELDS = ("image_id", "file_name", "folder")
+
+
+def formats() -> Mapping[str, Format]:
+    """All formats by name."""
+    return {each.name: each for each in (CSV, HTML, JSONL, LABEL_STUDIO)}
+
+
+def find_format(name: str | None, path: Path | None = None) -> Format:
+    """The format of this name; without a name, the format of a file's suffix."""
+    if name is not None and name not in formats():
+        raise UnknownName("format", name, formats())
+    of_ending = [form for form in formats().values() if path is not None and path.suffix.lower() == form.ending]
+    if name is None and not of_ending:
+        raise InvalidOption(f"{path}: the suffix tells no format; give one with --format: {', '.join(formats())}")
+    if name is None or not of_ending or formats()[name] in of_ending:
+        return of_ending[0] if name is None else formats()[name]
+    others = " or ".join(form.name for form in of_ending)
+    raise InvalidOption(f"{path} has the suffix of another format than {name}; give --format {others}")
 
 
 def find_images(

@@ -1,0 +1,239 @@
+"""Formats of questions and answers: a page for any browser, JSON lines, and a table for a spreadsheet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cxc_eccv.errors import InvalidOption, MalformedSource
+from cxc_eccv.sources.reading import parse_number, read_csv, read_json_lines, read_lines, shown
+from cxc_eccv.studies.asking.questionnaire import Asked, Handout, describe_questions, render_questionnaire
+from cxc_eccv.studies.asking.questions import Questionnaire
+from cxc_eccv.studies.asking.schemes import Scheme
+from cxc_eccv.writing import shield, unshield, write_texts
+
+Record = dict[str, Any]
+"""One answer: the unchanged keys of its question, and worker, answer, details, remark and seconds."""
+
+HEAD = """\
+# {title}
+
+{instructions}
+
+{question}
+
+Fill in a copy of the file, and change nothing else in it. Empty cells are not answers. A sheet counts when all of its
+questions are answered.
+
+- `worker`: your name or number, with every answer."""
+
+JSON = """\
+- In JSON, yes and no are true and false in an object `answer`, such as `{"describes": true, "follows": false}`; ticks
+  are lists in an object `details`, such as `{"shortcomings": ["grammar"]}`; names are in quotes."""
+
+TABLE = "- In the table, separate several ticks by semicolons, and write numbers with a decimal point."
+
+FOOT = """\
+- `remark`: a remark in one line, or nothing.
+- `seconds`: how long the answer took, or nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A tool or a kind of file."""
+
+    name: str
+    exported: str  # what the files are, and how to use them
+    ending: str  # suffix of the answered files
+    render: Callable[[Sequence[Asked], Handout], Mapping[str, str]]
+    read: Callable[[Path, Scheme], Iterator[tuple[str, Record]]]
+
+    def export(
+        self,
+        questionnaires: Sequence[Questionnaire],
+        images: Mapping[str, str],
+        folder: str | Path,
+        only: Collection[int] | None = None,
+        handout: Handout | None = None,
+    ) -> list[Path]:
+        """Write the questions, all files or none; they do not reveal which pairs are known.
+
+        ``images`` are addresses by file name, of :func:`cxc_eccv.studies.asking.exchange.find_images`; ``only`` are
+        numbers of sheets, such as those of one person. Other files of the folder are kept.
+        """
+        handout = handout or Handout(questionnaires[0].scheme)
+        return write_texts(Path(folder), self.render(describe_questions(questionnaires, images, only), handout))
+
+
+def name_answers(scheme: Scheme) -> tuple[str, ...]:
+    """Names of what is asked about every pair: criteria or an answer, details, and a remark."""
+    return (*(scheme.criteria or ["answer"]), *(group.name for group in scheme.details), "remark")
+
+
+def join_criteria(given: Mapping[str, object]) -> dict[str, object] | None:
+    """One answer from a yes or no for each criterion; None if none was answered."""
+    yes_no: dict[object, object] = {"yes": True, "no": False}
+    return {name: yes_no.get(word, word) if isinstance(word, str) else word for name, word in given.items()} or None
+
+
+def adapt_older(row: Record, scheme: Scheme) -> Record:
+    """A row of an older layout with today's keys, None for missing ones; other rows unchanged."""
+    if scheme.older is None or "questionnaire" in row or not row.keys() >= set(scheme.older[0]):
+        return row
+    unsaid = dict.fromkeys(("questionnaire", "sheet", "image_id", "caption_id", "seconds"))
+    return {**unsaid, "pair_id": row["pair_id"], **scheme.older[1](row)}
+
+
+def describe_answers(handout: Handout, *, columns: bool = False) -> str:
+    """The instructions in Markdown, for a table (``columns``) or JSON."""
+    scheme = handout.scheme
+    paragraphs = "\n\n".join([*handout.texts.consent, *scheme.instructions, *handout.texts.examples])
+    head = HEAD.format(title=scheme.title, instructions=paragraphs, question=scheme.question)
+    lines = [line for widget in scheme.widgets() for line in _describe(widget)]
+    return "\n".join([head, *lines, TABLE if columns else JSON, FOOT]) + "\n"
+
+
+def _describe(widget: Mapping[str, Any]) -> Iterator[str]:
+    choices = widget.get("choices", {})
+    if widget["kind"] == "slider":
+        kind = "number" if widget["step"] is None else "whole number"
+        text = f"a {kind} from {widget['low']:g} to {widget['high']:g}."
+        choices = {f"{widget['low'] + place:g}": text for place, text in enumerate(widget["marks"])}
+    elif widget["kind"] == "ticks":
+        asked_with = widget["after"] or " and ".join(widget["asked_with"] or ())
+        text = f"{widget['label']} One or more{f', only with {asked_with}' if asked_with else ''}."
+        text += f" {widget['alone']} excludes the others." if widget["alone"] else ""
+    else:
+        text = f"yes or no. {widget['label']}" if widget["kind"] == "yes_no" else "one of these."
+    yield f"- `{widget['name']}`: {text}"
+    yield from (f"  - `{name}`: {label}" for name, label in choices.items())
+
+
+EMPTY: Record = {"answer": None, "details": {}, "remark": "", "seconds": None}
+
+
+def _render_lines(asked: Sequence[Asked], handout: Handout) -> Mapping[str, str]:
+    """The lines and their instructions."""
+    empty = {"worker": handout.worker or None, **EMPTY}
+    lines = [json.dumps(question | empty, ensure_ascii=False) for question in asked]
+    return {"questions.jsonl": "".join(f"{line}\n" for line in lines), "instructions.md": describe_answers(handout)}
+
+
+def _read_lines(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
+    """Every line."""
+    for number, record in read_json_lines(path):
+        yield f"line {number}", adapt_older(record, scheme)
+
+
+JSONL = Format(
+    name="jsonl",
+    exported="a line per question; each person fills in worker, answer and details of a copy",
+    ending=".jsonl",
+    render=_render_lines,
+    read=_read_lines,
+)
+
+
+def _render_page(asked: Sequence[Asked], handout: Handout) -> Mapping[str, str]:
+    """The page."""
+    return {"questionnaire.html": render_questionnaire(asked, handout)}
+
+
+HTML = Format(
+    name="html",
+    exported="one page, offline if its images are embedded: send it to people, who save their answers",
+    ending=".jsonl",
+    render=_render_page,
+    read=_read_lines,
+)
+
+
+NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+SEPARATORS = (",", ";", "\t")
+"""Separators of cells: spreadsheets change them in languages with decimal commas."""
+
+BETWEEN_TICKS = ";"
+BETWEEN_CAPTIONS = " / "
+
+TEXTS = ("questionnaire", "pair_id", "caption")
+WHOLE = ("sheet", "image_id", "caption_id")
+
+
+def _render_table(asked: Sequence[Asked], handout: Handout) -> Mapping[str, str]:
+    """The table and its instructions; a cell of a spreadsheet has at most 32,767 characters, too few for an image."""
+    if any(str(value).startswith("data:") for question in asked for value in question.values()):
+        raise InvalidOption("a table cannot embed images; give their addresses, such as coco or images/{file_name}")
+    table = io.StringIO()
+    writer = csv.DictWriter(table, [*asked[0], *_filled_in(handout.scheme)], lineterminator="\n")
+    writer.writeheader()
+    for question in asked:
+        writer.writerow({name: _cell(value) for name, value in question.items()} | {"worker": handout.worker})
+    return {"questions.csv": table.getvalue(), "instructions.md": describe_answers(handout, columns=True)}
+
+
+def _filled_in(scheme: Scheme) -> list[str]:
+    return ["worker", *name_answers(scheme), "seconds"]
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, list):
+        value = BETWEEN_CAPTIONS.join(value)
+    return shield(value) if isinstance(value, str) else value
+
+
+def _read_table(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
+    """Every row that is not empty."""
+    header = read_lines(path)[0]
+    separator = max(SEPARATORS, key=header.count)
+    names = next(csv.reader([header], delimiter=separator))
+    if scheme.older and "questionnaire" not in names and {*scheme.older[0]} <= {*names}:
+        for number, row in enumerate(read_csv(path, scheme.older[0], separator).to_pylist(), start=2):
+            yield f"line {number}", adapt_older({name: unshield(cell) for name, cell in row.items()}, scheme)
+        return
+    table = read_csv(path, [*TEXTS, *WHOLE, *_filled_in(scheme)], separator)
+    for number, row in enumerate(table.to_pylist(), start=2):
+        if not any(row.values()):
+            continue
+        where = f"line {number}"
+        record: Record = {name: unshield(row[name]) for name in TEXTS}
+        record |= {name: parse_number(row[name]) for name in WHOLE}
+        record |= {"worker": row["worker"], "remark": row["remark"], "seconds": _number(row["seconds"], separator)}
+        record["answer"] = _answer(path, where, row, scheme, separator)
+        record["details"] = {group.name: _ticks(row[group.name]) for group in scheme.details}
+        yield where, record
+
+
+def _answer(path: Path, where: str, row: dict[str, str], scheme: Scheme, separator: str) -> object:
+    """The answer in lower case, since spreadsheets capitalise cells."""
+    if scheme.criteria:
+        given = {name: row[name].strip().lower() for name in scheme.criteria}
+        for name, word in given.items():
+            if word not in ("yes", "no", ""):
+                raise MalformedSource(path, f"{where}, column {name}", shown(row[name]), "yes or no")
+        return join_criteria({name: word for name, word in given.items() if word})
+    return _number(row["answer"], separator) if scheme.scale else row["answer"].strip().lower() or None
+
+
+def _ticks(text: str) -> list[str]:
+    return [tick.strip().lower() for tick in text.split(BETWEEN_TICKS) if tick.strip()]
+
+
+def _number(text: str, separator: str) -> float | str | None:
+    """The number, None for an empty cell, or other text, which is refused later."""
+    number = text.strip() if separator == "," else text.strip().replace(",", ".")
+    return float(number) if NUMBER.fullmatch(number) else text.strip() or None
+
+
+CSV = Format(
+    name="csv",
+    exported="a row per question for any spreadsheet; each person fills in the last columns of a copy",
+    ending=".csv",
+    render=_render_table,
+    read=_read_table,
+)
