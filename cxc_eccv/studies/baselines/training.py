@@ -30,8 +30,8 @@ from cxc_eccv.writing import resumable
 if TYPE_CHECKING:
     from cxc_eccv.runs import Run
     from cxc_eccv.sources.library import Library
+    from cxc_eccv.studies.entailment.labelled import LabelledPairs
     from cxc_eccv.studies.entailment.quality import ClassifierReport
-    from cxc_eccv.studies.entailment.quality.labelled import LabelledPairs
     from cxc_eccv.types import FloatArray, Report
 
 # Our dual encoders and those of transformers share no type, nor do tokenizers and processors.

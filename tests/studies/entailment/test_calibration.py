@@ -14,13 +14,12 @@ from cxc_eccv.cli.user_tables import policy
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
 from cxc_eccv.runs import save_embeddings
 from cxc_eccv.studies.entailment import answering
-from cxc_eccv.studies.entailment.answering import Announced, Answerer
+from cxc_eccv.studies.entailment.answerer import Announced, Answerer
+from cxc_eccv.studies.entailment.calibration import fit, read_judge
 from cxc_eccv.studies.entailment.judge import ClassifierJudge
+from cxc_eccv.studies.entailment.labelled import read_labelled, record_seen
 from cxc_eccv.studies.entailment.measures import measure_reliability
 from cxc_eccv.studies.entailment.quality import measure_by_source
-from cxc_eccv.studies.entailment.quality.calibration import fit, read_judge
-from cxc_eccv.studies.entailment.quality.labelled import read_labelled
-from cxc_eccv.studies.entailment.quality.seen import record_seen
 
 
 class Overconfident(Answerer):

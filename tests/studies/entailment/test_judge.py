@@ -17,7 +17,7 @@ from cxc_eccv.errors import DataError, InvalidOption, SourceMissing
 from cxc_eccv.registry import task
 from cxc_eccv.sources.download import image_folder
 from cxc_eccv.studies.entailment import judge as judging
-from cxc_eccv.studies.entailment.answering import Answerer
+from cxc_eccv.studies.entailment.answerer import Answerer
 from cxc_eccv.studies.entailment.judge import ClassifierJudge
 from cxc_eccv.tasks.task import COCO
 from cxc_eccv.writing import locked

@@ -11,8 +11,8 @@ from tiny_world import TinyWorld
 import cxc_eccv as ce
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, MissingIds, RunTooShallow
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun
-from cxc_eccv.studies.entailment.entail_at_k.asked import ASKED, export_pairs
-from cxc_eccv.studies.entailment.entail_at_k.manual import score_answers
+from cxc_eccv.studies.entailment.asked import ASKED, export_pairs
+from cxc_eccv.studies.entailment.entail_at_k import score_answers
 from cxc_eccv.types import Embeddings
 
 

@@ -11,7 +11,7 @@ from tiny_flickr import flickr_library, run_in_order
 import cxc_eccv as ce
 from cxc_eccv.comparison import ScoredReport
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.studies.entailment.entail_at_k.mean import mean_entailment
+from cxc_eccv.studies.entailment.entail_at_k import mean_entailment
 from cxc_eccv.types import Report, Result
 
 

@@ -16,12 +16,11 @@ from cxc_eccv.errors import DataError, InvalidOption, MissingIds, RunTooShallow,
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_mined
-from cxc_eccv.studies.entailment.answering import Answerer
-from cxc_eccv.studies.entailment.mining import mine as mining
-from cxc_eccv.studies.entailment.mining.mine import MiningOptions
-from cxc_eccv.studies.entailment.mining.rule import fit_rule
-from cxc_eccv.studies.entailment.quality.labelled import LabelledPairs, read_labelled
-from cxc_eccv.studies.entailment.quality.seen import record_seen
+from cxc_eccv.studies.entailment import mining
+from cxc_eccv.studies.entailment.answerer import Answerer
+from cxc_eccv.studies.entailment.labelled import LabelledPairs, read_labelled, record_seen
+from cxc_eccv.studies.entailment.mining import MiningOptions
+from cxc_eccv.studies.entailment.mining_rule import fit_rule
 from cxc_eccv.studies.entailment.training_data import SCHEMA, premises_of
 from cxc_eccv.types import Embeddings
 
@@ -365,7 +364,7 @@ import sys
 import numpy as np
 sys.path.insert(0, sys.argv[2])
 from test_mining import SharedWords, mine, vectors_of
-from cxc_eccv.studies.entailment.mining import mine as mining
+from cxc_eccv.studies.entailment import mining
 from cxc_eccv.sources.library import Library
 mining._PairSide.shard_size = 50
 library, classifier = Library("sample"), SharedWords()

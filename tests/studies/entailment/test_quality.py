@@ -13,10 +13,10 @@ from label_files import write_label_file
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing, UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.entailment import answering
-from cxc_eccv.studies.entailment.answering import Announced, Answerer
+from cxc_eccv.studies.entailment.answerer import Announced, Answerer
+from cxc_eccv.studies.entailment.labelled import read_labelled
 from cxc_eccv.studies.entailment.measures import choose_threshold, measure_classifier, measure_reliability
 from cxc_eccv.studies.entailment.quality import BOTTOM, LEFT, RIGHT, TOP, render_classifier, report_classifier
-from cxc_eccv.studies.entailment.quality.labelled import read_labelled
 from cxc_eccv.studies.entailment.training_data import SCHEMA
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from cxc_eccv.errors import DataError
 from cxc_eccv.studies.entailment.measures import average_precision, choose_threshold, fit_logistic, precision_of_best
-from cxc_eccv.studies.entailment.mining.rule import fit_rule, table_of_rule
+from cxc_eccv.studies.entailment.mining_rule import fit_rule, table_of_rule
 from cxc_eccv.tables import tables_to_markdown
 
 

@@ -6,9 +6,8 @@ import pytest
 
 from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.entailment.labelled import SEEN_FILE, LabelledPairs, read_seen, record_seen
 from cxc_eccv.studies.entailment.quality import report_classifier
-from cxc_eccv.studies.entailment.quality.labelled import LabelledPairs
-from cxc_eccv.studies.entailment.quality.seen import SEEN_FILE, read_seen, record_seen
 from cxc_eccv.studies.entailment.training_data import SCHEMA
 
 

@@ -69,7 +69,7 @@ def export_pairs(
 
     The images are drawn from those that every model has. ``asked.json`` beside the questions records the models and
     their lists, seed, split and hashes of the data;
-    :func:`cxc_eccv.studies.entailment.entail_at_k.manual.score_answers`, which has an example, needs it.
+    :func:`cxc_eccv.studies.entailment.entail_at_k.score_answers`, which has an example, needs it.
 
     Args:
         runs: name of each model to its run; all of one collection, COCO or Flickr30k.

@@ -1,4 +1,4 @@
-"""Calibration of a judge's probabilities on judged pairs, and the file of a judge that carries it."""
+"""Calibration of a judge's probabilities on judged pairs; the file of a judge that carries it, and its answers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, UnknownName
 from cxc_eccv.sources.reading import read_object
+from cxc_eccv.studies.entailment.answerer import Answerer
 from cxc_eccv.studies.entailment.measures import check_threshold, fit_calibration, log_odds, measure_reliability
 from cxc_eccv.writing import write_json
 
@@ -125,10 +126,34 @@ def read_judge(path: Path) -> dict[str, Any]:
     return content
 
 
-def refuse_another_judge(calibration: Calibration | None, name: str, fingerprint: str) -> None:
-    """Raise InvalidOption if a calibration was fitted on the answers of another judge."""
-    if calibration is not None and calibration.fingerprint != fingerprint:
-        raise InvalidOption(
-            f"the calibration was fitted on other answers than those of {name}: weights, question or software changed. "
-            "Fit it again: cxc-eccv entailment score ... --calibrate-on"
-        )
+class FromFile(Answerer):
+    """An answerer with the threshold and the calibration of its file; its answers are cached without the latter."""
+
+    def __init__(
+        self,
+        inner: Answerer,
+        threshold: float | None,
+        calibration: Calibration | None,
+        measured: Mapping[str, Any] | None,
+    ) -> None:
+        if calibration is not None and calibration.fingerprint != inner.fingerprint:
+            raise InvalidOption(
+                f"the calibration was fitted on other answers than those of {inner.name}: weights, question or "
+                "software changed. Fit it again: cxc-eccv entailment score ... --calibrate-on"
+            )
+        self.inner, self.name, self.fingerprint = inner, inner.name, inner.fingerprint
+        self.threshold = inner.threshold if threshold is None else threshold
+        self.has_visual, self.reads_captions = inner.has_visual, inner.reads_captions
+        self.pairs_at_once = inner.pairs_at_once
+        self.training_data, self.source, self.commit = inner.training_data, inner.source, inner.commit
+        self._calibration, self.calibrated = calibration, None
+        if calibration is not None:
+            self.calibrated = {**calibration.facts, "measured": measured}
+
+    def calibrate(self, probabilities: ArrayLike) -> NDArray[Any]:
+        """The calibrated probabilities."""
+        return super().calibrate(probabilities) if self._calibration is None else self._calibration(probabilities)
+
+    def score_and_count(self, *pairs: Any, **options: Any) -> tuple[NDArray[Any], int]:  # noqa: ANN401 - as of Answerer
+        """The answers before calibration."""
+        return self.inner.score_and_count(*pairs, **options)
