@@ -3,5 +3,5 @@
 from importlib.util import find_spec
 
 HAS_TRAIN = all(find_spec(name) for name in ("torch", "transformers", "accelerate"))
-NEED_TRAIN = ["classifier", "enhanced", "judge_command", "masking", "mine_command", "mining", "scoring"]
+NEED_TRAIN = ["classifier", "commands", "enhanced", "masking", "mining", "scoring"]
 collect_ignore_glob = [] if HAS_TRAIN else [f"test_{name}.py" for name in NEED_TRAIN]

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
 import numpy as np
@@ -205,18 +204,6 @@ def test_cut_premises_are_counted_in_one_warning(sample_library, make_run, monke
     assert cut > 0
 
 
-@pytest.mark.thorough
-def test_two_at_once_keep_all_answers(sample_library, make_run, monkeypatch):
-    monkeypatch.setattr(StandIn, "pairs_at_once", 20)
-    runs = [make_run(sample_library, seed=seed) for seed in (0, 1)]
-    with ThreadPoolExecutor(2) as pool:
-        both = list(pool.map(lambda run: evaluate(run, sample_library, StandIn("1")), runs))
-    later = StandIn("1")
-    for run, report in zip(runs, both, strict=True):
-        assert evaluate(run, sample_library, later).results == report.results
-    assert not later.asked
-
-
 def test_a_classifier_that_looks_at_images_gets_their_files(sample_library, make_run, tmp_path):
     with pytest.raises(InvalidOption, match=r"org/stand-in looks at images: give their folder \(--images\)"):
         ClassifierJudge(StandIn("1", visual=True))
@@ -285,12 +272,3 @@ def test_models_judged_by_different_classifiers_are_not_compared(sample_library,
     check_comparable(one, same)
     with pytest.raises(InvalidOption, match="the judge of pairs without a label is"):
         check_comparable(one, two)
-
-
-def test_expected_values_between_bounds_are_those_of_the_judge(sample_library, make_run):
-    judge = ClassifierJudge(StandIn("1"), progress=False)
-    report = ce.evaluate(
-        make_run(sample_library), "entailment", data_dir=sample_library, unjudged=judge, bounds=True, confidence=None
-    )
-    for row in report.results:
-        assert row.bounds.low < row.bounds.expected < row.bounds.high

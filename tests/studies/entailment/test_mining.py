@@ -12,8 +12,8 @@ from tiny_flickr import IMAGES, flickr_library, run_in_order
 from torchrun import torchrun
 
 from cxc_eccv.encoding.distributed.shards import FolderStore
-from cxc_eccv.errors import DataError, InvalidOption, MissingIds, RunTooShallow, SourceMissing, UnknownName
-from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
+from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, UnknownName
+from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_mined
 from cxc_eccv.studies.entailment import mining
@@ -110,21 +110,6 @@ def test_pairs_are_those_of_a_loop_over_images(library, run, top_k, tmp_path):
     assert again.facts["data"]["content"] == content.fingerprint
     assert set(again.table["rule"].to_pylist()) == {f"top {top_k}, p >= 0.6"}
     assert [path.name for path in tmp_path.iterdir()] == ["weak.parquet"]
-
-
-def test_scores_and_lists_give_what_vectors_give(library, run):
-    content, table = library.karpathy("train"), cosines(run).astype(np.float64)
-    options = {"top_k": 5, "threshold": 0.75}
-    wanted = rows_of(mine(run, SharedWords(), library, **options))
-    scores = ScoresRun(content.image_ids, content.caption_ids, table)
-    assert rows_of(mine(scores, SharedWords(), library, **options)) == wanted
-    tops = content.caption_ids[np.argsort(-table)[:, :10]]
-    lists = RankingsRun.from_dicts(i2t=dict(zip(content.image_ids.tolist(), tops, strict=True)))
-    assert rows_of(mine(lists, SharedWords(), library, **options)) == wanted
-    with pytest.raises(RunTooShallow):
-        mine(lists, SharedWords(), library, top_k=6, threshold=0.75)
-    with pytest.raises(MissingIds, match="lacks"):
-        mine(vectors_of(library, "validation"), SharedWords(), library, threshold=0.75)
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])

@@ -106,13 +106,6 @@ def test_a_cut_pair_loses_the_end_of_its_premise_and_its_hypothesis_only_if_it_m
     assert processor.tokenizer.decode(prepared.inputs["input_ids"][0]) == f"[CLS] {read}[SEP]"
 
 
-def test_hypotheses_cut_by_the_visual_branch_are_counted():
-    _, processor = cases.classifier("blip alone")
-    prepared = processor.prepare(["", ""], [tiny_models.picture(1)] * 2, ["a", "two cat and a man " * 9])
-    assert prepared.cut == 1
-    assert prepared.inputs["visual_input_ids"].shape == (2, 24)
-
-
 def test_each_branch_counts_what_its_tokenizer_cuts_of_what_it_reads():
     model, _ = cases.classifier("bert with blip")
     narrow, wide = (tiny_models.bert_tokenizer(limit) for limit in (8, 40))
