@@ -191,19 +191,6 @@ def test_a_killed_run_goes_on_where_it_was(sample_library, make_run, monkeypatch
     assert sorted(killed.asked + next_one.asked) == sorted(whole.asked)
 
 
-def test_cut_premises_are_counted_in_one_warning(sample_library, make_run, monkeypatch):
-    monkeypatch.setattr(StandIn, "pairs_at_once", 100)
-    classifier = StandIn("1")
-    classifier.context = 200
-    with pytest.warns(UserWarning, match="pairs are longer than the context of org/stand-in") as told:
-        evaluate(make_run(sample_library), sample_library, classifier)
-    cut = sum(len(premise) > 200 for premise, _ in classifier.asked)
-    assert [str(warning.message).partition(" pairs")[0] for warning in told] == [
-        f"{cut:,} of {len(classifier.asked):,}"
-    ]
-    assert cut > 0
-
-
 def test_a_classifier_that_looks_at_images_gets_their_files(sample_library, make_run, tmp_path):
     with pytest.raises(InvalidOption, match=r"org/stand-in looks at images: give their folder \(--images\)"):
         ClassifierJudge(StandIn("1", visual=True))

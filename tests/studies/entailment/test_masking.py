@@ -59,16 +59,6 @@ def test_the_most_attended_patches_are_blank_and_the_others_untouched(name, extr
     assert torch.equal(pixels, noise())  # what was given is as it was
 
 
-def test_patches_need_not_be_square():
-    config = transformers.ViTConfig(**{**SIZES, "patch_size": (16, 8)})
-    model, pixels = tiny_models.seeded(lambda: transformers.ViTModel(config)), noise(1)
-    first = int(first_token_attention(model, pixels).argmax())
-    row, column = divmod(first, 4)  # two rows of four patches
-    expected = torch.zeros(32, 32, dtype=torch.bool)
-    expected[16 * row : 16 * row + 16, 8 * column : 8 * column + 8] = True
-    assert torch.equal((blank_attended(model, pixels, 1 / 8) == 0).all(1)[0], expected)
-
-
 def test_the_encoder_is_left_as_it_was():
     model = encoder("ViT").train()
     before = model.config._attn_implementation
@@ -142,19 +132,6 @@ def test_a_share_of_the_pairs_with_an_image_is_masked_as_far_as_they_are_entaile
     del batch["labels"]
     model.train()(**batch)
     assert masked == []
-
-
-def test_which_images_are_masked_is_drawn_anew_and_follows_the_seed(monkeypatch):
-    model, processor = still(mask_share=0.25)
-    drawn = []
-    monkeypatch.setattr(classifier, "blank_attended", lambda _model, pixels, _ratio: drawn.append(pixels) or pixels)
-    images = [tiny_models.picture(place) for place in range(8)]
-    batch = processor(["a dog"] * 8, images, ["a cat"] * 8, [1] * 8)
-    for seed in (0, 1, 2, 0):
-        torch.manual_seed(seed)
-        model(**batch)
-    assert torch.equal(drawn[0], drawn[3])
-    assert not all(torch.equal(drawn[0], other) for other in drawn[1:3])
 
 
 def test_pairs_that_share_an_image_keep_it_whole_where_a_copy_is_masked():
