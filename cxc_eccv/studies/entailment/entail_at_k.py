@@ -233,13 +233,18 @@ def _judge(images: IntArray, content: KarpathySplit, labels: Mapping[Pair, int])
     return label_pairs(links, rows, columns, np.array(list(labels.values())) == 1)
 
 
+def _draw_means(query_ids: IntArray, values: FloatArray, seed: int) -> FloatArray:
+    """Means of the values in the samples of a bootstrap over queries."""
+    means: FloatArray = ClusterBootstrap(query_ids, Draws(seed)).means(values[:, None])[0]
+    return means
+
+
 def _score(entail_task: Task, top: TopK, judged: Judgments, settings: Settings) -> Result:
     """Entail@K of one model; every pair has a label."""
     values = entail_at_k(top, judged, top.depth)
     low = high = None
     if settings.level is not None:
-        samples = ClusterBootstrap(top.query_ids, Draws(settings.seed)).means(values[:, None])[0]
-        low, high = interval(samples, settings.level)
+        low, high = interval(_draw_means(top.query_ids, values, settings.seed), settings.level)
     return Result(
         entail_task.name,
         "i2t",
@@ -345,7 +350,8 @@ def _check(coco: ScoredReport, flickr: ScoredReport, rows: Sequence[tuple[Result
 def _mean(by_task: Mapping[str, ScoredReport], coco: Result, flickr: Result, settings: Settings) -> Result:
     low = high = None
     if settings.level is not None:
-        drawn = [_samples(by_task[row.task], row, settings.seed + place) for place, row in enumerate((coco, flickr))]
+        values = [by_task[row.task].per_query[row.key] for row in (coco, flickr)]
+        drawn = [_draw_means(row.query_ids, row.values, settings.seed + place) for place, row in enumerate(values)]
         low, high = interval((drawn[0] + drawn[1]) / 2, settings.level)
     return Result(
         MEAN,
@@ -357,9 +363,3 @@ def _mean(by_task: Mapping[str, ScoredReport], coco: Result, flickr: Result, set
         high=high,
         parameters={name: value for name, value in coco.parameters.items() if name in ("k", "unjudged")},
     )
-
-
-def _samples(scored: ScoredReport, row: Result, seed: int) -> FloatArray:
-    values = scored.per_query[row.key]
-    means: FloatArray = ClusterBootstrap(values.query_ids, Draws(seed)).means(values.values[:, None])[0]
-    return means

@@ -148,7 +148,9 @@ def _read_pairs(path: Path, library: Library) -> pa.Table:
     if not {"hypothesis", "label"} <= names or not {"premise", "image"} & names:
         expected = "hypothesis, label, and premise or image among them"
         raise MalformedSource(path, "", f"the columns {', '.join(table.column_names)}", expected)
-    _check_labels(path, table["label"])
+    for row, label in enumerate(table["label"].to_pylist()):
+        if label not in (0, 1):
+            raise MalformedSource(path, f"row {row}, label", shown(label), "1 (entailed) or 0")
     columns = []
     for field in SCHEMA:
         given = table[field.name] if field.name in names else pa.nulls(table.num_rows, field.type)
@@ -169,12 +171,6 @@ def _read_pairs(path: Path, library: Library) -> pa.Table:
     if not pairs.num_rows:
         raise MalformedSource(path, "", "no labelled pair", "at least one")
     return pairs
-
-
-def _check_labels(path: Path, labels: pa.ChunkedArray) -> None:
-    for row, label in enumerate(labels.to_pylist()):
-        if label not in (0, 1):
-            raise MalformedSource(path, f"row {row}, label", shown(label), "1 (entailed) or 0")
 
 
 def _of_people(labels: LabelFile, library: Library) -> pa.Table:

@@ -36,11 +36,6 @@ PREMISES = ["a dog on the street", "the woman with a red ball", "two cat and a m
 HYPOTHESES = ["a dog", "a man rides the bus", "the cat"]
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("CXC_ECCV_CACHE", str(tmp_path / "cache"))
-
-
 SAMPLE = ("--data-dir", "sample")
 
 

@@ -33,11 +33,6 @@ class Overconfident(Answerer):
         return np.array([1 / (1 + np.exp(6.0 - 2.0 * share)) for share in shares]), 0
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("CXC_ECCV_CACHE", str(tmp_path / "cache"))
-
-
 @pytest.fixture
 def announced(monkeypatch):
     """The answerer that every name but those of files stands for."""
@@ -65,31 +60,31 @@ def noisy(count, seed=0):
 @pytest.mark.reference
 def test_isotonic_calibration_is_that_of_scikit_learn():
     isotonic = pytest.importorskip("sklearn.isotonic", reason="scikit-learn is not installed").IsotonicRegression
-    values, labels = noisy(500)
+    values, labels = noisy(1_000)
     expected = isotonic(out_of_bounds="clip", y_min=0, y_max=1).fit(values, labels)
     asked = np.concatenate([np.linspace(0, 1, 301), values])
-    found = fit(values, labels, pairs="some", fingerprint="1", method="isotonic")
+    found = fit(values, labels, pairs="some", fingerprint="1")
     np.testing.assert_allclose(found(asked), expected.predict(asked), atol=1e-12)
     assert len(found.x) < 60  # knots alone
 
 
-@pytest.mark.parametrize("method", ["platt", "isotonic"])
-def test_calibration_lowers_the_error_on_other_pairs(method):
-    calibration = fit(*noisy(4_000), pairs="some", fingerprint="1", method=method)
+@pytest.mark.parametrize(("count", "method"), [(999, "platt"), (1_000, "isotonic")])
+def test_calibration_lowers_the_error_on_other_pairs(count, method):
+    calibration = fit(*noisy(count), pairs="some", fingerprint="1")
     values, labels = noisy(4_000, seed=1)
     before, after = (measure_reliability(labels, part).expected_error for part in (values, calibration(values)))
-    assert calibration.error_before == pytest.approx(before, abs=0.02)
+    assert calibration.method == method
+    assert calibration.error_before == pytest.approx(before, abs=0.03)
     assert after < before / 3
     assert (np.diff(calibration(np.linspace(0, 1, 50))) >= 0).all()
-    assert fit(*noisy(999), pairs="some", fingerprint="1").method == "platt"
-    assert fit(*noisy(1_000), pairs="some", fingerprint="1").method == "isotonic"
 
 
-def test_pairs_that_cannot_calibrate_are_refused():
-    values = np.linspace(0, 1, 40)
-    for labels, method in ((np.ones(40), None), (values < 0.5, "platt"), (values < 0.5, "isotonic")):
+@pytest.mark.parametrize("count", [40, 1_000])
+def test_pairs_that_cannot_calibrate_are_refused(count):
+    values = np.linspace(0, 1, count)
+    for labels in (np.ones(count), values < 0.5):
         with pytest.raises(DataError, match="calibration"):
-            fit(values, labels.astype(int), pairs="some", fingerprint="1", method=method)
+            fit(values, labels.astype(int), pairs="some", fingerprint="1")
 
 
 def test_each_source_of_pairs_is_measured_alone():

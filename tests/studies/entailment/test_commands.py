@@ -25,11 +25,6 @@ SAMPLE = ("--data-dir", "sample")
 pytestmark = pytest.mark.thorough
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("CXC_ECCV_CACHE", str(tmp_path / "cache"))
-
-
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     """Folders ``text`` and ``both`` with classifiers, and a retriever's file."""

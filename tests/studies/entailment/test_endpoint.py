@@ -25,7 +25,6 @@ SECRET = "sk-very-secret"
 
 @pytest.fixture(autouse=True)
 def quick(tmp_path, monkeypatch):
-    monkeypatch.setenv("CXC_ECCV_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv(endpoints.KEY, SECRET)
     monkeypatch.setenv("HF_TOKEN", "hf_token_of_the_hub")
     monkeypatch.setattr(endpoints, "FIRST_WAIT", 0.001)

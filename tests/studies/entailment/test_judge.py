@@ -39,11 +39,6 @@ class StandIn(Answerer):
         return np.where([len(text) % 2 == 0 for text in hypotheses], 0.75, 0.25), cut
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("CXC_ECCV_CACHE", str(tmp_path / "cache"))
-
-
 def evaluate(run, library, classifier, tasks="entailment", **options):
     judge = ClassifierJudge(classifier, progress=False, **options)
     return ce.evaluate(run, tasks, data_dir=library, unjudged=judge, confidence=None, per_query=True)
