@@ -198,6 +198,17 @@ def test_labels_outside_0_and_1_are_refused(wrong):
         model(**processor(["a dog"] * 2, None, ["a", "a"], [1.0, wrong]))
 
 
+def test_a_sigmoid_head_is_binary_cross_entropy_on_its_one_value():
+    model, processor = classifier("bert alone", head="sigmoid")
+    batch = processor(["a dog"] * 3, None, ["a cat", "a", "a man"], [0, 1, 0.25])
+    seen = []
+    model.text_head.register_forward_hook(lambda _module, _given, made: seen.append(made[:, 0]))
+    found = model(**batch)
+    wanted = torch.nn.functional.binary_cross_entropy_with_logits(seen[0], batch["labels"])
+    torch.testing.assert_close(found.loss, wanted)
+    torch.testing.assert_close(model.probabilities(found.logits), seen[0].double().sigmoid(), atol=1e-7, rtol=1e-6)
+
+
 @pytest.mark.parametrize("name", [*WITH_BOTH, "bert alone", "blip alone"])
 def test_saved_and_loaded_it_is_the_same(name, tmp_path):
     numbers = {"threshold": 0.7, "calibration_scale": 1.5, "calibration_offset": 0.25}

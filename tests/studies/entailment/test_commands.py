@@ -81,12 +81,6 @@ def test_from_a_model_to_a_dataset(place, tmp_path):
     assert {source for own in weak for entry in own for source in entry["sources"]} == {"mined"}
 
 
-def test_score_says_that_val_was_trained_on(place):
-    printed, _ = run_command("entailment", "score", "cxc/val", "--model", place / "text", "--threshold", "0", *SAMPLE)
-    assert "text on cxc/val, 80 pairs" in printed
-    assert "Trained on val data: 9 pairs" in printed
-
-
 @pytest.mark.filterwarnings("ignore:.* are longer than the context of text")
 def test_a_folder_judges_what_nobody_labelled(place, tmp_path, sample_library, make_run):
     save_embeddings(tmp_path / "run.npz", make_run(sample_library))

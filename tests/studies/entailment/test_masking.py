@@ -134,6 +134,18 @@ def test_a_share_of_the_pairs_with_an_image_is_masked_as_far_as_they_are_entaile
     assert masked == []
 
 
+def test_which_images_are_masked_is_drawn_anew_and_follows_the_seed(monkeypatch):
+    model, processor = still(mask_share=0.25)
+    drawn = []
+    monkeypatch.setattr(classifier, "blank_attended", lambda _model, pixels, _ratio: drawn.append(pixels) or pixels)
+    batch = processor(["a dog"] * 8, [tiny_models.picture(place) for place in range(8)], ["a cat"] * 8, [1] * 8)
+    for seed in (0, 1, 2, 0):
+        torch.manual_seed(seed)
+        model(**batch)
+    assert torch.equal(drawn[0], drawn[3])
+    assert not all(torch.equal(drawn[0], other) for other in drawn[1:3])
+
+
 def test_pairs_that_share_an_image_keep_it_whole_where_a_copy_is_masked():
     model, processor = still(mask_share=0.5)
     picture = tiny_models.picture(1)

@@ -138,6 +138,11 @@ def test_the_threshold_is_the_best_of_all_distinct_scores(pairs, wanted):
     assert choose_threshold(scores, labels, precision=wanted) == best
 
 
+def test_a_threshold_never_parts_equal_scores_and_is_the_highest_of_equally_good_ones():
+    """The best cut of the sorted list would be inside the run of 0.7, which predictions cannot part."""
+    assert choose_threshold([0.9, 0.7, 0.7, 0.7, 0.1], [1, 1, 0, 0, 1], for_="accuracy") == 0.9
+
+
 @pytest.mark.parametrize(
     ("scores", "labels"),
     [
