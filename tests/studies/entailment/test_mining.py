@@ -319,10 +319,14 @@ def test_cut_premises_are_counted_once_for_all_slices(library, run, monkeypatch)
 
 
 def test_a_threshold_that_nothing_reaches_costs_no_scores(library, run, tmp_path):
-    first, again = SharedWords(), SharedWords()
-    options = {"top_k": 5, "output": tmp_path / "weak.parquet"}
-    with pytest.raises(InvalidOption, match=r"none of 300 pairs reaches the threshold 1; the highest probability"):
-        mine(run, first, library, threshold=1, **options)
+    class Cautious(SharedWords):
+        def score_and_count(self, *pairs, **options):
+            scores, cut = super().score_and_count(*pairs, **options)
+            return 0.5 * scores, cut
+
+    again, options = Cautious(), {"top_k": 5, "output": tmp_path / "weak.parquet"}
+    with pytest.raises(InvalidOption, match=r"none of 300 pairs reaches the threshold 0\.9; the highest probability"):
+        mine(run, Cautious(), library, threshold=0.9, **options)
     assert not options["output"].exists()
     assert mine(run, again, library, threshold=0.3, **options).table.num_rows
     assert not again.asked
