@@ -81,7 +81,7 @@ def _load_judge(
         files = f"{file} ({', '.join(SUFFIXES)})"
         judges = "a judge: folder, Hub id, URL#MODEL of an endpoint, or .json file"
         raise UnknownName(kind, value, (*names, files, judges))
-    for module in study_modules("judges"):
+    for module in study_modules("judge"):
         judge: Unjudged = module.load_judge(value, images, device)
         return judge
     raise InvalidOption(f"{value}: no study is installed that can judge pairs")
@@ -89,7 +89,7 @@ def _load_judge(
 
 def find_reranker(value: str, images: Path | None, device: str | None) -> Judge | None:
     """The judge of pairs that a model's name stands for, or None for a model that is none."""
-    for module in study_modules("judges"):
+    for module in study_modules("judge"):
         judge: Judge | None = module.load_reranker(value, images, device)
         return judge
     return None

@@ -11,7 +11,7 @@ from cxc_eccv.studies.asking.answers import read_answers
 from cxc_eccv.studies.asking.exchange import formats
 from cxc_eccv.studies.asking.questions import CANDIDATE, Question, Questionnaire
 from cxc_eccv.studies.asking.schemes import schemes
-from cxc_eccv.studies.entailment.quality.labelled import read_labelled
+from cxc_eccv.studies.entailment.labelled import read_labelled
 
 pytestmark = pytest.mark.thorough
 

@@ -23,8 +23,8 @@ from cxc_eccv.writing import replaced_file
 if TYPE_CHECKING:
     from cxc_eccv.runs import Run
     from cxc_eccv.sources.library import Library
+    from cxc_eccv.studies.entailment.labelled import LabelledPairs
     from cxc_eccv.studies.entailment.quality import ClassifierReport
-    from cxc_eccv.studies.entailment.quality.labelled import LabelledPairs
     from cxc_eccv.types import FloatArray
 
 OWNED = ("base_model", "datasets", "model-index")

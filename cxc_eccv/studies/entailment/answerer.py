@@ -1,4 +1,4 @@
-"""What answers whether an image with its captions entails a sentence, and how a kind of it is declared."""
+"""What answers whether an image and its captions entail a sentence, the kinds of it, and the question that they get."""
 
 from __future__ import annotations
 
@@ -114,10 +114,9 @@ class Announced:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of answerers, declared as ``KIND`` in a module of its name.
+    """A kind of answerers, of those that ``answering`` tries in turn.
 
     Args:
-        name: the module's name.
         title: what it is, for messages.
         recognise: whether a name, with the ``config.json`` behind it (empty if there is none), is of this kind.
         announce: the answerer of that name; takes ``images``, whether there are images, ``device``, ``name`` and the
@@ -125,8 +124,45 @@ class Kind:
         takes: options of this kind.
     """
 
-    name: str
     title: str
     recognise: Callable[[str, Mapping[str, Any]], bool]
     announce: Callable[..., Announced]
     takes: tuple[str, ...] = ()
+
+
+OF_IMAGE = 'Does this caption describe the image? Caption: "{caption}" Answer with yes or no.'
+
+OF_CAPTIONS = (
+    'People described an image so: "{captions}" Does this caption describe the same image? Caption: "{caption}" Answer '
+    "with yes or no."
+)
+
+FIELD = re.compile(r"\{(\w*)\}")
+
+
+def check_question(question: str) -> None:
+    """Raise InvalidOption unless a question has the place of the caption, and no unknown place.
+
+    Example:
+        >>> check_question("Is it {caption}?")
+        >>> check_question("Is it {text}?")
+        Traceback (most recent call last):
+        cxc_eccv.errors.InvalidOption: question 'Is it {text}?': write {caption} once, and {captions} ...
+    """
+    fields = FIELD.findall(question)
+    if fields.count("caption") != 1 or set(fields) - {"caption", "captions"}:
+        raise InvalidOption(
+            f"question {question!r:.200}: write {{caption}} once, and {{captions}} for the captions of the image if "
+            "they may be seen"
+        )
+
+
+def fill(question: str, captions: str, caption: str) -> str:
+    """The question about one pair; braces within captions stay as they are.
+
+    Example:
+        >>> fill("{captions} So: {caption}?", "a {caption}", "a dog")
+        'a {caption} So: a dog?'
+    """
+    texts = {"caption": caption, "captions": captions}
+    return FIELD.sub(lambda match: texts[match[1]], question)

@@ -1,4 +1,4 @@
-"""A judge of unlabelled pairs, and the cache of its answers.
+"""A judge of unlabelled pairs, the cache of its answers, and the judges that commands load by name.
 
 Answers are keyed by content: the premise, the image file and the hypothesis. So each pair is scored once, in whatever
 run, split and edition it occurs.
@@ -23,15 +23,17 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from cxc_eccv.builders.images import ImageFolder
+from cxc_eccv.cli.choices import check_model, needs_train_extra
 from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, WriteFailed
 from cxc_eccv.evaluation.settings import Judge
 from cxc_eccv.parquet import read_parquet, write_parquet
+from cxc_eccv.sources.download import image_folder
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.entailment.answering import Announced, Answerer, announce
+from cxc_eccv.studies.entailment.answerer import Announced, Answerer
+from cxc_eccv.studies.entailment.answering import announce, is_address, is_file, recognise
+from cxc_eccv.studies.entailment.calibration import Calibration, fit, read_judge
+from cxc_eccv.studies.entailment.labelled import LabelledPairs, seen_by
 from cxc_eccv.studies.entailment.quality import warn_of_training_data
-from cxc_eccv.studies.entailment.quality.calibration import Calibration, fit
-from cxc_eccv.studies.entailment.quality.labelled import LabelledPairs
-from cxc_eccv.studies.entailment.quality.seen import seen_by
 from cxc_eccv.studies.entailment.training_data import premises_of
 from cxc_eccv.tasks.task import COCO, Collection
 from cxc_eccv.types import IntArray
@@ -63,7 +65,7 @@ class ClassifierJudge(Judge):
         InvalidOption: it looks at images, and ``images`` is missing or does not exist; or its kind lacks an option.
 
     Example:
-        >>> from cxc_eccv.studies.entailment.answering import Answerer
+        >>> from cxc_eccv.studies.entailment.answerer import Answerer
         >>> class Length(Answerer):
         ...     name, fingerprint = "length", "1"
         ...     def score_and_count(self, premises, images, hypotheses, **options):
@@ -244,6 +246,41 @@ class PairJudge:
         """(P,) labels of (P,) images with (P,) captions: 1 where the probability reaches the threshold, else 0."""
         entailed = self.probabilities(query_ids, item_ids) >= self.judge.threshold
         return entailed.astype(np.int64)
+
+
+def check_judge(name: str, images: Path | None = None, batch_size: int = 64) -> None:
+    """Refuse, before torch is imported, the name of a judge, a folder of images and a batch size."""
+    if is_file(name):
+        name = read_judge(Path(name))["judge"]
+    if not is_address(name):
+        check_model(name, images, batch_size=batch_size)
+    elif images is not None:
+        image_folder(images)
+
+
+def load_reranker(name: str, images: Path | None, device: str | None) -> ClassifierJudge | None:
+    """The judge that a name stands for, or None for models that are no judges, such as BLIP's matching head.
+
+    InvalidOption if it reads the captions of an image, among which are those that a re-ranking must find.
+    """
+    check_judge(name, images)
+    with needs_train_extra():
+        if recognise(name) is None:
+            return None
+    judge = load_judge(name, images, device)
+    if judge.classifier.reads_captions:
+        raise InvalidOption(
+            f"{name} reads the captions of an image, and a re-ranking must find these: give a judge that sees the "
+            "image alone, such as a vision-language model"
+        )
+    return judge
+
+
+def load_judge(name: str, images: Path | None = None, device: str | None = None) -> ClassifierJudge:
+    """Load a judge by its folder, Hub id or address; ``images`` is the folder with the image files."""
+    check_judge(name, images)
+    with needs_train_extra():
+        return ClassifierJudge(name, images, device=device)
 
 
 def _key(premise: str, image: Path | None, hypothesis: str) -> str:

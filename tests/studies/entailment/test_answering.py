@@ -9,40 +9,34 @@ import pyarrow.parquet as pq
 import pytest
 import tiny_models
 from chat_server import chat_server, completion
+from command_line import run_command
 from PIL import Image
 from tokenizers.processors import TemplateProcessing
 
 import cxc_eccv as ce
-from cxc_eccv.cli import main
 from cxc_eccv.cli.user_tables import policy
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError
-from cxc_eccv.runs import EmbeddingsRun, load_run, save_embeddings
+from cxc_eccv.runs import load_run, save_embeddings
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.studies.entailment.judge import ClassifierJudge
-from cxc_eccv.types import Embeddings
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 import tiny_vision_language  # noqa: E402
 import transformers  # noqa: E402
 
-from cxc_eccv.studies.entailment.answering import announce, kinds  # noqa: E402
-from cxc_eccv.studies.entailment.answering.cross_encoder import TextClassifier  # noqa: E402
-from cxc_eccv.studies.entailment.answering.question import OF_IMAGE  # noqa: E402
-from cxc_eccv.studies.entailment.answering.vision_language import VisionLanguage, spellings  # noqa: E402
+from cxc_eccv.studies.entailment.answerer import OF_IMAGE  # noqa: E402
+from cxc_eccv.studies.entailment.answering import announce  # noqa: E402
+from cxc_eccv.studies.entailment.answering.hub_models import (  # noqa: E402
+    TextClassifier,
+    VisionLanguage,
+    spellings,
+)
 
 PREMISES = ["a dog on the street", "the woman with a red ball", "two cat and a man in the bus"]
 HYPOTHESES = ["a dog", "a man rides the bus", "the cat"]
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("CXC_ECCV_CACHE", str(tmp_path / "cache"))
-
-
-def run_command(*arguments):
-    with pytest.raises(SystemExit) as ended:
-        main([*map(str, arguments), "--data-dir", "sample"])
-    return ended.value.code
+SAMPLE = ("--data-dir", "sample")
 
 
 def save_classifier(folder, labels, problem_type=None):
@@ -204,10 +198,11 @@ def test_other_models_and_options_are_refused_before_weights_are_loaded(tmp_path
     with pytest.raises(ModelError, match=r"bert is a model of type bert, not a classifier of entailment\. What can"):
         announce(tmp_path / "bert")
     save_classifier(tmp_path / "nli", ["entailment", "neutral"])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ModelError, match="empty"):
+        announce(tmp_path / "empty")
     with pytest.raises(InvalidOption, match="which takes no option, not question"):
         announce(tmp_path / "nli", question="Is it?")
-    for kind in kinds().values():
-        assert kind.title
 
 
 class TestReranking:
@@ -217,75 +212,61 @@ class TestReranking:
         return tmp_path / "first.npz"
 
     @pytest.mark.thorough
-    def test_a_judge_orders_the_top_of_both_directions(self, first, sample_library, tmp_path, capsys):
+    def test_a_judge_orders_the_top_of_both_directions(self, first, sample_library, tmp_path):
         tiny_models.save(tiny_vision_language.llava(), tmp_path / "llava")
         images = mirror_folder("sample") / "coco" / "images"
-        options = ("--images", images, "--rerank", first, "--top-k", 2, "--output", tmp_path / "top.parquet")
-        assert run_command("encode", "--model", tmp_path / "llava", *options) == 0
-        assert "the top 2 of first.npz, ranked again" in capsys.readouterr().out
+        options = ("--images", images, "--rerank", first, "--top-k", "2", "--output", tmp_path / "top.parquet")
+        printed, _ = run_command("encode", "--model", tmp_path / "llava", *options, *SAMPLE)
+        assert "the top 2 of first.npz, ranked again" in printed
         run, before = load_run(tmp_path / "top.parquet"), load_run(first)
         judge = ClassifierJudge(tmp_path / "llava", images, progress=False).on(sample_library, "test")
         images, captions = (side.vectors.astype(np.float64) for side in (before.images, before.captions))
         cosines = images @ captions.T / np.linalg.norm(images, axis=1)[:, None] / np.linalg.norm(captions, axis=1)
         for direction, scores, ids in (("i2t", cosines, before.captions.ids), ("t2i", cosines.T, before.images.ids)):
-            lists = run.lists[direction]
+            lists, queries = run.lists[direction], (before.images if direction == "i2t" else before.captions).ids
             for row in range(0, lists.query_ids.size, 7):
                 query, ranked = lists.query_ids[row], lists.items[lists.indptr[row] : lists.indptr[row + 1]]
-                place = np.flatnonzero((before.images if direction == "i2t" else before.captions).ids == query)[0]
+                place = np.flatnonzero(queries == query)[0]
                 assert set(ranked) == set(ids[np.argsort(-scores[place])[:2]])
                 pair = (np.full(2, query), ranked) if direction == "i2t" else (ranked, np.full(2, query))
-                probabilities = judge.probabilities(*pair)
-                assert (np.diff(probabilities) <= 0).all()
+                assert (np.diff(judge.probabilities(*pair)) <= 0).all()
         assert json.loads((tmp_path / "top.encoding.json").read_text())["looks_at"] == "image"
 
-    def test_a_judge_that_reads_the_captions_is_refused(self, first, tmp_path, capsys):
+    def test_a_judge_that_reads_the_captions_is_refused(self, first, tmp_path):
         save_classifier(tmp_path / "nli", ["entailment", "neutral"])
         options = ("--rerank", first, "--output", tmp_path / "top.parquet")
-        assert run_command("encode", "--model", tmp_path / "nli", *options) != 0
-        words = " ".join(capsys.readouterr().err.split())
-        assert "reads the captions of an image, and a re-ranking must find these" in words
+        _, errors = run_command("encode", "--model", tmp_path / "nli", *options, *SAMPLE, status=2)
+        assert "reads the captions of an image, and a re-ranking must find these" in " ".join(errors.split())
 
 
 @pytest.mark.filterwarnings("ignore:.*pairs are longer than the context", "ignore:nli has no record of the pairs")
-def test_a_model_of_inference_is_taken_wherever_a_classifier_is(tmp_path, sample_library, make_run, capsys):
+def test_a_model_of_inference_is_taken_wherever_a_classifier_is(tmp_path, sample_library, make_run):
     save_classifier(tmp_path / "nli", ["entailment", "neutral"])
-    out = tmp_path / "report"
-    score = ("entailment", "score", "cxc/test", "--model", tmp_path / "nli", "--threshold", 0)
-    assert run_command(*score, "--output", out) == 0
-    assert "training data is not recorded" in " ".join(capsys.readouterr().out.split())
-    table, judge = pq.read_table(out / "probabilities.parquet"), ClassifierJudge(tmp_path / "nli", progress=False)
-    direct = announce(tmp_path / "nli").load().score_and_count(*texts_of(table), batch_size=1, progress=False)[0]
+    score = ("entailment", "score", "cxc/test", "--model", tmp_path / "nli", "--threshold", "0")
+    printed, _ = run_command(*score, "--output", tmp_path / "report", *SAMPLE)
+    assert "training data is not recorded" in " ".join(printed.split())
+    table = pq.read_table(tmp_path / "report/probabilities.parquet")
+    texts = table["premise"].to_pylist(), None, table["hypothesis"].to_pylist()
+    direct = announce(tmp_path / "nli").load().score_and_count(*texts, batch_size=1, progress=False)[0]
     np.testing.assert_allclose(np.asarray(table["probability"]), direct, atol=1e-6)
-    report = ce.evaluate(
-        make_run(sample_library),
-        "entailment",
-        data_dir=sample_library,
-        unjudged=policy(str(tmp_path / "nli")),
-        confidence=None,
-    )
+    judge = policy(str(tmp_path / "nli"))
+    report = ce.evaluate(make_run(sample_library), "entailment", data_dir=sample_library, unjudged=judge)
     assert report.provenance["unjudged"]["fingerprint"] == judge.facts["fingerprint"]
-    content, rng = sample_library.karpathy("train"), np.random.default_rng(0)
-    sides = [Embeddings(ids, rng.standard_normal((ids.size, 4))) for ids in (content.image_ids, content.caption_ids)]
-    save_embeddings(tmp_path / "run.npz", EmbeddingsRun(*sides))
-    mined = ("--classifier", tmp_path / "nli", "--top-k", 1, "--threshold", 0, "--output", tmp_path / "weak.parquet")
-    assert run_command("mine", tmp_path / "run.npz", *mined) == 0
+    save_embeddings(tmp_path / "run.npz", make_run(sample_library, split="train"))
+    mine = ("mine", tmp_path / "run.npz", *SAMPLE, "--top-k", "1", "--threshold", "0.7", "--classifier")
     with chat_server(lambda _place, _body: (200, completion("Yes", {"Yes": 0.6, "No": 0.2}))) as (url, requests):
-        mined = ("--top-k", 1, "--threshold", 0.7, "--output", tmp_path / "paid.parquet")
-        assert run_command("mine", tmp_path / "run.npz", "--classifier", f"{url}#served", *mined) == 0
+        run_command(*mine, f"{url}#served", "--output", tmp_path / "paid.parquet")
         assert pq.read_table(tmp_path / "paid.parquet").num_rows == len(requests) > 0
-
-
-def texts_of(table):
-    return table["premise"].to_pylist(), None, table["hypothesis"].to_pylist()
 
 
 def test_pairs_with_gaps_get_no_number(tmp_path):
     save_classifier(tmp_path / "nli", ["entailment", "neutral"])
-    judge = ClassifierJudge(tmp_path / "nli", progress=False)
-    with pytest.raises(InvalidOption, match="nli, pair 1: it has no captions, which the judge reads"):
-        judge.score(["a dog", " "], None, ["a", "a"])
-    with pytest.raises(InvalidOption, match="nli, pair 0: the hypothesis is empty"):
-        judge.score(["a dog"], None, [""])
-    llava = VisionLanguage(*tiny_vision_language.llava(), "llava")
-    with pytest.raises(InvalidOption, match="llava, pair 0: it has no image, which the judge looks at"):
-        ClassifierJudge(llava, tmp_path, progress=False).score(["a"], [None], ["a"])
+    nli = ClassifierJudge(tmp_path / "nli", progress=False)
+    llava = ClassifierJudge(VisionLanguage(*tiny_vision_language.llava(), "llava"), tmp_path, progress=False)
+    for judge, pairs, message in (
+        (nli, (["a dog", " "], None, ["a", "a"]), "nli, pair 1: it has no captions, which the judge reads"),
+        (nli, (["a dog"], None, [""]), "nli, pair 0: the hypothesis is empty"),
+        (llava, (["a"], [None], ["a"]), "llava, pair 0: it has no image, which the judge looks at"),
+    ):
+        with pytest.raises(InvalidOption, match=message):
+            judge.score(*pairs)

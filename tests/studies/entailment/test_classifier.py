@@ -88,27 +88,18 @@ def test_joint_states_follow_equations_5_to_8():
 
 
 @pytest.mark.parametrize("name", WITH_BOTH)
-def test_a_projection_stands_only_where_the_branches_differ_in_size(name):
-    model, _ = classifier(name)
-    assert isinstance(model.visual_projection, torch.nn.Linear) == ("wide" in name)
-    assert model.config.widths == {"wide bert over vit": (24, 16), "wide bert over narrow": (16, 24)}.get(
-        name, (16, 16)
-    )
-
-
-@pytest.mark.parametrize("name", WITH_BOTH)
 def test_both_first_tokens_see_the_whole_text_and_the_image(name):
     model, processor = classifier(name, mask_share=0)
-
-    def score(premise, picture, hypothesis):
-        with torch.no_grad():
-            return model(**processor([premise], [picture], [hypothesis])).logits
-
     one, other = tiny_models.picture(1), tiny_models.picture(2)
-    assert not torch.allclose(score("a dog", None, "a man rides"), score("a dog", None, "a man on"), atol=1e-7, rtol=0)
-    assert not torch.allclose(score("a dog", None, "a man"), score("a cat", None, "a man"), atol=1e-7, rtol=0)
-    assert not torch.allclose(score("", one, "a man rides"), score("", one, "a man on"), atol=1e-7, rtol=0)
-    assert not torch.allclose(score("", one, "a man rides"), score("", other, "a man rides"), atol=1e-7, rtol=0)
+    for pairs in (
+        (("a dog", None, "a man rides"), ("a dog", None, "a man on")),
+        (("a dog", None, "a man"), ("a cat", None, "a man")),
+        (("", one, "a man rides"), ("", one, "a man on")),
+        (("", one, "a man rides"), ("", other, "a man rides")),
+    ):
+        with torch.no_grad():
+            logits = [model(**processor(*([part] for part in pair))).logits for pair in pairs]
+        assert not torch.allclose(*logits, atol=1e-7, rtol=0)
 
 
 def test_bert_with_cross_attention_reads_as_bert_does():
@@ -156,23 +147,6 @@ def test_the_joint_loss_reaches_both_branches():
     assert {"text_model", "image_model", "visual_text_model"} <= moved(model, both)
 
 
-def test_a_batch_without_images_spends_nothing_on_vision_and_one_with_some_only_on_these():
-    model, processor = classifier("bert over vit")
-    sizes = []
-    model.image_model.register_forward_pre_hook(
-        lambda _module, _given, named: sizes.append(len(named["pixel_values"])), with_kwargs=True
-    )
-    model(**processor(["a dog"], None, ["a cat"]))
-    assert not sizes
-    batch = batch_of(processor)
-    assert len(batch["pixel_values"]) == 5  # four images, and a black one for the two pairs without
-    model(**batch)
-    assert sizes == [4]
-    picture = tiny_models.picture(1)
-    model(**processor(["a dog"] * 3, [picture] * 3, ["a cat", "a", "a man"]))
-    assert sizes == [4, 1]
-
-
 def test_an_image_that_pairs_share_counts_as_one_for_each():
     model, processor = classifier("bert over vit")
     first, second = tiny_models.picture(1), tiny_models.picture(2)
@@ -182,21 +156,6 @@ def test_an_image_that_pairs_share_counts_as_one_for_each():
     del apart["image_index"]  # each is its own pair's
     torch.testing.assert_close(model(**shared).logits, model(**apart).logits)
     torch.testing.assert_close(model(**shared).loss, model(**apart).loss)
-
-
-@pytest.mark.parametrize("name", ["bert alone", "bert with blip", "bert over vit", "blip alone"])
-def test_order_of_pairs_and_padding_do_not_matter(name):
-    model, processor = classifier(name)
-    premises = [premise or "a dog" for premise in PREMISES]
-    images = None if name == "bert alone" else [tiny_models.picture(place) for place in range(6)]
-
-    def score(order):
-        sides = [side and [side[place] for place in order] for side in (premises, images, HYPOTHESES)]
-        with torch.no_grad():
-            return model(**processor(*sides)).logits
-
-    order = [3, 1, 5, 0, 2, 4]
-    torch.testing.assert_close(score(range(6))[order], score(order), atol=1e-6, rtol=1e-5)
 
 
 @pytest.mark.parametrize(("name", "premise", "seen"), [("bert alone", "a dog", None), ("blip alone", "", [1])])
@@ -210,13 +169,13 @@ def test_a_classifier_of_one_branch_uses_it_for_multimodal_pairs(name, premise, 
 
 
 def test_what_a_missing_branch_would_read_is_refused():
-    text, of_text = classifier("bert alone")
-    visual, of_visual = classifier("blip alone")
+    (text, of_text), (visual, of_visual) = classifier("bert alone"), classifier("blip alone")
+    mixed = ["a dog", ""], [None, tiny_models.picture(1)], ["a", "a"]
     with pytest.raises(TowerMissing, match=r"pair 1 has only an image as premise, .* no visual branch"):
-        of_text(["a dog", ""], [None, tiny_models.picture(1)], ["a", "a"])
+        of_text(*mixed)
     with pytest.raises(TowerMissing, match=r"pair 0 has only text as premise, .* no text branch"):
         of_visual(["a dog"], None, ["a"])
-    both = classifier("bert with blip")[1](["a dog", ""], [None, tiny_models.picture(1)], ["a", "a"])
+    both = classifier("bert with blip")[1](*mixed)
     with pytest.raises(TowerMissing, match="1 of 2 pairs have only an image as premise"):
         text(**both)
     with pytest.raises(TowerMissing, match="1 of 2 pairs have only text as premise"):
@@ -242,21 +201,12 @@ def test_labels_outside_0_and_1_are_refused(wrong):
 def test_a_sigmoid_head_is_binary_cross_entropy_on_its_one_value():
     model, processor = classifier("bert alone", head="sigmoid")
     batch = processor(["a dog"] * 3, None, ["a cat", "a", "a man"], [0, 1, 0.25])
-    assert model.text_head[-1].out_features == 1
     seen = []
     model.text_head.register_forward_hook(lambda _module, _given, made: seen.append(made[:, 0]))
     found = model(**batch)
     wanted = torch.nn.functional.binary_cross_entropy_with_logits(seen[0], batch["labels"])
     torch.testing.assert_close(found.loss, wanted)
     torch.testing.assert_close(model.probabilities(found.logits), seen[0].double().sigmoid(), atol=1e-7, rtol=1e-6)
-
-
-def test_probabilities_are_the_softmax():
-    model, processor = classifier("bert alone")
-    logits = model(**processor(["a dog"] * 2, None, ["a cat", "a"])).logits.detach()
-    chances = model.probabilities(logits)
-    assert chances.dtype == torch.float64
-    torch.testing.assert_close(chances, logits.double().softmax(1)[:, 1])
 
 
 @pytest.mark.parametrize("name", [*WITH_BOTH, "bert alone", "blip alone"])
@@ -278,29 +228,24 @@ def test_saved_and_loaded_it_is_the_same(name, tmp_path):
     assert (of_it.tokenizer is None, of_it.image_processor is None) == (name == "blip alone", name == "bert alone")
 
 
+FRESH = """
+import sys
+from transformers import AutoConfig, AutoModel, AutoProcessor
+
+assert "cxc_eccv" not in sys.modules
+kinds = (AutoConfig, AutoModel, AutoProcessor)
+parts = [auto.from_pretrained(sys.argv[1], trust_remote_code=True) for auto in kinds]
+print(*[f"{type(one).__module__}.{type(one).__name__}" for one in parts])
+parts[1].save_pretrained(sys.argv[2])
+"""
+
+
 def test_a_fresh_process_loads_it_without_importing_its_module(tmp_path, warm_python):
-    model, processor = classifier("bert with blip")
-    model.save_pretrained(tmp_path / "model")
-    processor.save_pretrained(tmp_path / "model")
-    code = (
-        "from transformers import AutoConfig, AutoModel, AutoProcessor\n"
-        "import sys\n"
-        "assert 'cxc_eccv' not in sys.modules\n"
-        "parts = [auto.from_pretrained(sys.argv[1], trust_remote_code=True) "
-        "for auto in (AutoConfig, AutoModel, AutoProcessor)]\n"
-        "print(*[f'{type(one).__module__}.{type(one).__name__}' for one in parts])\n"
-        "parts[1].save_pretrained(sys.argv[2])\n"
-    )
-    again = tmp_path / "again"
+    tiny_models.save(classifier("bert with blip"), tmp_path / "model")
+    again, where = tmp_path / "again", "cxc_eccv.studies.entailment"
+    command = [*warm_python, "-c", FRESH, str(tmp_path / "model"), str(again)]
     environment = {"HF_HUB_OFFLINE": "1", "PYTHONPATH": ":".join(sys.path)}
-    done = subprocess.run(
-        [*warm_python, "-c", code, str(tmp_path / "model"), str(again)],
-        env=environment,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    where = "cxc_eccv.studies.entailment"
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
     assert done.stdout.split() == [
         f"{where}.classifier.config.EntailmentConfig",
         f"{where}.classifier.EntailmentClassifier",
@@ -311,25 +256,16 @@ def test_a_fresh_process_loads_it_without_importing_its_module(tmp_path, warm_py
     assert json.loads((again / "config.json").read_text())["auto_map"]["AutoModel"].startswith("cxc_eccv_entailment.")
 
 
-def test_weights_of_the_parts_are_taken_over_and_the_rest_is_new():
-    bert, blip = tiny_models.bert()[0], tiny_models.blip()[0]
-    model = EntailmentClassifier.from_parts(text_model=bert, visual_text_model=blip)
-    for name, tensor in bert.state_dict().items():
-        assert torch.equal(model.text_model.state_dict()[name], tensor)
-    for name, tensor in model.visual_text_model.state_dict().items():
-        assert torch.equal(blip.text_encoder.state_dict()[name], tensor)
-    for name, tensor in model.image_model.state_dict().items():
-        assert torch.equal(blip.vision_model.state_dict()[name], tensor)
-    assert not hasattr(bert.config, "add_cross_attention") or not bert.config.add_cross_attention
-
-
-def test_parts_of_other_types_of_numbers_become_float32_and_heads_are_left_behind():
+def test_weights_of_the_parts_become_float32_without_their_heads():
     bert, vit = tiny_models.bert()[0].to(torch.bfloat16), tiny_models.vit()[0].half()
     matched = transformers.BertForMaskedLM(tiny_models.bert_config())
     model = EntailmentClassifier.from_parts(text_model=bert, image_model=vit, visual_text_model=matched)
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
-    weight = model.visual_text_model.embeddings.word_embeddings.weight
-    assert torch.equal(weight, matched.bert.embeddings.word_embeddings.weight)
+    for part, source in ((model.text_model, bert), (model.image_model, vit), (model.visual_text_model, matched.bert)):
+        weights = source.state_dict()
+        for name, tensor in part.state_dict().items():
+            assert "crossattention" in name or torch.equal(tensor, weights[name].float())
+    assert not getattr(bert.config, "add_cross_attention", False)
 
 
 def gpt():
@@ -402,9 +338,8 @@ def test_without_any_part_it_is_a_config_of_bert_for_text():
     assert KINDS == ("text", "visual", "multimodal")
 
 
-@pytest.mark.parametrize("name", ["bert with blip", "bert over vit"])
-def test_parameters_get_gradients_under_bfloat16_autocast(name):
-    model, processor = classifier(name)
+def test_parameters_get_gradients_under_bfloat16_autocast():
+    model, processor = classifier("bert over vit")
     model.train()
     with torch.autocast("cpu", dtype=torch.bfloat16):
         found = model(**batch_of(processor))

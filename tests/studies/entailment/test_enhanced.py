@@ -163,16 +163,6 @@ def test_an_extra_step_is_one_by_hand_after_the_accumulated_one_at_the_rate_of_t
     torch.testing.assert_close(weights(enhanced), expected, rtol=1e-6, atol=1e-7)
 
 
-def test_the_schedule_counts_the_steps_of_the_trainer_alone(tmp_path):
-    options = {"lr_scheduler_type": "cosine", "warmup_steps": 2, "num_train_epochs": 2}
-    logged = [
-        [row["learning_rate"] for row in trained(tmp_path, weak, **options).state.log_history if "learning_rate" in row]
-        for weak in (None, weak_batches())
-    ]
-    assert len(logged[0]) == 12
-    assert logged[0] == logged[1]
-
-
 def test_the_images_of_all_accumulated_batches_come_first(tmp_path):
     seen = []
 

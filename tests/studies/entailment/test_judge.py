@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
 import numpy as np
@@ -17,7 +16,7 @@ from cxc_eccv.errors import DataError, InvalidOption, SourceMissing
 from cxc_eccv.registry import task
 from cxc_eccv.sources.download import image_folder
 from cxc_eccv.studies.entailment import judge as judging
-from cxc_eccv.studies.entailment.answering import Answerer
+from cxc_eccv.studies.entailment.answerer import Answerer
 from cxc_eccv.studies.entailment.judge import ClassifierJudge
 from cxc_eccv.tasks.task import COCO
 from cxc_eccv.writing import locked
@@ -38,11 +37,6 @@ class StandIn(Answerer):
         self.images += images or []
         cut = sum(len(premise) > self.context for premise in premises)
         return np.where([len(text) % 2 == 0 for text in hypotheses], 0.75, 0.25), cut
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("CXC_ECCV_CACHE", str(tmp_path / "cache"))
 
 
 def evaluate(run, library, classifier, tasks="entailment", **options):
@@ -192,31 +186,6 @@ def test_a_killed_run_goes_on_where_it_was(sample_library, make_run, monkeypatch
     assert sorted(killed.asked + next_one.asked) == sorted(whole.asked)
 
 
-def test_cut_premises_are_counted_in_one_warning(sample_library, make_run, monkeypatch):
-    monkeypatch.setattr(StandIn, "pairs_at_once", 100)
-    classifier = StandIn("1")
-    classifier.context = 200
-    with pytest.warns(UserWarning, match="pairs are longer than the context of org/stand-in") as told:
-        evaluate(make_run(sample_library), sample_library, classifier)
-    cut = sum(len(premise) > 200 for premise, _ in classifier.asked)
-    assert [str(warning.message).partition(" pairs")[0] for warning in told] == [
-        f"{cut:,} of {len(classifier.asked):,}"
-    ]
-    assert cut > 0
-
-
-@pytest.mark.thorough
-def test_two_at_once_keep_all_answers(sample_library, make_run, monkeypatch):
-    monkeypatch.setattr(StandIn, "pairs_at_once", 20)
-    runs = [make_run(sample_library, seed=seed) for seed in (0, 1)]
-    with ThreadPoolExecutor(2) as pool:
-        both = list(pool.map(lambda run: evaluate(run, sample_library, StandIn("1")), runs))
-    later = StandIn("1")
-    for run, report in zip(runs, both, strict=True):
-        assert evaluate(run, sample_library, later).results == report.results
-    assert not later.asked
-
-
 def test_a_classifier_that_looks_at_images_gets_their_files(sample_library, make_run, tmp_path):
     with pytest.raises(InvalidOption, match=r"org/stand-in looks at images: give their folder \(--images\)"):
         ClassifierJudge(StandIn("1", visual=True))
@@ -285,12 +254,3 @@ def test_models_judged_by_different_classifiers_are_not_compared(sample_library,
     check_comparable(one, same)
     with pytest.raises(InvalidOption, match="the judge of pairs without a label is"):
         check_comparable(one, two)
-
-
-def test_expected_values_between_bounds_are_those_of_the_judge(sample_library, make_run):
-    judge = ClassifierJudge(StandIn("1"), progress=False)
-    report = ce.evaluate(
-        make_run(sample_library), "entailment", data_dir=sample_library, unjudged=judge, bounds=True, confidence=None
-    )
-    for row in report.results:
-        assert row.bounds.low < row.bounds.expected < row.bounds.high

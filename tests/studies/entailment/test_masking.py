@@ -59,16 +59,6 @@ def test_the_most_attended_patches_are_blank_and_the_others_untouched(name, extr
     assert torch.equal(pixels, noise())  # what was given is as it was
 
 
-def test_patches_need_not_be_square():
-    config = transformers.ViTConfig(**{**SIZES, "patch_size": (16, 8)})
-    model, pixels = tiny_models.seeded(lambda: transformers.ViTModel(config)), noise(1)
-    first = int(first_token_attention(model, pixels).argmax())
-    row, column = divmod(first, 4)  # two rows of four patches
-    expected = torch.zeros(32, 32, dtype=torch.bool)
-    expected[16 * row : 16 * row + 16, 8 * column : 8 * column + 8] = True
-    assert torch.equal((blank_attended(model, pixels, 1 / 8) == 0).all(1)[0], expected)
-
-
 def test_the_encoder_is_left_as_it_was():
     model = encoder("ViT").train()
     before = model.config._attn_implementation
@@ -148,8 +138,7 @@ def test_which_images_are_masked_is_drawn_anew_and_follows_the_seed(monkeypatch)
     model, processor = still(mask_share=0.25)
     drawn = []
     monkeypatch.setattr(classifier, "blank_attended", lambda _model, pixels, _ratio: drawn.append(pixels) or pixels)
-    images = [tiny_models.picture(place) for place in range(8)]
-    batch = processor(["a dog"] * 8, images, ["a cat"] * 8, [1] * 8)
+    batch = processor(["a dog"] * 8, [tiny_models.picture(place) for place in range(8)], ["a cat"] * 8, [1] * 8)
     for seed in (0, 1, 2, 0):
         torch.manual_seed(seed)
         model(**batch)

@@ -1,7 +1,7 @@
-"""A classifier's measures, threshold and calibration, against slow loops over pairs and the entailment paper."""
+"""Measures, threshold, calibration and rule of mining, against slow loops, scikit-learn and the entailment paper."""
 
+import itertools
 import math
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +13,17 @@ from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.statistics import Draws
 from cxc_eccv.studies.entailment.measures import (
     RATES,
+    average_precision,
     choose_threshold,
     f_half,
     fit_calibration,
+    fit_logistic,
     measure_classifier,
     measure_reliability,
+    precision_of_best,
 )
+from cxc_eccv.studies.entailment.mining_rule import fit_rule, table_of_rule
+from cxc_eccv.tables import tables_to_markdown
 
 TABLE_3 = {
     "Only TE": (71.1, 65.0, 90.9, 68.9),
@@ -38,7 +43,7 @@ PAIRS, ENTAILED = 2_000, 1_006
 
 @pytest.mark.reference
 @pytest.mark.parametrize("row", TABLE_3)
-def test_table_3_has_the_f_half_but_not_the_accuracy_of_its_precision_and_recall(row: str) -> None:
+def test_table_3_has_the_f_half_but_not_the_accuracy_of_its_precision_and_recall(row):
     """Every count of hits and false alarms that gives the printed precision and recall gives a lower accuracy."""
     accuracy, precision, recall, printed = TABLE_3[row]
     assert round(100 * float(f_half(precision / 100, recall / 100)), 1) == printed
@@ -53,13 +58,13 @@ def test_table_3_has_the_f_half_but_not_the_accuracy_of_its_precision_and_recall
     assert 0.2 <= round(accuracy - max(possible), 2) <= round(accuracy - min(possible), 2) <= 0.4
 
 
-def test_the_docs_have_every_row_of_table_3() -> None:
+def test_the_docs_have_every_row_of_table_3():
     page = (Path(__file__).parents[3] / "docs" / "entailment.md").read_text(encoding="utf-8")
     for row, numbers in TABLE_3.items():
         assert f"| {row} | {' | '.join(map(str, numbers))} |" in page, row
 
 
-def rates_by_hand(labels: list[int], said: list[bool]) -> dict[str, float]:
+def rates_by_hand(labels, said):
     tp = sum(1 for label, yes in zip(labels, said, strict=True) if yes and label == 1)
     fp = sum(1 for label, yes in zip(labels, said, strict=True) if yes and label == 0)
     fn = sum(1 for label, yes in zip(labels, said, strict=True) if not yes and label == 1)
@@ -80,7 +85,7 @@ pairs_of_few_scores = st.lists(
 
 
 @given(pairs_of_few_scores, st.sampled_from([0.1, 0.2, 0.5, 0.9]))
-def test_measures_are_those_of_a_loop_over_the_pairs(pairs: list[tuple[int, float]], threshold: float) -> None:
+def test_measures_are_those_of_a_loop_over_the_pairs(pairs, threshold):
     labels, scores = (list(column) for column in zip(*pairs, strict=True))
     expected = rates_by_hand(labels, [score >= threshold for score in scores])
     if any(map(math.isnan, expected.values())):
@@ -92,13 +97,13 @@ def test_measures_are_those_of_a_loop_over_the_pairs(pairs: list[tuple[int, floa
     assert tuple(found) == RATES
 
 
-def test_intervals_draw_images_with_all_their_pairs() -> None:
+def test_intervals_draw_images_with_all_their_pairs():
     rng = np.random.default_rng(1)
     images = np.repeat([f"coco/{number}" for number in range(30)], 4)
     labels, scores = rng.integers(0, 2, images.size), rng.random(images.size).round(2)
     times = Draws(5, 1_000).times(30)
     names = np.unique(images)
-    samples: dict[str, list[float]] = {name: [] for name in RATES}
+    samples = {name: [] for name in RATES}
     for row in times[:, : names.size].tolist():
         rows = [
             place for name, often in zip(names, row, strict=True) for place in [*np.flatnonzero(images == name)] * often
@@ -115,7 +120,7 @@ def test_intervals_draw_images_with_all_their_pairs() -> None:
 
 @given(pairs_of_few_scores, st.sampled_from(["f_half", "accuracy", 0.5, 0.75, 0.9, 1.0]))
 @settings(deadline=None)
-def test_the_threshold_is_the_best_of_all_distinct_scores(pairs: list[tuple[int, float]], wanted: str | float) -> None:
+def test_the_threshold_is_the_best_of_all_distinct_scores(pairs, wanted):
     labels, scores = (list(column) for column in zip(*pairs, strict=True))
     if not any(labels):
         return
@@ -133,7 +138,7 @@ def test_the_threshold_is_the_best_of_all_distinct_scores(pairs: list[tuple[int,
     assert choose_threshold(scores, labels, precision=wanted) == best
 
 
-def test_a_threshold_never_parts_equal_scores_and_is_the_highest_of_equally_good_ones() -> None:
+def test_a_threshold_never_parts_equal_scores_and_is_the_highest_of_equally_good_ones():
     """The best cut of the sorted list would be inside the run of 0.7, which predictions cannot part."""
     assert choose_threshold([0.9, 0.7, 0.7, 0.7, 0.1], [1, 1, 0, 0, 1], for_="accuracy") == 0.9
 
@@ -146,12 +151,12 @@ def test_a_threshold_never_parts_equal_scores_and_is_the_highest_of_equally_good
         ([1e-4, 2e-4, 3e-4, 9e-4, 1e-3], [0, 1, 0, 1, 1]),
     ],
 )
-def test_calibration_is_the_minimum_that_a_slow_search_finds(scores: list[float], labels: list[int]) -> None:
+def test_calibration_is_the_minimum_that_a_slow_search_finds(scores, labels):
     scale, offset = fit_calibration(scores, labels)
     positives = sum(labels)
     targets = [(positives + 1) / (positives + 2) if label else 1 / (len(labels) - positives + 2) for label in labels]
 
-    def loss(a: float, b: float) -> float:
+    def loss(a, b):
         logits = [a * score + b for score in scores]
         return sum(
             math.log1p(math.exp(-z)) * t + math.log1p(math.exp(z)) * (1 - t)
@@ -165,7 +170,7 @@ def test_calibration_is_the_minimum_that_a_slow_search_finds(scores: list[float]
         assert loss(scale, offset + turn) > best
 
 
-def test_calibration_keeps_the_order_and_is_finite_where_scores_part_the_labels() -> None:
+def test_calibration_keeps_the_order_and_is_finite_where_scores_part_the_labels():
     scale, offset = fit_calibration([-1.0, -0.9, 0.9, 1.0], [0, 0, 1, 1])
     assert 0 < scale < 100
     assert abs(offset) < 1e-6
@@ -177,42 +182,25 @@ def test_calibration_keeps_the_order_and_is_finite_where_scores_part_the_labels(
     )
 )
 @settings(deadline=None)
-def test_reliability_is_that_of_a_loop_over_bins(pairs: list[tuple[int, float]]) -> None:
+def test_reliability_is_that_of_a_loop_over_bins(pairs):
     labels, scores = (list(column) for column in zip(*pairs, strict=True))
     if not any(labels):
         return
     found = measure_reliability(labels, scores)
-    edges, error, rows = [place / 10 for place in range(11)], 0.0, iter(found.bins)
-    for place in range(10):
-        own = [
-            (label, score)
-            for label, score in zip(labels, scores, strict=True)
-            if edges[place] <= score < edges[place + 1] or (place == 9 and score == 1)
-        ]
-        if own:
-            row = next(rows)
-            probability, share = (
-                sum(column) / len(own) for column in ([s for _, s in own], [label for label, _ in own])
-            )
-            assert (row.pairs, row.probability, row.share) == (
-                len(own),
-                pytest.approx(probability),
-                pytest.approx(share),
-            )
+    edges, error, rows = [*(place / 10 for place in range(10)), np.inf], 0.0, iter(found.bins)
+    for low, high in itertools.pairwise(edges):
+        inside = [pair for pair in pairs if low <= pair[1] < high]
+        if inside:
+            row, (share, probability) = next(rows), np.mean(inside, axis=0)
+            assert (row.low, row.pairs) == (low, len(inside))
+            assert (row.probability, row.share) == pytest.approx((probability, share))
             assert row.share_low <= row.share <= row.share_high
-            error += len(own) / len(labels) * abs(probability - share)
+            error += len(inside) / len(labels) * abs(probability - share)
     assert next(rows, None) is None
     assert found.expected_error == pytest.approx(error)
 
 
-def test_a_probability_of_one_decimal_begins_its_bin() -> None:
-    """As a table of rounded probabilities has them, each in the bin that is named after it."""
-    found = measure_reliability([1] * 10, [place / 10 for place in range(10)])
-    assert [(row.low, row.pairs) for row in found.bins] == [(place / 10, 1) for place in range(10)]
-    assert [row.probability for row in found.bins] == [row.low for row in found.bins]
-
-
-def test_a_sample_without_a_prediction_has_neither_precision_nor_f_half() -> None:
+def test_a_sample_without_a_prediction_has_neither_precision_nor_f_half():
     """One pair of five is predicted, and rightly: samples without it count for accuracy and recall alone."""
     rates = {rate.name: rate for rate in measure_classifier([1, 0, 0, 0, 0], [0.9, 0.1, 0.1, 0.1, 0.1], 0.5)}
     assert (rates["precision"].low, rates["f_half"].low) == (1, 1)
@@ -237,13 +225,13 @@ def test_a_sample_without_a_prediction_has_neither_precision_nor_f_half() -> Non
         (lambda: fit_calibration([], []), DataError, "give one of each for every pair"),
     ],
 )
-def test_what_gives_no_number_is_refused(call: Callable[[], object], error: type[Exception], message: str) -> None:
+def test_what_gives_no_number_is_refused(call, error, message):
     with pytest.raises(error, match=message):
         call()
 
 
 @pytest.mark.parametrize("label", [2, -1, 0.5, "1", None])
-def test_labels_outside_0_and_1_give_no_number(label: object) -> None:
+def test_labels_outside_0_and_1_give_no_number(label):
     for call in (
         lambda labels, scores: measure_classifier(labels, scores, 0.5),
         lambda labels, scores: choose_threshold(scores, labels),
@@ -252,3 +240,109 @@ def test_labels_outside_0_and_1_give_no_number(label: object) -> None:
     ):
         with pytest.raises(DataError, match="label"):
             call([1, label], [0.5, 0.6])
+
+
+def lists_of(images=40, depth=60, seed=0, weights=(0.7, 1.3, 0.3)):
+    """Probabilities, ranks, labels and images of whole lists, where the truth follows a known rule."""
+    random = np.random.default_rng(seed)
+    logits, ranks = random.normal(0.5, 2, images * depth), np.tile(np.arange(1, depth + 1), images)
+    odds = weights[0] * logits - weights[1] * np.log(ranks) + weights[2]
+    labels = (random.random(odds.size) < 1 / (1 + np.exp(-odds))).astype(int)
+    return 1 / (1 + np.exp(-logits)), ranks, labels, np.repeat(np.arange(images), depth)
+
+
+@pytest.fixture(scope="module")
+def lists():
+    return lists_of()
+
+
+def test_the_rule_finds_the_weights_that_made_the_labels(lists):
+    rule = fit_rule(*lists_of(images=400)).rule
+    assert (rule.logit, rule.log_rank, rule.offset) == pytest.approx((0.7, 1.3, 0.3), abs=0.12)
+    fitted = fit_rule(*lists)
+    precisions = dict(fitted.average_precision)
+    assert precisions.pop("both") > max(precisions.values()) + 0.1
+    assert fitted.kept_precision["both"] > fitted.kept_precision["rank"] > fitted.kept_precision["classifier"]
+
+
+def test_probabilities_mean_the_share_of_lists(lists):
+    scores, ranks, labels, _ = lists
+    rule = fit_rule(*lists).rule
+    assert rule.probabilities(scores, ranks).mean() == pytest.approx(labels.mean(), abs=0.005)
+    # Labelled pairs that were chosen by their labels have another share; given the lists', the rule is the same.
+    few = labels.astype(bool) | (np.random.default_rng(1).random(labels.size) < labels.mean())
+    chosen = fit_rule(*(column[few] for column in lists), share=labels.mean(), precision=0.5)
+    assert labels[few].mean() > 0.4
+    assert chosen.rule.probabilities(scores, ranks).mean() == pytest.approx(labels.mean(), abs=0.01)
+    kept = chosen.rule.probabilities(scores, ranks) >= chosen.threshold
+    assert labels[kept].mean() == pytest.approx(0.5, abs=0.06)
+
+
+def test_each_pair_is_judged_by_a_rule_of_other_images():
+    scores, ranks, labels, images = lists_of(images=10, depth=5)
+    labels = np.random.default_rng(3).integers(0, 2, labels.size)  # nothing to learn
+    fitted = fit_rule(scores, ranks, labels, images)
+    whole = average_precision(labels, fitted.rule.probabilities(scores, ranks))
+    assert fitted.average_precision["both"] < whole
+
+
+def test_a_weight_is_never_below_0(lists):
+    scores, ranks, labels, images = lists
+    upside_down = fit_rule(1 - scores, ranks, labels, images).rule
+    assert upside_down.logit == 0 < upside_down.log_rank
+    with pytest.raises(DataError, match="neither higher probabilities nor better ranks"):
+        fit_rule(1 - scores, 61 - ranks, labels, images)
+
+
+def test_a_certain_classifier_has_a_finite_logit():
+    rule = fit_rule([1, 0, 1, 0, 0.9, 0.1], [1, 2, 1, 2, 3, 3], [1, 0, 1, 0, 1, 0], [1, 1, 2, 2, 3, 3]).rule
+    assert np.isfinite(rule.probabilities([0, 1], [1, 1])).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"ranks": np.ones(2400)}, "the rank is the same for all 2400 labelled pairs"),
+        ({"scores": np.full(2400, 0.3)}, "the probability of the classifier is the same"),
+        ({"labels": np.ones(2400, int)}, "all 2400 pairs are labelled 1"),
+        ({"images": np.zeros(2400)}, "^1 of 1 labelled images"),
+        ({"labels": np.zeros(2400, int)}, "none of 2,400 pairs is labelled 1|^0 of 40 labelled images"),
+    ],
+)
+def test_labels_that_allow_no_rule_are_refused(lists, change, message):
+    names = ("scores", "ranks", "labels", "images")
+    with pytest.raises(DataError, match=message):
+        fit_rule(**(dict(zip(names, lists, strict=True)) | change))
+
+
+def test_average_precision_and_the_best_pairs_share_ties_and_shares():
+    metrics = pytest.importorskip("sklearn.metrics", reason="scikit-learn is not installed")
+    random = np.random.default_rng(0)
+    labels, scores = random.integers(0, 2, 200), random.integers(0, 20, 200)
+    assert average_precision(labels, scores) == pytest.approx(metrics.average_precision_score(labels, scores))
+    drawn = [labels[np.lexsort([random.random(200), -scores])[:37]].mean() for _ in range(4000)]
+    assert precision_of_best(labels, scores, 37) == pytest.approx(np.mean(drawn), abs=0.005)
+    # A share of 10% is that of labels among which every negative stands 9 times as often.
+    often = np.where(labels == 1, 1, 9 * labels.sum() / (200 - labels.sum()))
+    weighted = metrics.average_precision_score(labels, scores, sample_weight=often)
+    assert average_precision(labels, scores, share=0.1) == pytest.approx(weighted)
+    assert choose_threshold([0.9, 0.8, 0.7, 0.1], [1, 0, 1, 0], precision=0.6) == 0.7
+    assert choose_threshold([0.9, 0.8, 0.7, 0.1], [1, 0, 1, 0], precision=0.6, share=0.1) == 0.9
+
+
+def test_two_features_are_fitted_as_scikit_learn_fits_them(lists):
+    linear = pytest.importorskip("sklearn.linear_model", reason="scikit-learn is not installed")
+    scores, ranks, labels, _ = lists
+    features = [np.log(scores / (1 - scores)), -np.log(ranks)]
+    expected = linear.LogisticRegression(C=np.inf, tol=1e-10).fit(np.stack(features, axis=1), labels)
+    weights, offset = fit_logistic(features, labels)
+    # Platt's targets are not quite 0 and 1.
+    assert [*weights, offset] == pytest.approx([*expected.coef_[0], *expected.intercept_], abs=0.02)
+
+
+def test_the_table_tells_the_rank_alone_beside_the_rule(lists):
+    for threshold in (None, 1.0):
+        fitted = fit_rule(*lists, threshold=threshold)
+        shown = tables_to_markdown([table_of_rule(fitted.facts() | {"labelled": "pairs.csv"})])
+        assert f"| Rank alone | {100 * fitted.average_precision['rank']:.1f} |" in shown
+        assert f"Precision of the best {fitted.kept:,}" in shown

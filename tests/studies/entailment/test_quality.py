@@ -1,4 +1,4 @@
-"""Labelled pairs read from wherever they are, and the report of a classifier on them: console, JSON and page."""
+"""Labelled pairs, the report of a classifier on them, and which of them it was trained on."""
 
 import json
 import re
@@ -13,10 +13,10 @@ from label_files import write_label_file
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing, UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.entailment import answering
-from cxc_eccv.studies.entailment.answering import Announced, Answerer
+from cxc_eccv.studies.entailment.answerer import Announced, Answerer
+from cxc_eccv.studies.entailment.labelled import SEEN_FILE, LabelledPairs, read_labelled, read_seen, record_seen
 from cxc_eccv.studies.entailment.measures import choose_threshold, measure_classifier, measure_reliability
 from cxc_eccv.studies.entailment.quality import BOTTOM, LEFT, RIGHT, TOP, render_classifier, report_classifier
-from cxc_eccv.studies.entailment.quality.labelled import read_labelled
 from cxc_eccv.studies.entailment.training_data import SCHEMA
 
 
@@ -75,19 +75,6 @@ def test_a_users_file_in_a_layout_of_entailment_labels(tmp_path, library):
     assert found.images.tolist() == ["image/a.jpg", "image/a.jpg", "coco/7"]
 
 
-@pytest.mark.parametrize("label", [2, -1, "yes", None])
-def test_labels_outside_0_and_1_are_refused_by_row(tmp_path, library, label):
-    path = tmp_path / "pairs.jsonl"
-    path.write_text("\n".join(json.dumps(row) for row in [JSONL[0], JSONL[1] | {"label": label}]))
-    with pytest.raises(MalformedSource, match="line 2"):
-        read_labelled(str(path), library)
-    if not isinstance(label, str):
-        table = pa.table({"premise": ["a", "a"], "hypothesis": ["b", "c"], "label": pa.array([1, label], pa.int64())})
-        pq.write_table(table, tmp_path / "pairs.parquet")
-        with pytest.raises(MalformedSource, match=r"row 1, label: found .*, expected 1 \(entailed\) or 0"):
-            read_labelled(str(tmp_path / "pairs.parquet"), library)
-
-
 def test_a_table_of_the_schema_or_of_its_least_columns(tmp_path, pairs, library):
     path = tmp_path / "pairs.parquet"
     pq.write_table(pairs.table, path)
@@ -99,26 +86,40 @@ def test_a_table_of_the_schema_or_of_its_least_columns(tmp_path, pairs, library)
 
 
 @pytest.mark.parametrize(
-    ("columns", "told"),
+    ("columns", "message"),
     [
         ({"premise": ["a"], "label": [1]}, "hypothesis, label, and premise or image among them"),
         ({"hypothesis": ["a"], "label": [1]}, "hypothesis, label, and premise or image among them"),
         ({"premise": [""], "hypothesis": ["a"], "label": [1]}, "neither premise nor image"),
         ({"premise": ["a"], "hypothesis": [None], "label": [1]}, "row 0: found no hypothesis"),
         ({"premise": [], "hypothesis": [], "label": []}, "no labelled pair"),
+        *(
+            (
+                {"premise": ["a"] * 2, "hypothesis": ["b"] * 2, "label": [1, label]},
+                r"row 1, label: .*1 \(entailed\) or 0",
+            )
+            for label in (2, -1, None)
+        ),
     ],
 )
-def test_a_table_that_holds_no_pairs_is_refused(tmp_path, library, columns, told):
+def test_a_table_that_holds_no_labelled_pairs_is_refused(tmp_path, library, columns, message):
     types = {"premise": pa.string(), "hypothesis": pa.string(), "label": pa.int64()}
     table = pa.table({name: pa.array(values, types[name]) for name, values in columns.items()})
     pq.write_table(table, tmp_path / "pairs.parquet")
-    with pytest.raises(MalformedSource, match=told):
+    with pytest.raises(MalformedSource, match=message):
         read_labelled(str(tmp_path / "pairs.parquet"), library)
+
+
+def test_other_files_are_refused(tmp_path, library):
     with pytest.raises(SourceMissing, match=r"does not exist\. Give a file of labelled pairs"):
         read_labelled(str(tmp_path / "pairs.csv"), library)
     (tmp_path / "pairs.parquet").write_bytes(b"no table")
     with pytest.raises(MalformedSource, match="expected a table of labelled pairs"):
         read_labelled(str(tmp_path / "pairs.parquet"), library)
+    for label in (2, -1, "yes", None):
+        (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, [JSONL[0], JSONL[1] | {"label": label}])))
+        with pytest.raises(MalformedSource, match="line 2"):
+            read_labelled(str(tmp_path / "pairs.jsonl"), library)
 
 
 def test_the_report_has_what_the_measures_say(pairs, said, library):
@@ -155,15 +156,15 @@ def test_probabilities_are_found_by_ids_or_by_their_order(pairs, said, tmp_path)
     by_ids = pa.table({"image_id": ids[0], "caption_id": ids[1], "probability": said}).take(pa.array(order))
     assert pairs.align(by_ids, tmp_path).tolist() == said.tolist()
     assert pairs.align(pa.table({"probability": said}), tmp_path).tolist() == said.tolist()
-    with pytest.raises(DataError, match="has no probability for 1 of 80 pairs"):
-        pairs.align(by_ids.slice(1), tmp_path)
-    with pytest.raises(DataError, match="row 80 repeats the pair of row 3; give every pair once"):
-        pairs.align(pa.concat_tables([by_ids, by_ids.slice(3, 1)]), tmp_path)
-    with pytest.raises(DataError, match=r"has 79 probabilities, .* has 80 pairs"):
-        pairs.align(pa.table({"probability": said[1:]}), tmp_path)
     mixed = pairs.table.append_column("probability", pa.array(said)).take(pa.array(order))
-    with pytest.raises(DataError, match="the column image_key differs from that of"):
-        pairs.align(mixed, tmp_path)
+    for table, message in (
+        (by_ids.slice(1), "has no probability for 1 of 80 pairs"),
+        (pa.concat_tables([by_ids, by_ids.slice(3, 1)]), "row 80 repeats the pair of row 3; give every pair once"),
+        (pa.table({"probability": said[1:]}), "has 79 probabilities, .* has 80 pairs"),
+        (mixed, "the column image_key differs from that of"),
+    ):
+        with pytest.raises(DataError, match=message):
+            pairs.align(table, tmp_path)
 
 
 def test_the_page_draws_every_bin_escapes_names_and_needs_nothing_from_elsewhere(pairs, said, library):
@@ -181,8 +182,7 @@ def test_the_page_draws_every_bin_escapes_names_and_needs_nothing_from_elsewhere
         shares = np.array([row.share, row.share_low, row.share_high])
         assert (y, low, high) == pytest.approx(tuple(BOTTOM - (BOTTOM - TOP) * shares), abs=0.051)
     rectangles = re.findall(r'<rect x="([\d.]+)" y="([\d.]+)" width="[\d.]+" height="([\d.]+)"', page)
-    bars = np.array(rectangles, dtype=float)
-    most = max(row.pairs for row in bins)
+    bars, most = np.array(rectangles, dtype=float), max(row.pairs for row in bins)
     assert bars[:, 2].tolist() == [round(70 * row.pairs / most, 1) for row in bins]
     assert (bars[:, 1] + bars[:, 2]).tolist() == pytest.approx([BOTTOM] * len(bins))
     assert bars[:, 0].tolist() == pytest.approx([LEFT + (RIGHT - LEFT) * row.low + 1 for row in bins], abs=0.051)
@@ -197,7 +197,6 @@ class FakeClassifier(Answerer):
         self.said, self.training_data = said, {"holds": holds, "sources": {"sick/train": {}}}
 
     def score_and_count(self, premises, images, hypotheses, **_options):
-        assert len(premises) == len(hypotheses) == self.said.size
         return self.said, 0
 
 
@@ -223,20 +222,20 @@ def test_score_prints_and_writes_what_a_second_run_reads(pairs, said, tmp_path, 
     ]
     assert all("Trained on test data: 39 pairs" in text for text in (printed, (out / "report.html").read_text()))
     assert content["kind"] == "entailment classifier 1"
-    assert content["provenance"]["fingerprint"] == "f" * 64
-    assert content["provenance"]["training_data"]["sources"] == {"sick/train": {}}
-    assert content["provenance"]["left_out"] == {"pairs of an image with its own caption": 63}
+    assert {name: content["provenance"][name] for name in ("fingerprint", "training_data", "left_out")} == {
+        "fingerprint": fake.fingerprint,
+        "training_data": fake.training_data,
+        "left_out": {"pairs of an image with its own caption": 63},
+    }
     expected = measure_classifier(pairs.labels, said, 0.4, pairs.images)
     assert [(row["name"], row["value"]) for row in content["rates"]] == [(rate.name, rate.value) for rate in expected]
     table = pq.read_table(out / "probabilities.parquet")
     assert table.drop_columns(["probability"]).equals(pairs.table)
     assert np.asarray(table["probability"]).tolist() == said.tolist()
     (tmp_path / "said.csv").write_text("\n".join(["probability", *map(repr, said.tolist())]) + "\n")
-    (tmp_path / "said.jsonl").write_text("\n".join(json.dumps({"probability": value}) for value in said.tolist()))
-    for scores in (out / "probabilities.parquet", tmp_path / "said.csv", tmp_path / "said.jsonl"):
-        again = tmp_path / "again"
-        printed, _ = score("cxc/test", "--model", scores, "--threshold", "0.4", "--output", again)
-        assert json.loads((again / "report.json").read_text())["rates"] == content["rates"]
+    for scores in (out / "probabilities.parquet", tmp_path / "said.csv"):
+        printed, _ = score("cxc/test", "--model", scores, "--threshold", "0.4", "--output", tmp_path / "again")
+        assert json.loads((tmp_path / "again/report.json").read_text())["rates"] == content["rates"]
         assert "may have seen val and test data" in printed
     score(out / "probabilities.parquet", "--model", out / "probabilities.parquet")
 
@@ -261,3 +260,67 @@ def test_bad_input_ends_without_a_number(arguments, message, tmp_path):
     printed, errors = score("cxc/test", *arguments, status=2, cwd=tmp_path)
     assert message in errors
     assert not printed
+
+
+def pairs_of(*rows):
+    """A table of (premise, image key, hypothesis)."""
+    given = dict(zip(("premise", "image_key", "hypothesis"), map(list, zip(*rows, strict=True)), strict=True))
+    given |= {"label": [row % 2 for row in range(len(rows))]}
+    columns = [pa.array(given.get(field.name, [None] * len(rows)), field.type) for field in SCHEMA]
+    return pa.table(columns, schema=SCHEMA)
+
+
+DOG, CAT = ("A dog runs. A brown dog.", "coco/7", "a dog"), ("", "coco/8", "A cat.")
+SENTENCE = ("Two men talk.", None, "men talk")
+
+
+def test_a_pair_is_found_again_by_its_words_or_by_its_image(tmp_path):
+    record_seen(tmp_path, pairs_of(DOG, SENTENCE), pairs_of(CAT, SENTENCE))
+    asked = pairs_of(
+        ("a dog runs, a brown dog", None, "A dog!"),
+        ("other words", "coco/7", "a dog"),
+        ("A dog runs. A brown dog.", "coco/7", "a cat"),
+        ("", "coco/8", "a cat"),
+        ("", "coco/9", "a cat"),
+        ("two men talk", None, "Men talk."),
+        ("", "coco/7", "men talk"),
+    )
+    found = read_seen(tmp_path / SEEN_FILE).among(asked)
+    assert found["trained"].tolist() == [True, True, False, False, False, True, False]
+    assert found["held_out"].tolist() == [False, False, False, True, False, False, False]
+
+
+def test_a_run_that_goes_on_has_seen_what_the_one_before_saw(tmp_path):
+    first, second, third = folders = [tmp_path / name for name in ("first", "second", "third")]
+    for folder in folders:
+        folder.mkdir()
+    record_seen(first, pairs_of(DOG), pairs_of(SENTENCE))
+    seen = record_seen(second, pairs_of(CAT), pairs_of(CAT).slice(0, 0), str(first))
+    assert seen.complete
+    uses = seen.among(pairs_of(DOG, CAT, SENTENCE))
+    assert [uses[name].tolist() for name in ("trained", "held_out")] == [[True, True, False], [False, False, True]]
+    assert read_seen(second / SEEN_FILE).among(pairs_of(DOG, CAT))["trained"].all()
+    (first / SEEN_FILE).unlink()
+    assert not record_seen(third, pairs_of(CAT), pairs_of(SENTENCE), str(first)).complete
+    assert not read_seen(third / SEEN_FILE).complete
+
+
+def test_a_report_says_how_many_of_its_pairs_were_trained_on(library, tmp_path):
+    seen = record_seen(tmp_path, pairs_of(DOG), pairs_of(CAT))
+    labelled = LabelledPairs("pairs.csv", pairs_of(DOG, CAT, SENTENCE, ("x", None, "y")), {})
+    report = report_classifier(labelled, [0.1, 0.9, 0.2, 0.8], library, model="it", seen=seen)
+    assert report.cautions[-1] == (
+        "Of these 4 pairs the classifier was trained on 1, and its checkpoint, threshold and calibration were chosen "
+        "on 1: expect lower numbers on other pairs."
+    )
+    assert seen.warn(pairs_of(SENTENCE)) == ()
+
+
+def test_a_damaged_record_is_refused(tmp_path):
+    path = tmp_path / SEEN_FILE
+    path.write_bytes(b"PAR1 nothing")
+    with pytest.raises(MalformedSource, match=SEEN_FILE):
+        read_seen(path)
+    pq.write_table(pa.table({"pair": [1]}), path)
+    with pytest.raises(MalformedSource, match="columns pair, expected"):
+        read_seen(path)

@@ -44,11 +44,10 @@ from cxc_eccv.studies.baselines.training import (
     train_resumably,
 )
 from cxc_eccv.studies.entailment.classifier import EntailmentClassifier, EntailmentConfig
+from cxc_eccv.studies.entailment.labelled import SeenPairs, find_labelled, read_labelled, record_seen
 from cxc_eccv.studies.entailment.measures import choose_threshold, fit_calibration, measure_classifier
 from cxc_eccv.studies.entailment.processing import EntailmentProcessor
 from cxc_eccv.studies.entailment.quality import report_classifier, warn_of_training_data
-from cxc_eccv.studies.entailment.quality.labelled import find_labelled, read_labelled
-from cxc_eccv.studies.entailment.quality.seen import SeenPairs, record_seen
 from cxc_eccv.studies.entailment.scoring import Classifier
 from cxc_eccv.studies.entailment.training_data import part_of
 from cxc_eccv.terminal import say

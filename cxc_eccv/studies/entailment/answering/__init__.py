@@ -1,26 +1,19 @@
-"""Who answers whether an image with its captions entails a sentence: one kind per file."""
+"""Who answers whether an image with its captions entails a sentence: a model, an endpoint, or the file of a judge."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
-from functools import cache
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from cxc_eccv.discovery import find_declared
 from cxc_eccv.errors import InvalidOption, ModelError
-from cxc_eccv.studies.entailment.answerer import Announced, Answerer, Kind
-from cxc_eccv.studies.entailment.answering.from_file import announce_file
-from cxc_eccv.studies.entailment.quality.calibration import read_judge
+from cxc_eccv.studies.entailment.answerer import Announced, Kind
+from cxc_eccv.studies.entailment.answering.endpoint import ENDPOINT
+from cxc_eccv.studies.entailment.answering.hub_models import CLASSIFIER, TEXT_CLASSIFIER, VISION_LANGUAGE
+from cxc_eccv.studies.entailment.calibration import FromFile, read_judge
 
-__all__ = ["Announced", "Answerer", "announce", "is_address", "is_file", "kinds", "recognise"]
-
-
-@cache
-def kinds() -> Mapping[str, Kind]:
-    """The kinds of answerers, by name."""
-    return find_declared(sys.modules[__name__], "KIND", Kind)
+KINDS = (CLASSIFIER, TEXT_CLASSIFIER, ENDPOINT, VISION_LANGUAGE)
 
 
 def is_address(source: str | Path) -> bool:
@@ -38,7 +31,7 @@ def recognise(source: str | Path) -> Kind | None:
     if is_file(source):
         source = read_judge(Path(source))["judge"]
     config = {} if is_address(source) else _config_of(str(source))
-    return next((kind for kind in kinds().values() if kind.recognise(str(source), config)), None)
+    return next((kind for kind in KINDS if kind.recognise(str(source), config)), None)
 
 
 def announce(
@@ -65,7 +58,7 @@ def announce(
     """
     if is_file(source):
         given: dict[str, Any] = {"images": images, "device": device, **options}
-        return announce_file(Path(source), announce, **given | ({} if name is None else {"name": name}))
+        return _announce_file(Path(source), **given | ({} if name is None else {"name": name}))
     kind = recognise(source)
     if kind is None:
         _refuse(str(source))
@@ -74,6 +67,16 @@ def announce(
         takes = ", ".join(kind.takes) or "no option"
         raise InvalidOption(f"{source} is {kind.title}, which takes {takes}, not {', '.join(unknown)}")
     return kind.announce(source, images=images, device=device, name=name, **options)
+
+
+def _announce_file(path: Path, **how: Any) -> Announced:  # noqa: ANN401 - as of announce
+    """What the file of a judge stands for."""
+    content = read_judge(path)
+    judge, threshold = content.pop("judge"), content.pop("threshold", None)
+    calibration, measured = content.pop("calibration", None), content.pop("measured", None)
+    known = announce(judge, **content | how)
+    used = known.threshold if threshold is None else threshold
+    return replace(known, threshold=used, load=lambda: FromFile(known.load(), threshold, calibration, measured))
 
 
 def _config_of(source: str) -> Mapping[str, Any]:
@@ -94,5 +97,5 @@ def _refuse(source: str) -> NoReturn:
     kind = _config_of(source).get("model_type")
     if kind is None:
         load_part(AutoConfig, source)
-    titles = "; ".join(each.title for each in kinds().values())
+    titles = "; ".join(each.title for each in KINDS)
     raise ModelError(f"{source} is a model of type {kind}, not a classifier of entailment. What can judge: {titles}")

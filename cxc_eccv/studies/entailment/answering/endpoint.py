@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import CxcEccvError, InvalidOption, ModelError, WriteFailed
-from cxc_eccv.studies.entailment.answerer import Announced, Answerer, Kind
-from cxc_eccv.studies.entailment.answering.question import OF_CAPTIONS, OF_IMAGE, check_question, fill
+from cxc_eccv.studies.entailment.answerer import OF_CAPTIONS, OF_IMAGE, Announced, Answerer, Kind, check_question, fill
 from cxc_eccv.types import check_whole
 from cxc_eccv.writing import explained, refuse_unwritable
 
@@ -319,8 +318,7 @@ def announce(
     return Announced(endpoint.name, lambda: endpoint, has_visual=images)
 
 
-KIND = Kind(
-    "endpoint",
+ENDPOINT = Kind(
     "URL#MODEL of an endpoint that speaks the OpenAI protocol",
     lambda source, _: source.startswith(("http://", "https://")),
     announce,

@@ -25,7 +25,6 @@ from cxc_eccv.studies.entailment.classifier.config import (
     write_code,
 )
 from cxc_eccv.studies.entailment.classifier.encoders import (
-    ask_for_cross_attention,
     blank_attended,
     build_encoder,
     check_attends,
@@ -203,7 +202,9 @@ class EntailmentClassifier(PreTrainedModel):
         if visual_text_model is not None:
             check_reader(visual_text_model, fuses=image_model is None)
             if image_model is not None:
-                ask_for_cross_attention(configs["visual_text_config"])
+                reader = configs["visual_text_config"]
+                # Only decoders attend to an image; first_states keeps BERT and its kin bidirectional.
+                reader.is_decoder = reader.add_cross_attention = True
         model = cls(EntailmentConfig(**configs, **options))
         model.train(False)
         for name, part in parts.items():

@@ -70,11 +70,6 @@ def check_text_encoder(model: PreTrainedModel) -> None:
         raise InvalidOption(f"text_model: {type(model).__name__} {what}; give a text encoder, such as BERT")
 
 
-def ask_for_cross_attention(config: Any) -> None:  # noqa: ANN401 - configs share no attributes
-    """Make BERT and its kin attend to an image, which only decoders do; first_states keeps them bidirectional."""
-    config.is_decoder = config.add_cross_attention = True
-
-
 def copy_weights(source: PreTrainedModel, target: nn.Module) -> None:
     """Load the source's weights into the target; a cross-attention that the source lacks stays new."""
     missing = target.load_state_dict(source.state_dict(), strict=False).missing_keys

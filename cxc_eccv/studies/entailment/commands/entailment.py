@@ -28,7 +28,7 @@ from cxc_eccv.terminal import print_shown, say, upper_first
 
 if TYPE_CHECKING:
     from cxc_eccv.sources.library import Library
-    from cxc_eccv.studies.entailment.quality.labelled import LabelledPairs
+    from cxc_eccv.studies.entailment.labelled import LabelledPairs
     from cxc_eccv.types import FloatArray
 
     Said = tuple[LabelledPairs, FloatArray, dict[str, Any]]
@@ -105,9 +105,9 @@ def score(
     """
     from cxc_eccv.cli.output import COMMAND, check_folder
     from cxc_eccv.cli.user_tables import SUFFIXES
+    from cxc_eccv.studies.entailment.calibration import write_judge
     from cxc_eccv.studies.entailment.measures import check_precision, check_threshold
     from cxc_eccv.studies.entailment.quality import report_classifier, write_classifier_folder
-    from cxc_eccv.studies.entailment.quality.calibration import write_judge
     from cxc_eccv.tables import tables_to_console
     from cxc_eccv.types import check_whole
 
@@ -143,7 +143,7 @@ def score(
 
 def _read_scores(scores: Path, pairs: str, library: Library, images: Path | None) -> Said:
     from cxc_eccv.cli.user_tables import read_probabilities
-    from cxc_eccv.studies.entailment.quality.labelled import read_labelled
+    from cxc_eccv.studies.entailment.labelled import read_labelled
 
     labelled = read_labelled(pairs, library, images=images)
     facts = {"model": scores.name, "threshold": 0.5, "threshold_from": "the default"}
@@ -159,8 +159,8 @@ def _ask(
     device: str | None,
     calibrate_on: str | None,
 ) -> Said:
-    from cxc_eccv.studies.entailment.judges import check_judge
-    from cxc_eccv.studies.entailment.quality.labelled import find_images, find_labelled, read_labelled
+    from cxc_eccv.studies.entailment.judge import check_judge
+    from cxc_eccv.studies.entailment.labelled import find_images, find_labelled, read_labelled
 
     check_judge(model, images, batch_size=batch_size)
     for name in filter(None, (pairs, calibrate_on)):
@@ -168,7 +168,7 @@ def _ask(
     with needs_train_extra():
         from cxc_eccv.studies.entailment.answering import announce
         from cxc_eccv.studies.entailment.judge import ClassifierJudge, fit_on_others
-    from cxc_eccv.studies.entailment.quality.seen import seen_by
+    from cxc_eccv.studies.entailment.labelled import seen_by
 
     announced = announce(model, images=images is not None, device=device)
     labelled = read_labelled(pairs, library, images=images if announced.has_visual else None)
@@ -212,7 +212,7 @@ def mean(
       --name CLIP --name ALBEF --output mean.json
     """
     from cxc_eccv.comparison import load_reports
-    from cxc_eccv.studies.entailment.entail_at_k.mean import mean_entailment
+    from cxc_eccv.studies.entailment.entail_at_k import mean_entailment
     from cxc_eccv.tables import tables_to_console
     from cxc_eccv.writing import refuse_unwritable, write_json
 
@@ -257,7 +257,7 @@ def pairs(
       cxc-eccv entailment pairs clip.npz --for coco_5k/t2i/recall_at_1
       --output pairs.csv
     """
-    from cxc_eccv.studies.entailment.entail_at_k.asked import list_unjudged, write_unjudged
+    from cxc_eccv.studies.entailment.asked import list_unjudged, write_unjudged
     from cxc_eccv.writing import check_output
 
     check_output(output, (".parquet", ".csv", ".jsonl"))
@@ -294,7 +294,7 @@ def export(
       cxc-eccv entailment export clip.npz --format csv --images "val2014/{file_name}"
       --sample 20 --hide-known --output all_pairs
     """
-    from cxc_eccv.studies.entailment.entail_at_k.asked import export_pairs
+    from cxc_eccv.studies.entailment.asked import export_pairs
 
     library = open_library()
     written = export_pairs(
@@ -333,7 +333,7 @@ def manual(
       cxc-eccv entailment manual asked/ann.csv --output manual.json
       --save-labels entailment_test.jsonl
     """
-    from cxc_eccv.studies.entailment.entail_at_k.manual import score_answers
+    from cxc_eccv.studies.entailment.entail_at_k import score_answers
     from cxc_eccv.tables import tables_to_console
     from cxc_eccv.writing import refuse_unwritable
 

@@ -87,9 +87,9 @@ def mine(
       --output weak.parquet
     """
     from cxc_eccv.runs import load_run
-    from cxc_eccv.studies.entailment.judges import check_judge
-    from cxc_eccv.studies.entailment.mining.rule import check_rule
-    from cxc_eccv.studies.entailment.quality.labelled import find_labelled, read_labelled
+    from cxc_eccv.studies.entailment.judge import check_judge
+    from cxc_eccv.studies.entailment.labelled import find_labelled, read_labelled
+    from cxc_eccv.studies.entailment.mining_rule import check_rule, labelled_part, require_labelled_run
     from cxc_eccv.types import check_whole
 
     if (retriever is None) == (model is None):
@@ -108,9 +108,8 @@ def mine(
     library = open_library()
     with needs_train_extra():
         from cxc_eccv.studies.entailment.answering import announce
-    from cxc_eccv.studies.entailment.mining.lists import labelled_part, require_labelled_run
-    from cxc_eccv.studies.entailment.mining.mine import MiningOptions
-    from cxc_eccv.studies.entailment.mining.mine import mine as mine_pairs
+        from cxc_eccv.studies.entailment.mining import MiningOptions
+        from cxc_eccv.studies.entailment.mining import mine as mine_pairs
 
     announced = announce(classifier, images=images is not None, device=device)
     looked_at = images if announced.has_visual else None
@@ -147,7 +146,7 @@ def _part_of(split: str) -> tuple[str, str]:
 
 def _tell(mined: MinedPairs, output: Path) -> None:
     from cxc_eccv.sources.edition import describe_data
-    from cxc_eccv.studies.entailment.mining.rule import table_of_rule
+    from cxc_eccv.studies.entailment.mining_rule import table_of_rule
     from cxc_eccv.studies.entailment.quality import warn_of_training_data
     from cxc_eccv.tables import tables_to_console
     from cxc_eccv.tasks.task import COLLECTIONS
@@ -179,7 +178,7 @@ def _encode(
     loaded = load_named_model(str(model), device=device)
     from cxc_eccv.encoding import encode_once
     from cxc_eccv.from_model import split_items
-    from cxc_eccv.studies.entailment.mining.lists import COLLECTIONS
+    from cxc_eccv.studies.entailment.mining_rule import COLLECTIONS
 
     if loaded.is_cross_encoder:
         raise InvalidOption(f"{loaded.name} scores pairs; name a model with embeddings, or lists that it ranked anew")

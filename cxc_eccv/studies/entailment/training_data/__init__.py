@@ -1,16 +1,43 @@
-"""Labelled pairs to train a classifier of entailment on: many corpora in one schema, without test data."""
+"""Labelled pairs to train a classifier of entailment on: corpora in one schema, without test data, and their counts."""
 
-from cxc_eccv.studies.entailment.training_data.corpora import corpora
-from cxc_eccv.studies.entailment.training_data.corpus import SCHEMA, Corpus, Pairs, join_captions, keys, premises_of
-from cxc_eccv.studies.entailment.training_data.counts import Count, count_corpora, table_of_counts
-from cxc_eccv.studies.entailment.training_data.leakage import count_images, count_named, evaluation_splits, plain_texts
-from cxc_eccv.studies.entailment.training_data.load import TrainingData, load_training_data, part_of
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cxc_eccv.builders.images import ImageFolder
+from cxc_eccv.errors import DataError, HashMismatch, InvalidOption, MalformedSource, SourceMissing, UnknownName
+from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.entailment.training_data.corpora import (
+    SCHEMA,
+    Corpus,
+    Pairs,
+    corpora,
+    join_captions,
+    keys,
+    premises_of,
+)
+from cxc_eccv.studies.entailment.training_data.leakage import (
+    EvaluationSplit,
+    count_images,
+    count_members,
+    count_named,
+    drop_members,
+    evaluation_splits,
+    plain_texts,
+)
+from cxc_eccv.tables import MISSING, Table
 
 __all__ = [
     "SCHEMA",
-    "Corpus",
-    "Count",
-    "Pairs",
     "TrainingData",
     "corpora",
     "count_corpora",
@@ -25,3 +52,306 @@ __all__ = [
     "premises_of",
     "table_of_counts",
 ]
+
+ALIASES = {"dev": "val", "validation": "val", "trial": "val"}
+
+THRESHOLD = 3.0
+"""The lowest positive rating, of 0 to 5, in the paper."""
+
+
+class TrainingData(NamedTuple):
+    """Labelled pairs, and their provenance for the model trained on them.
+
+    Attributes:
+        pairs: a table of :data:`SCHEMA`.
+        provenance: plain values for JSON. ``sources``: part to its ``pairs``, ``positives``, ``kinds``, ``rule``,
+            ``licence`` and ``left_out``; ``holds``: evaluation split to the number of pairs with an image, a caption or
+            words of it; ``trained_on_test`` and ``trained_on_val``: whether there are any; ``shares_words``: split to
+            the number of pairs of other images with the words of one of its captions; ``protected``: splits that are
+            kept out; ``not_at_hand``: evaluation splits that could not be checked; ``parts``, ``pairs``,
+            ``positives``, ``threshold``, ``edition`` and ``files`` of the whole.
+    """
+
+    pairs: pa.Table
+    provenance: dict[str, Any]
+
+
+def load_training_data(
+    library: Library,
+    names: Sequence[str],
+    *,
+    images: str | Path | None = None,
+    protect: str = "test",
+    allow_test_data: bool = False,
+    threshold: float = THRESHOLD,
+    used_as: Mapping[str, Sequence[str]] | None = None,
+) -> TrainingData:
+    """Labelled pairs of one or more parts of the corpora, in the order of the names and of the raw files.
+
+    Pairs of a protected split are left out and counted: pairs with its images or captions, and sentences without an id
+    with the words of one of its captions. The test splits of COCO and, if available, of Flickr30k and Flickr8k are
+    protected.
+
+    The kind of a pair is ``multimodal`` for an image with its captions, ``text`` for captions or a sentence, and
+    ``visual`` for an image alone. ``used_as`` sets other kinds: the paper trains on each pair of SNLI-VE twice, as
+    ``visual`` and as ``multimodal``.
+
+    Args:
+        library: the raw files.
+        names: names such as ``cxc/val``, ``sick/train``, ``snli_ve/dev``; :func:`corpora` has them all.
+        images: folder with the photographs, at any depth, or ``sample``; None for premises of text only.
+        protect: ``test``, or ``val,test`` to keep validation splits out as well.
+        allow_test_data: allow test splits; the provenance then says so.
+        threshold: lowest positive rating, in corpora with ratings from 0 to 5.
+        used_as: corpus to the kinds that each of its pairs is used as, in turn.
+
+    Raises:
+        UnknownName: unknown corpus or part.
+        InvalidOption: no names, or a repeated one; an unknown ``protect``; a part without usable pairs.
+        DataError: a raw file is missing or malformed, or the splits to protect are missing.
+
+    Example:
+        >>> data = load_training_data(Library("sample"), ["entailment/val"], images="sample")
+        >>> data.pairs.num_rows, data.provenance["trained_on_val"], data.provenance["trained_on_test"]
+        (38, True, False)
+    """
+    if not 0 < threshold <= 5:
+        raise InvalidOption(f"threshold {threshold}: ratings run from 0 to 5; give a number in (0, 5]")
+    parts = [part_of(name) for name in names]
+    if not parts or len(set(parts)) < len(parts):
+        raise InvalidOption(f"training data {list(names)}: give at least one part such as cxc/val, each once")
+    guarded = _protected_parts(protect, allow_test_data)
+    splits, missing = evaluation_splits(library, ("val", "test"))
+    protected = [split for split in splits if split.name.rpartition("/")[2] in guarded]
+    folder = None if images is None else ImageFolder(images)
+    used, tables, sources = [], [], {}
+    for corpus, part in parts:
+        name = f"{corpus.name}/{part}"
+        pairs = corpus.pairs(library, part, threshold)
+        _check_guarded(name, pairs, guarded, missing)
+        usable, left_out = _keep(name, corpus, pairs, protected, folder)
+        if used_as is not None and corpus.name in used_as:
+            usable, left_out = _use_as(name, usable, left_out, used_as[corpus.name], with_images=folder is not None)
+        used.append(usable)
+        tables.append(_finish(corpus, usable, with_images=folder is not None))
+        sources[name] = _describe(library, corpus, tables[-1], left_out)
+    table = pa.concat_tables(tables).combine_chunks()
+    holds, shares = count_members(used, splits)
+    provenance = {
+        "parts": list(sources),
+        "pairs": table.num_rows,
+        "positives": _positives(table),
+        "sources": sources,
+        "holds": holds,
+        "shares_words": shares,
+        "trained_on_test": any(name.endswith("/test") for name in holds),
+        "trained_on_val": any(name.endswith("/val") for name in holds),
+        "protected": [split.name for split in protected],
+        "not_at_hand": missing,
+        "threshold": threshold,
+        "edition": library.edition,
+        "files": library.files_used(),
+    }
+    return TrainingData(table, provenance)
+
+
+def part_of(name: str) -> tuple[Corpus, str]:
+    """The corpus and the part of a name such as ``cxc/val``; ``dev`` and ``validation`` mean ``val``."""
+    corpus, _, part = name.partition("/")
+    known = corpora()
+    if corpus not in known:
+        raise UnknownName("corpus of labelled pairs", corpus, known)
+    part = ALIASES.get(part, part)
+    if part not in known[corpus].expected:
+        raise UnknownName(f"part of {corpus}", name, [f"{corpus}/{each}" for each in known[corpus].expected])
+    return known[corpus], part
+
+
+def _protected_parts(protect: str, allow_test_data: bool) -> set[str]:
+    parts = {part.strip() for part in protect.split(",")}
+    if not {"test"} <= parts <= {"val", "test"}:
+        raise InvalidOption(
+            f"protect {protect!r}: give test, or val,test. To allow test data, give allow_test_data "
+            "(--allow-test-data)."
+        )
+    return parts - {"test"} if allow_test_data else parts
+
+
+def _check_guarded(name: str, pairs: Pairs, guarded: set[str], missing: Sequence[str]) -> None:
+    """Raise DataError if a part has photographs of Flickr and the splits of Flickr30k are missing."""
+    lacking = [f"flickr30k/{part}" for part in sorted(guarded) if f"flickr30k/{part}" in missing]
+    photos = pc.any(pc.starts_with(pairs.table["image_key"], "flickr30k/")).as_py()
+    if lacking and photos:
+        raise DataError(
+            f"{name} has photographs of Flickr30k, and {' and '.join(lacking)} is missing, so its images cannot be "
+            "kept out. Put Karpathy's file of Flickr30k into the mirror folder; cxc-eccv list names it."
+        )
+
+
+def _keep(
+    name: str, corpus: Corpus, pairs: Pairs, protected: Sequence[EvaluationSplit], folder: ImageFolder | None
+) -> tuple[pa.Table, dict[str, int]]:
+    """The pairs of a part to train on, and reason to the number of others."""
+    kept, leaks = drop_members(pairs, protected)
+    usable, useless = _find_usable(corpus, kept, folder)
+    left_out = {reason: number for reason, number in {**pairs.left_out, **leaks, **useless}.items() if number}
+    if not usable.num_rows:
+        reasons = ", ".join(f"{reason} ({number:,})" for reason, number in left_out.items())
+        raise InvalidOption(
+            f"{name}: no pair is left to train on. Left out: {reasons}. To use test data, give allow_test_data "
+            "(--allow-test-data); to use photographs, give their folder (--images)."
+        )
+    return usable, left_out
+
+
+def _find_usable(corpus: Corpus, kept: pa.Table, folder: ImageFolder | None) -> tuple[pa.Table, dict[str, int]]:
+    """The pairs with a usable premise and hypothesis, and reason to the number of others."""
+    has_premise = np.array(pc.not_equal(_premises(kept), ""))
+    has_hypothesis = np.array(pc.not_equal(pc.utf8_trim_whitespace(kept["hypothesis"]), ""))
+    if folder is not None:
+        wanted = pc.unique(kept["image"].drop_null()).to_pylist()
+        missing = [name for name in wanted if folder.find(name) is None]
+        if missing:
+            raise SourceMissing(
+                f"{corpus.name}: {len(missing)} of {len(wanted)} images are not below {folder.folder}, the first: "
+                f"{missing[0]}. Add the files; without a folder of images the premises are the captions."
+            )
+        has_premise |= np.array(pc.is_valid(kept["image"]))
+    useless = {
+        "no words to judge": int((~has_hypothesis).sum()),
+        "neither captions nor an image as premise": int((has_hypothesis & ~has_premise).sum()),
+    }
+    return kept.filter(pa.array(has_hypothesis & has_premise)), useless
+
+
+NEEDS = {"text": "captions", "visual": "an image", "multimodal": "captions and an image"}
+"""Kind of a pair to the content of its premise."""
+
+
+def _use_as(
+    name: str, pairs: pa.Table, left_out: Mapping[str, int], kinds: Sequence[str], *, with_images: bool
+) -> tuple[pa.Table, dict[str, int]]:
+    """The pairs once as each of these kinds, and reason to the number of those left out."""
+    has_text = np.array(pc.not_equal(_premises(pairs), ""))
+    has_image = np.array(pc.is_valid(pairs["image"])) & with_images
+    fits = {"text": has_text, "visual": has_image, "multimodal": has_text & has_image}
+    tables = []
+    for kind in kinds:
+        part = pairs.filter(pa.array(fits[kind]))
+        if not part.num_rows:
+            without = "" if with_images else " No folder of images is given (--images)."
+            raise InvalidOption(f"{name} as {kind}: no pair has {NEEDS[kind]} as premise.{without}")
+        if kind == "visual":
+            none = pa.array([[]] * part.num_rows, pairs.schema.field("premises").type)
+            part = part.set_column(pairs.schema.get_field_index("premises"), "premises", none)
+        elif kind == "text":
+            none = pa.nulls(part.num_rows, pa.string())
+            part = part.set_column(pairs.schema.get_field_index("image"), "image", none)
+        tables.append(part)
+    unused = int((~np.any([fits[kind] for kind in kinds], axis=0)).sum())
+    reason = f"without {' or '.join(NEEDS[kind] for kind in kinds)} as premise"
+    return pa.concat_tables(tables).combine_chunks(), {**left_out, **({reason: unused} if unused else {})}
+
+
+def _finish(corpus: Corpus, pairs: pa.Table, *, with_images: bool) -> pa.Table:
+    premises = _premises(pairs)
+    images = pairs["image"] if with_images else pa.nulls(pairs.num_rows, pa.string())
+    kinds = pc.if_else(pc.is_null(images), "text", pc.if_else(pc.equal(premises, ""), "visual", "multimodal"))
+    source = pa.array([corpus.name] * pairs.num_rows, pa.string())
+    middle = [pairs[name] for name in ("hypothesis", "label", "rating")]
+    return pa.table([premises, images, *middle, kinds, source, pairs["image_key"], pairs["caption_key"]], schema=SCHEMA)
+
+
+def _premises(pairs: pa.Table) -> pa.Array:
+    """The captions of each premise, joined by spaces."""
+    return pc.utf8_trim_whitespace(join_captions(pairs["premises"].combine_chunks()))
+
+
+def _describe(library: Library, corpus: Corpus, table: pa.Table, left_out: Mapping[str, int]) -> dict[str, Any]:
+    return {
+        "pairs": table.num_rows,
+        "positives": _positives(table),
+        "kinds": dict(Counter(table["kind"].to_pylist())),
+        "rule": corpus.rule,
+        "licence": library.catalog.group(corpus.groups[0]).licence,
+        "left_out": dict(left_out),
+    }
+
+
+def _positives(table: pa.Table) -> int:
+    return int(pc.sum(table["label"]).as_py())
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """The available pairs of a corpus; ``guarded`` pairs hold no test data, None if a test split is missing."""
+
+    corpus: Corpus
+    parts: tuple[str, ...]
+    pairs: int
+    positives: int
+    guarded: int | None
+
+
+def count_corpora(library: Library) -> list[Count]:
+    """Count every corpus in the library; an ``offline`` library downloads nothing."""
+    protected = _try_read(lambda: evaluation_splits(library, ("test",))[0])
+    return [_count(library, corpus, protected) for corpus in corpora().values()]
+
+
+def _count(library: Library, corpus: Corpus, protected: Sequence[EvaluationSplit] | None) -> Count:
+    parts, pairs, positives, guarded = [], 0, 0, 0
+    for part in corpus.published_parts or corpus.expected:
+        part_pairs = _try_read(partial(corpus.pairs, library, part, THRESHOLD))
+        if part_pairs is not None:
+            parts.append(part)
+            pairs += part_pairs.table.num_rows
+            positives += pc.sum(part_pairs.table["label"]).as_py() or 0
+            guarded += drop_members(part_pairs, protected)[0].num_rows if protected else 0
+    return Count(corpus, tuple(parts), pairs, positives, None if protected is None else guarded)
+
+
+Content = TypeVar("Content")
+
+
+def _try_read(read: Callable[[], Content]) -> Content | None:
+    """The result of ``read``; None if a file, or a split of one, is missing."""
+    try:
+        return read()
+    except (HashMismatch, MalformedSource):
+        raise
+    except DataError:
+        return None
+
+
+SECTIONS = {"text": "Text alone", "multimodal": "Images"}
+OTHERS = "Not in the paper"
+HEADINGS = ("corpus", "parts", "paper", "here", "positive", "no test data", "licence")
+STACKED = (((0, 1), (2,), (3,), (4,), (5,), (6,)), ((0, 1, 6), (2,), (3,), (4,), (5,)))
+
+
+def table_of_counts(library: Library, counts: Sequence[Count]) -> Table:
+    """A table of the corpora, by their task in the paper; those not in the paper come last."""
+    rows: list[tuple[str, ...]] = []
+    for title, wanted in _sections(counts):
+        rows.append((title,))
+        rows += [_row(library, count) for count in wanted]
+    notes = [f"{count.corpus.title}: {count.corpus.remark}." for count in counts if count.corpus.remark]
+    header = [(heading,) for heading in HEADINGS]
+    return Table(header, rows, "Labelled pairs", notes=notes, prose=frozenset({1, 6}), stacked=STACKED)
+
+
+def _sections(counts: Sequence[Count]) -> list[tuple[str, list[Count]]]:
+    published = [count for count in counts if count.corpus.published]
+    sections = [(title, [c for c in published if c.corpus.kinds[-1] == kind]) for kind, title in SECTIONS.items()]
+    sections.append((OTHERS, [count for count in counts if not count.corpus.published]))
+    return [(title, members) for title, members in sections if members]
+
+
+def _row(library: Library, count: Count) -> tuple[str, ...]:
+    corpus = count.corpus
+    licence = library.catalog.group(corpus.groups[0]).licence
+    numbers = [MISSING if n is None else f"{n:,}" for n in (count.pairs, count.positives, count.guarded)]
+    shown = numbers if count.parts else ["not found", MISSING, MISSING]
+    parts = " ".join(f"{corpus.name}/{part}" for part in count.parts or corpus.published_parts or corpus.expected)
+    return (corpus.title, parts, corpus.published or MISSING, *shown, licence)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
-from cxc_eccv.studies.entailment.training_data.corpus import SPLITS, Pairs, keys
+from cxc_eccv.studies.entailment.training_data.corpora import SPLITS, Pairs, keys
 from cxc_eccv.tasks.task import COLLECTIONS
 
 PHOTOGRAPHS = {"coco": "coco", "flickr30k": "flickr30k", "flickr8k": "flickr30k"}

@@ -22,7 +22,7 @@ from cxc_eccv.studies.annotation.proposing.alike import choose_caption_pairs, ch
 from cxc_eccv.studies.annotation.proposing.candidates import _cut, propose
 from cxc_eccv.studies.annotation.proposing.pool import CANDIDATES, Chosen
 from cxc_eccv.studies.annotation.proposing.strategies import ENTAILMENT, strategies
-from cxc_eccv.studies.entailment.answering import Answerer
+from cxc_eccv.studies.entailment.answerer import Answerer
 from cxc_eccv.studies.entailment.judge import ClassifierJudge
 from cxc_eccv.types import Embeddings
 

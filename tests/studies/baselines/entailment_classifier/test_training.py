@@ -36,9 +36,8 @@ from cxc_eccv.studies.baselines.entailment_classifier.data import (
 from cxc_eccv.studies.baselines.entailment_classifier.script import EntailmentTrainer, _remember, settle, train
 from cxc_eccv.studies.baselines.training import WholeTrainer
 from cxc_eccv.studies.entailment.classifier import EntailmentConfig
+from cxc_eccv.studies.entailment.labelled import read_labelled, seen_by
 from cxc_eccv.studies.entailment.measures import choose_threshold, measure_classifier
-from cxc_eccv.studies.entailment.quality.labelled import read_labelled
-from cxc_eccv.studies.entailment.quality.seen import seen_by
 from cxc_eccv.studies.entailment.scoring import load_classifier
 from cxc_eccv.studies.entailment.training_data import load_training_data
 

@@ -1,21 +1,146 @@
-"""The corpora: each module of this package declares one as ``CORPUS``, or several as ``CORPORA``."""
+"""Corpora of labelled pairs: each module of this package declares one as ``CORPUS``, or several as ``CORPORA``."""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from cxc_eccv.discovery import modules_of
-from cxc_eccv.studies.entailment.training_data.corpus import Corpus
+from cxc_eccv.sources.edition import SPLIT_OF_RAW
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.readers import KarpathySplit
+from cxc_eccv.types import FloatArray, IntArray, positions_of
 
-__all__ = ["corpora"]
+SCHEMA = pa.schema(
+    [
+        ("premise", pa.string()),
+        ("image", pa.string()),
+        ("hypothesis", pa.string()),
+        ("label", pa.int8()),
+        ("rating", pa.float32()),
+        ("kind", pa.string()),
+        ("source", pa.string()),
+        ("image_key", pa.string()),
+        ("caption_key", pa.string()),
+    ]
+)
+"""The schema of labelled pairs.
+
+``premise`` has the captions of an image joined by spaces, or is empty; ``image`` is a file name or null; ``label`` 1
+(entailed) or 0; ``rating`` the grade from 0 to 5 behind the label, or null; ``kind`` ``text``, ``visual`` or
+``multimodal``; ``image_key`` identifies the image (``coco/391895``, ``flickr30k/1000092795``) and ``caption_key`` the
+hypothesis (``coco/770337``); both may be null.
+"""
+
+OF_PAIRS = ("image", "hypothesis", "label", "rating", "image_key", "caption_key")
+PAIRS_SCHEMA = pa.schema([("premises", pa.list_(pa.string())), *map(SCHEMA.field, OF_PAIRS)])
+
+SPLITS = {raw: split for raw, split in SPLIT_OF_RAW.items() if raw != "restval"}
+"""Name of a part to the library's name of the split."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairs:
+    """Labelled pairs of one part of a corpus, and the number of rows that each rule left out.
+
+    The table is like ``SCHEMA``, but its premise is a list of captions, and it names images whose files are missing.
+    """
+
+    table: pa.Table
+    left_out: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Corpus:
+    """One source of labelled pairs. To add one, declare a ``CORPUS`` in a file of ``training_data/corpora``.
+
+    Attributes:
+        name: used in the names of its parts, and in ``source``.
+        kinds: kinds of pairs that it can yield if images are available.
+        rule: the rule for positives, in words.
+        groups: groups of raw files in the catalog, for licences and citations; the corpus's group first.
+        expected: part (``train``, ``val``, ``test``) to its number of pairs, None if unknown.
+        pairs: function of (library, part, lowest positive rating) that gives its pairs.
+        place: its address on the Hugging Face Hub; empty for raw files of the catalog.
+        published: the count of ``published_parts`` printed in the paper's Table 2; a ``remark`` explains it.
+    """
+
+    name: str
+    title: str
+    kinds: tuple[str, ...]
+    rule: str
+    groups: tuple[str, ...]
+    expected: Mapping[str, int | None]
+    pairs: Callable[[Library, str, float], Pairs]
+    place: str = ""
+    published: str = ""
+    published_parts: tuple[str, ...] = ()
+    remark: str = ""
+
+
+def make_pairs(
+    premises: pa.Array | Sequence[Sequence[str]],
+    hypotheses: pa.Array | Sequence[str],
+    labels: Any,  # noqa: ANN401 - whatever Arrow takes
+    left_out: Mapping[str, int] | None = None,
+    **others: Any,  # noqa: ANN401 - likewise
+) -> Pairs:
+    """Make Pairs; ``image``, ``rating``, ``image_key`` and ``caption_key`` are optional."""
+    given = {"premises": premises, "hypothesis": hypotheses, "label": labels, **others}
+    n_rows = len(hypotheses)
+    columns = [
+        _column(given[field.name], field.type) if field.name in given else pa.nulls(n_rows, field.type)
+        for field in PAIRS_SCHEMA
+    ]
+    return Pairs(pa.table(columns, schema=PAIRS_SCHEMA), left_out or {})
+
+
+def _column(values: Any, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:  # noqa: ANN401 - likewise
+    return values.cast(kind) if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values, kind)
+
+
+def keys(collection: str, ids: IntArray) -> list[str]:
+    """Keys such as ``coco/391895``."""
+    return [f"{collection}/{number}" for number in ids.tolist()]
+
+
+def captions_of_images(content: KarpathySplit, image_ids: IntArray) -> pa.ListArray:
+    """The captions of each image, in the order of the raw file."""
+    places = positions_of(content.caption_image_ids, content.image_ids)[0]
+    offsets = np.append(0, np.cumsum(np.bincount(places, minlength=content.image_ids.size))).astype(np.int32)
+    texts = content.captions["text"].combine_chunks().take(pa.array(np.argsort(places, kind="stable")))
+    return pa.ListArray.from_arrays(offsets, texts).take(pa.array(positions_of(image_ids, content.image_ids)[0]))
+
+
+def join_captions(captions: pa.ListArray) -> pa.Array:
+    """The premise of each list of captions: the trimmed captions, joined by spaces."""
+    texts = pc.utf8_trim_whitespace(captions.flatten())
+    offsets = np.append(0, np.cumsum(pc.list_value_length(captions))).astype(np.int32)
+    return pc.binary_join(pa.ListArray.from_arrays(offsets, texts), " ")
+
+
+def premises_of(content: KarpathySplit, image_ids: IntArray) -> list[str]:
+    """The premise of each image: all its captions, joined."""
+    premises: list[str] = join_captions(captions_of_images(content, image_ids)).to_pylist()
+    return premises
+
+
+def reaches(ratings: FloatArray, threshold: float) -> pa.Array:
+    """Labels: 1 if the rating is at least the threshold, else 0."""
+    return pa.array((ratings >= threshold).astype(np.int8))
 
 
 @cache
 def corpora() -> Mapping[str, Corpus]:
     """Every corpus by name, in alphabetical order."""
-    modules = modules_of(importlib.import_module(__name__)).values()
+    modules = modules_of(sys.modules[__name__]).values()
     declared = [corpus for module in modules for corpus in getattr(module, "CORPORA", None) or (module.CORPUS,)]
     return MappingProxyType({corpus.name: corpus for corpus in sorted(declared, key=lambda corpus: corpus.name)})

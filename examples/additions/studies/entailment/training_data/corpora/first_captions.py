@@ -1,7 +1,7 @@
 """First captions: does what another caption of an image says follow from its first one?"""
 
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.entailment.training_data.corpus import SPLITS, Corpus, Pairs, keys, make_pairs
+from cxc_eccv.studies.entailment.training_data.corpora import SPLITS, Corpus, Pairs, keys, make_pairs
 
 
 def pairs(library: Library, split: str, _threshold: float) -> Pairs:

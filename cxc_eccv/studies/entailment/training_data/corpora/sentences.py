@@ -1,9 +1,10 @@
-"""MRPC, QQP, RTE and XNLI: tables on the Hugging Face Hub, or copies of them in the mirror folder."""
+"""Corpora made for inference: pairs of sentences, from raw files or the Hugging Face Hub, and SNLI-VE."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,10 +15,36 @@ import pyarrow.compute as pc
 from cxc_eccv.errors import DataError, MalformedSource, SourceMissing
 from cxc_eccv.sources.download import mirror_folder, why_not_in_edition
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.entailment.training_data.corpus import SPLITS, Corpus, Pairs, make_pairs
+from cxc_eccv.sources.readers import read_entailment, read_sick, read_stsb
+from cxc_eccv.studies.entailment.training_data.corpora import SPLITS, Corpus, Pairs, make_pairs, reaches
 
 if TYPE_CHECKING:
     import datasets
+
+STSB_FILES = {"train": "stsb_train", "val": "stsb_dev", "test": "stsb_test"}
+SICK_FILES = {"train": "sick_train", "val": "sick_trial", "test": "sick_test"}
+
+
+def stsb_pairs(library: Library, split: str, threshold: float) -> Pairs:
+    """The first sentence as premise, the second as hypothesis, rated from 0 to 5."""
+    scored = library.read(STSB_FILES[split], read_stsb)
+    labels = reaches(scored.scores, threshold)
+    return make_pairs([[text] for text in scored.left], scored.right, labels, rating=scored.scores)
+
+
+def sick_pairs(library: Library, split: str, _threshold: float) -> Pairs:
+    """Sentence A as premise, sentence B as hypothesis; relatedness is not a rating of entailment."""
+    scored = library.read(SICK_FILES[split], read_sick)
+    labels = np.array([judgment == "ENTAILMENT" for judgment in scored.table["judgment"].to_pylist()], dtype=np.int8)
+    return make_pairs([[text] for text in scored.left], scored.right, labels)
+
+
+def simplification_pairs(library: Library, _split: str, _threshold: float) -> Pairs:
+    """A sentence of English Wikipedia as premise, its counterpart in Simple English Wikipedia as hypothesis."""
+    table = library.simplifications()
+    offsets = pa.array(np.arange(table.num_rows + 1, dtype=np.int32))
+    premises = pa.ListArray.from_arrays(offsets, table["normal"].combine_chunks())
+    return make_pairs(premises, table["simple"], np.ones(table.num_rows, dtype=np.int8))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,7 +150,80 @@ class HubTable:
 GLUE, SENTENCES, QUESTIONS = "nyu-mll/glue", ("sentence1", "sentence2"), ("question1", "question2")
 THREE = ("entailment", "neutral", "contradiction")
 
+FILES = {
+    "snli_ve": {"train": "snli_ve_train", "val": "snli_ve_val", "test": "snli_ve_test"},
+    "esnli_ve": {"val": "esnlive_dev", "test": "esnlive_test"},
+}
+"""Corpus to the raw file of each part; the parts are SNLI-VE's splits, not Karpathy's."""
+
+
+def photograph_pairs(corpus: str, library: Library, split: str, _threshold: float) -> Pairs:
+    """The photograph with its captions in Flickr30k if available, else with the premise of the file."""
+    labelled = library.read(FILES[corpus][split], read_entailment)
+    captions = library.once("captions of photographs", lambda: _captions(library))
+    names = [Path(name).name for name in labelled.table["image"].to_pylist()]
+    photos = [_photo(name) for name in names]
+    given = labelled.table["premise"].to_pylist()
+    return make_pairs(
+        [captions.get(photo, premise) for photo, premise in zip(photos, given, strict=True)],
+        labelled.table["hypothesis"],
+        labelled.table["label"],
+        labelled.left_out,
+        image=[f"{photo}.jpg" for photo in photos],
+        image_key=[f"flickr30k/{photo}" for photo in photos],
+    )
+
+
+def _captions(library: Library) -> Mapping[int, list[str]]:
+    captions: dict[int, list[str]] = {}
+    for split in library.flickr30k_splits if library.has_flickr30k else ():
+        table = library.flickr30k(split).captions
+        for photo, text in zip(table["image_id"].to_pylist(), table["text"].to_pylist(), strict=True):
+            captions.setdefault(photo, []).append(text)
+    return captions
+
+
+def _photo(name: str) -> int:
+    stem = Path(name).stem
+    if not (stem.isascii() and stem.isdigit() and len(stem) < 19):
+        raise MalformedSource(
+            "the labelled pairs of photographs", "", f"image {name!r}", "a name such as 1000092795.jpg"
+        )
+    return int(stem)
+
+
 CORPORA = (
+    Corpus(
+        name="stsb",
+        title="STS-B",
+        kinds=("text",),
+        rule="rating at or above the threshold",
+        groups=("stsb",),
+        expected={"train": 5_749, "val": 1_500, "test": 1_379},
+        pairs=stsb_pairs,
+        published="7.2k",
+        published_parts=("train", "val"),
+    ),
+    Corpus(
+        name="sick",
+        title="SICK",
+        kinds=("text",),
+        rule="entailment against neutral and contradiction",
+        groups=("sick",),
+        expected={"train": 4_500, "val": 500, "test": 4_927},
+        pairs=sick_pairs,
+    ),
+    Corpus(
+        name="simplification",
+        title="TS",
+        kinds=("text",),
+        rule="a sentence and its simplification: always positive",
+        groups=("simplification",),
+        expected={"train": 167_689},
+        pairs=simplification_pairs,
+        published="167.6k",
+        published_parts=("train",),
+    ),
     HubTable("mrpc", GLUE, "mrpc", *SENTENCES, ("not_equivalent", "equivalent"), "equivalent").corpus(
         "MRPC", "equivalent sentences", {"train": 3_668, "val": 408, "test": 1_725}, "5.8k"
     ),
@@ -138,5 +238,26 @@ CORPORA = (
         "entailment against neutral and contradiction",
         {"train": 392_702, "val": 2_490, "test": 5_010},
         "400.2k",
+    ),
+    Corpus(
+        name="snli_ve",
+        title="SNLI-VE",
+        kinds=("visual", "multimodal"),
+        rule="entailment against neutral and contradiction",
+        groups=("snli_ve", "flickr30k"),
+        expected={"train": 529_527, "val": 17_858, "test": 17_901},
+        pairs=partial(photograph_pairs, "snli_ve"),
+        published="529.5k",
+        published_parts=("train",),
+        remark="listed twice there, as visual and as multimodal data; the 17.8k of val are its development set",
+    ),
+    Corpus(
+        name="esnli_ve",
+        title="e-SNLI-VE",
+        kinds=("visual", "multimodal"),
+        rule="entailment against neutral and contradiction",
+        groups=("esnlive", "flickr30k"),
+        expected={"val": 14_339, "test": 14_740},
+        pairs=partial(photograph_pairs, "esnli_ve"),
     ),
 )

@@ -11,7 +11,7 @@ import hashlib
 import json
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,25 +33,26 @@ from cxc_eccv.encoding.distributed.shards import (
 )
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.parquet import write_parquet
-from cxc_eccv.ranking.scores import similarity_of
+from cxc_eccv.ranking.rank import top_k as rank_top
+from cxc_eccv.ranking.scores import one_blas_thread, refuse_zero_vectors, similarity_of, to_unit_length
 from cxc_eccv.runs import EmbeddingsRun, Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import MINED_FACTS, MINED_FORMAT, MINED_SCHEMA, KarpathySplit, MinedPairs
-from cxc_eccv.studies.entailment.mining.lists import (
+from cxc_eccv.studies.entailment.labelled import LabelledPairs, Questions, find_images, seen_by
+from cxc_eccv.studies.entailment.mining_rule import (
     COLLECTIONS,
     SPLITS,
     Candidates,
+    FittedRule,
+    check_rule,
     find_labelled_pairs,
+    fit_rule,
     labelled_part,
-    rank_captions,
     require_labelled_run,
     warn_of_gaps,
 )
-from cxc_eccv.studies.entailment.mining.rule import FittedRule, check_rule, fit_rule
-from cxc_eccv.studies.entailment.quality.labelled import LabelledPairs, Questions, find_images
-from cxc_eccv.studies.entailment.quality.seen import seen_by
 from cxc_eccv.studies.entailment.training_data import count_named, evaluation_splits, premises_of
-from cxc_eccv.types import check_whole
+from cxc_eccv.types import Embeddings, IntArray, Judgments, check_whole, positions_of
 from cxc_eccv.writing import check_output, replaced_file
 
 if TYPE_CHECKING:
@@ -323,3 +324,47 @@ def _write(mined: MinedPairs, path: Path | None, processes: Processes) -> None:
             write_parquet(mined.table, part)
         remove_parts(path)
     processes.wait()
+
+
+def with_image_vectors(run: Run, content: KarpathySplit) -> Run:
+    """The run; one of texts only gets the mean vector of an image's own captions as the image's vector."""
+    if not isinstance(run, EmbeddingsRun) or run.captions is None or run.images is not None:
+        return run
+    places, known = positions_of(content.caption_ids, run.captions.ids)
+    if not known.all():
+        return run  # ranking reports the missing ids
+    vectors = run.captions.vectors[places]
+    if similarity_of(run) == "cosine":
+        refuse_zero_vectors(content.caption_ids[~vectors.any(axis=1)], len(vectors), "captions", run.path or "run")
+        vectors = to_unit_length(vectors)
+    owners = positions_of(content.caption_image_ids, content.image_ids)[0]
+    sums = np.zeros((content.image_ids.size, vectors.shape[1]))
+    np.add.at(sums, owners, vectors)
+    means = sums / np.bincount(owners, minlength=len(sums))[:, None]
+    return replace(run, images=Embeddings(content.image_ids, means.astype(np.float32)))
+
+
+def rank_captions(run: Run, content: KarpathySplit, *, top_k: int, processes: Processes, progress: bool) -> Candidates:
+    """Rank the top captions of other images for every image; each process ranks a part of the images."""
+    run = with_image_vectors(run, content)
+    owners = positions_of(content.caption_image_ids, content.image_ids)[0]
+    part = np.array_split(np.arange(content.image_ids.size), processes.count)[processes.rank]
+    depth = top_k + int(np.bincount(owners).max())
+    parts: list[tuple[IntArray, IntArray, IntArray]] = []
+    if part.size:
+        linked = np.isin(owners, part)
+        links = Judgments.from_pairs(
+            content.image_ids[part],
+            content.caption_ids,
+            content.caption_image_ids[linked],
+            content.caption_ids[linked],
+        )
+        with one_blas_thread():
+            best = rank_top(run, links, "i2t", depth, progress=progress).ids
+        captions = positions_of(best.ravel(), content.caption_ids)[0].reshape(best.shape)
+        others = owners[captions] != part[:, None]
+        ranks = np.cumsum(others, axis=1)
+        kept = others & (ranks <= top_k)
+        parts.append((np.broadcast_to(part[:, None], best.shape)[kept], captions[kept], ranks[kept]))
+    gathered = [piece for pieces in processes.gather(parts) for piece in pieces]
+    return Candidates(*(np.concatenate(column) for column in zip(*gathered, strict=True)))

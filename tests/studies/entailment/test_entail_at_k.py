@@ -1,19 +1,22 @@
-"""Entail@K judged by hand: what is exported, what comes of the answers, of older ones too, and what is refused."""
+"""Entail@K judged by hand, of answers of today and of older versions; and the mean over COCO and Flickr30k."""
 
 import csv
 import json
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from command_line import run_command
 from tiny_flickr import IMAGES, flickr_library, run_in_order
 from tiny_world import TinyWorld
 
 import cxc_eccv as ce
+from cxc_eccv.comparison import ScoredReport
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, MissingIds, RunTooShallow
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun
-from cxc_eccv.studies.entailment.entail_at_k.asked import ASKED, export_pairs
-from cxc_eccv.studies.entailment.entail_at_k.manual import score_answers
-from cxc_eccv.types import Embeddings
+from cxc_eccv.studies.entailment.asked import ASKED, export_pairs
+from cxc_eccv.studies.entailment.entail_at_k import mean_entailment, score_answers
+from cxc_eccv.types import Embeddings, Report, Result
 
 
 def read(path):
@@ -23,22 +26,17 @@ def read(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def write(path, rows):
-    if path.suffix == ".csv":
-        with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, rows[0])
-            writer.writeheader()
-            writer.writerows(rows)
-    else:
+def write(path, rows, **how):
+    if path.suffix == ".jsonl":
         path.write_text("\n".join(map(json.dumps, rows)))
+        return
+    with path.open("w", newline="", encoding="utf-8-sig" if how else None) as file:
+        writer = csv.DictWriter(file, rows[0], **how)
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 OLDER = ("pair_id", "image", "image_id", "premise", "hypothesis", "hypothesis_id", "label")
-
-
-@pytest.fixture(params=["csv", "jsonl"])
-def form(request):
-    return request.param
 
 
 @pytest.fixture
@@ -46,33 +44,33 @@ def runs(sample_library, make_run):
     return {name: make_run(sample_library, seed=seed) for seed, name in enumerate(("a", "b"))}
 
 
-def export(runs, folder, library, form="jsonl", **options):
+def export(runs, folder, library, **options):
     """The exported questions."""
-    given = {"images": "images/{file_name}", "sample": 3, "data_dir": library} | options
-    return export_pairs(runs, folder, form=form, **given)[0]
+    given = {"images": "images/{file_name}", "sample": 3, "data_dir": library, "form": "jsonl"} | options
+    return export_pairs(runs, folder, **given)[0]
 
 
 def fill(path, entailed, worker="ann"):
     """A person's copy beside the questions, answered by a function of image and caption."""
     rows = []
     for row in read(path):
-        both = bool(entailed(int(row["image_id"]), int(row["caption_id"])))
-        cells = {"describes": "yes" if both else "no", "follows": "yes" if both else "no"}
-        said = cells if path.suffix == ".csv" else {"answer": {"describes": both, "follows": both}}
-        rows.append(row | said | {"worker": worker})
-    copy = path.with_name(f"{worker}{path.suffix}")
-    write(copy, rows)
-    return copy
+        both = bool(entailed(row["image_id"], row["caption_id"]))
+        rows.append(row | {"answer": {"describes": both, "follows": both}, "worker": worker})
+    write(path.with_name(f"{worker}.jsonl"), rows)
+    return path.with_name(f"{worker}.jsonl")
 
 
 def about_of(path):
     return json.loads(path.with_name(ASKED).read_text())
 
 
-def test_every_pair_of_any_model_is_asked_about_once(tmp_path, form, runs, sample_library):
-    path = export(runs, tmp_path, sample_library, form, sample=7, mark_known=False)
-    rows, about = read(path), about_of(path)
-    asked = [(int(row["image_id"]), int(row["caption_id"])) for row in rows]
+def test_every_pair_is_asked_about_once_in_an_order_that_tells_nothing(tmp_path, runs, sample_library):
+    files = [
+        export(runs, tmp_path / str(number), sample_library, sample=7, seed=seed, mark_known=False)
+        for number, seed in enumerate((0, 0, 1))
+    ]
+    rows, again, other = (read(file) for file in files)
+    about, asked = about_of(files[0]), [(row["image_id"], row["caption_id"]) for row in rows]
     expected = set()
     for run in runs.values():
         scores = run.images.vectors @ run.captions.vectors.T / np.linalg.norm(run.captions.vectors, axis=1)
@@ -81,36 +79,23 @@ def test_every_pair_of_any_model_is_asked_about_once(tmp_path, form, runs, sampl
                 top = run.captions.ids[np.argsort(-scores[place])[:10]].tolist()
                 expected |= {(image, caption) for caption in top}
     assert len(about["images"]) == 7
-    assert len(asked) == len(set(asked))
+    assert len(asked) == len(set(asked)) == len({row["pair_id"] for row in rows})
     assert set(asked) == expected
-    assert len({row["pair_id"] for row in rows}) == len(rows)
-    assert {row["captions"][0] if form == "jsonl" else row["captions"].split(" / ")[0] for row in rows}
-
-
-def test_the_order_tells_neither_model_nor_rank_and_the_seed_repeats_it(tmp_path, runs, sample_library):
-    files = [
-        export(runs, tmp_path / str(number), sample_library, "csv", sample=7, seed=seed, mark_known=False)
-        for number, seed in enumerate((0, 0, 1))
-    ]
-    first, again, other = (read(file) for file in files)
-    assert first == again
-    assert {row["image_id"] for row in first} != {row["image_id"] for row in other}
-    about = about_of(files[0])
+    assert rows == again
+    assert {row["image_id"] for row in rows} != {row["image_id"] for row in other}
     lists = zip(about["images"], about["models"][0]["captions"], strict=True)
     in_order = [(image, caption) for image, captions in lists for caption in captions]
-    shown = [(int(row["image_id"]), int(row["caption_id"])) for row in first]
-    assert [pair for pair in shown if pair in set(in_order)] != in_order
+    assert [pair for pair in asked if pair in set(in_order)] != in_order
 
 
 @pytest.mark.parametrize("mark_known", [True, False])
-def test_values_are_those_of_a_slow_loop(tmp_path, form, runs, sample_library, mark_known):
-    """An answer is a function of the pair; original captions count in any case, asked about or not."""
-    path = export(runs, tmp_path, sample_library, form, sample=9, mark_known=mark_known)
+def test_values_are_those_of_a_slow_loop(tmp_path, runs, sample_library, mark_known):
+    path = export(runs, tmp_path, sample_library, sample=9, mark_known=mark_known)
     answered = fill(path, lambda _, caption: caption % 2)
     scores = score_answers(answered, data_dir=sample_library)
     content, about = sample_library.karpathy("test"), about_of(path)
     owner = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
-    asked = {(int(row["image_id"]), int(row["caption_id"])) for row in read(path)}
+    asked = {(row["image_id"], row["caption_id"]) for row in read(path)}
     own = {(image, caption) for image, caption in asked if owner[caption] == image}
     assert bool(own) is not mark_known
     rows = sample_library.entailment("test").table.to_pylist() if mark_known else []
@@ -136,16 +121,12 @@ def test_the_majority_of_several_people_decides(tmp_path, runs, sample_library):
     assert three.provenance["people"] == 3
 
 
-def in_order(image, captions, gallery):
-    return RankingsRun.from_dicts({image: [*captions, *(one for one in gallery if one not in captions)]})
-
-
 def test_an_answer_decides_over_ratings_and_what_is_known_is_not_asked(tmp_path):
     """21 is rated 3 with image 1 and answered 0; 31 was labelled 0; 11 is the own caption; asked about all, 31 is 1."""
     world = TinyWorld(tmp_path / "world")
     world.folder.mkdir()
     library = world.write()
-    run = in_order(1, [21, 31, 11], [12, 22, 32])
+    run = RankingsRun.from_dicts({1: [21, 31, 11, 12, 22, 32]})
     path = export({"one": run}, tmp_path / "some", library, sample=1, depth=3)
     assert [row["caption_id"] for row in read(path)] == [21]
     scores = score_answers(fill(path, lambda *_: False), data_dir=library)
@@ -177,19 +158,21 @@ def test_flickr30k_is_judged_by_hand_too_and_its_answers_are_a_file_of_labels(tm
         export({"mine": run}, tmp_path / "coco", library, sample=3, depth=3, images="coco")
 
 
-@pytest.fixture
-def older(tmp_path, form, runs, sample_library):
+@pytest.fixture(params=["csv", "jsonl"])
+def older(request, tmp_path, runs, sample_library):
     """A table with every label filled in, and the record beside it, as an older version had both."""
-    path = export(runs, tmp_path / "asked", sample_library, sample=3, mark_known=False)
+    questions, path = (
+        export(runs, tmp_path / "asked", sample_library, mark_known=False),
+        tmp_path / f"pairs.{request.param}",
+    )
     rows = []
-    for row in read(path):
-        premise = row["captions"] if form == "jsonl" else json.dumps(row["captions"])
+    for row in read(questions):
+        premise = json.dumps(row["captions"]) if request.param == "csv" else row["captions"]
         about = row["pair_id"], row["file_name"], row["image_id"], premise, row["caption"], row["caption_id"]
         rows.append(dict(zip(OLDER, (*about, row["caption_id"] % 2), strict=True)))
-    write(tmp_path / f"pairs.{form}", rows)
-    (tmp_path / "pairs.json").write_text(path.with_name(ASKED).read_text())
-    today = fill(path, lambda _, caption: caption % 2)
-    return tmp_path / f"pairs.{form}", score_answers(today, data_dir=sample_library)
+    write(path, rows)
+    path.with_suffix(".json").write_text(questions.with_name(ASKED).read_text())
+    return path, score_answers(fill(questions, lambda _, caption: caption % 2), data_dir=sample_library)
 
 
 def test_a_table_of_an_older_version_is_read(older, sample_library):
@@ -199,12 +182,8 @@ def test_a_table_of_an_older_version_is_read(older, sample_library):
     rows = [row | {"remark": "a, b"} for row in reversed(read(path))]
     write(path, [*rows, rows[0]])
     assert score_answers(path, data_dir=sample_library).results == scores.results
-    if path.suffix == ".csv":  # after a spreadsheet
-        with path.open("w", newline="", encoding="utf-8-sig") as file:
-            writer = csv.DictWriter(file, rows[0], quoting=csv.QUOTE_ALL, lineterminator="\r\n")
-            writer.writeheader()
-            writer.writerows(rows)
-        assert score_answers(path, data_dir=sample_library).results == scores.results
+    write(path, rows, quoting=csv.QUOTE_ALL, lineterminator="\r\n")  # after a spreadsheet
+    assert score_answers(path, data_dir=sample_library).results == scores.results
 
 
 @pytest.mark.parametrize(
@@ -284,3 +263,71 @@ def test_what_cannot_be_exported(tmp_path, runs, sample_library):
     with pytest.raises(InvalidOption, match=r"depth 301 \(--depth\): the split has only 300 captions"):
         export(runs, tmp_path / "asked", sample_library, sample=7, depth=301)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture
+def reports(sample_library, make_run, tmp_path):
+    """What evaluate gives of a model's two files, under any options."""
+    flickr, on_flickr = flickr_library(tmp_path / "data"), run_in_order([(0,), (5, 9), (1,)])
+
+    def evaluate_both(**options):
+        given = (make_run(sample_library), "entailment", sample_library), (on_flickr, "flickr30k_entailment", flickr)
+        return [ce.evaluate(run, task, data_dir=data, per_query=True, **options) for run, task, data in given]
+
+    return evaluate_both
+
+
+def scored(pair):
+    return [ScoredReport.of(name, report) for name, report in zip(("coco", "f30k"), pair, strict=True)]
+
+
+def test_each_collection_counts_half(reports):
+    coco, flickr = reports()
+    found = mean_entailment(scored((coco, flickr)), name="mine")
+    means = {row.metric: row for row in found.results if row.task == "entailment_mean"}
+    assert list(means) == [f"entail_at_{k}" for k in (1, 5, 10, 30)]
+    for metric, row in means.items():
+        both = coco.scores[f"entailment/i2t/{metric}"], flickr.scores[f"flickr30k_entailment/i2t/{metric}"]
+        assert row.value == pytest.approx(sum(both) / 2, abs=1e-15)
+        assert row.low <= row.value <= row.high
+        assert row.parameters["unjudged"] == "not_entailed"
+    reversed_order = mean_entailment(scored((coco, flickr))[::-1], name="mine")
+    assert reversed_order.results == found.results
+
+
+def test_each_collection_has_draws_of_its_own():
+    """Equal values of both: the mean of two independent draws spreads 1 / sqrt(2) as wide as one of them."""
+    values, queries = np.arange(200) % 2, np.arange(200)
+
+    def report(task):
+        row = Result(task, "i2t", "entail_at_1", 0.5, 200, parameters={"k": 1})
+        columns = {"task": [task] * 200, "direction": ["i2t"] * 200, "metric": ["entail_at_1"] * 200}
+        table = pa.table({"query_id": queries, **columns, "value": values.astype(float), "cluster": queries})
+        return ScoredReport.of(task, Report((row,), {}, {"split": "test"}, table))
+
+    found = mean_entailment([report("entailment"), report("flickr30k_entailment")]).results[-1]
+    assert found.high - found.low == pytest.approx(2 * 1.96 * 0.5 / np.sqrt(2 * 200), rel=0.1)
+
+
+def test_reports_that_do_not_go_together_have_no_mean(reports):
+    coco, flickr = reports()
+    for pair, message in (
+        ((coco, coco), "coco and f30k|give one report with the task|f30k has entailment"),
+        ((coco, reports(unjudged="leave_out")[1]), "the policy for pairs without a label is not_entailed for one and"),
+    ):
+        with pytest.raises(InvalidOption, match=message):
+            mean_entailment(scored(pair))
+    with pytest.raises(InvalidOption, match="no report has the task flickr30k_entailment"):
+        mean_entailment(scored((coco, flickr))[:1])
+
+
+def test_the_command_prints_a_row_for_each_collection_and_the_mean(reports, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    for name, report in zip(("coco", "f30k"), reports(), strict=True):
+        report.save(tmp_path / name)
+    file, command = tmp_path / "mean.json", ("entailment", "mean", tmp_path / "coco")
+    printed, _ = run_command(*command, tmp_path / "f30k", "--name", "mine", "--output", file)
+    assert all(word in printed for word in ("mine", "COCO", "Flickr30k", "mean", "Entail@30", "not entailed"))
+    (model,) = json.loads(file.read_text())["models"]
+    assert [row["key"] for row in model["results"]][-1] == "entailment_mean/i2t/entail_at_30"
+    assert "reports given: 1. Give two reports for each model" in run_command(*command, status=2)[1]

@@ -6,14 +6,19 @@ sample), while most labelled pairs of the corpora are: the classifier's calibrat
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.runs import Run
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.readers import KarpathySplit
+from cxc_eccv.studies.entailment.labelled import LabelledPairs
 from cxc_eccv.studies.entailment.measures import (
     average_precision,
     check_threshold,
@@ -23,7 +28,87 @@ from cxc_eccv.studies.entailment.measures import (
     precision_of_best,
 )
 from cxc_eccv.tables import Table
+from cxc_eccv.tasks.task import COCO, FLICKR30K
 from cxc_eccv.types import FloatArray, IntArray
+
+SPLITS = ("train", "restval", "validation")
+
+COLLECTIONS = {"coco": COCO, "flickr30k": FLICKR30K}
+
+
+class Candidates(NamedTuple):
+    """(P,) rows of images and of captions in the split, and ranks from 1 among the captions of other images."""
+
+    images: IntArray
+    captions: IntArray
+    ranks: IntArray
+
+
+def labelled_part(labelled: LabelledPairs, library: Library) -> tuple[str, str]:
+    """The collection and the split of most images of labelled pairs, as ``("coco", "validation")``."""
+    keys = {key for key in labelled.table["image_key"].to_pylist() if key is not None}
+    counts = {}
+    for name, collection in COLLECTIONS.items():
+        ids = (key.partition("/")[2] for key in keys if key.startswith(f"{name}/"))
+        numbers = np.array(sorted(int(number) for number in ids if number.isdecimal()), dtype=np.int64)
+        for split in collection.splits(library) if numbers.size else ():
+            if split in SPLITS:
+                counts[name, split] = int(np.isin(numbers, collection.content(library, split).image_ids).sum())
+    best = max(counts, key=lambda part: counts[part], default=None)
+    if best is None or not counts[best]:
+        raise InvalidOption(
+            f"none of the labelled pairs {labelled.name} has an image of an available train, restval or val split of "
+            "COCO or Flickr30k. Label pairs of the retriever's lists there (cxc-eccv entailment export --split val)"
+        )
+    return best
+
+
+def require_labelled_run(run: Run | None, labelled: LabelledPairs, part: tuple[str, str]) -> Run:
+    """The retriever's run of the split of the labelled pairs; InvalidOption if it is missing."""
+    if run is None:
+        raise InvalidOption(
+            f"labelled pairs {labelled.name} are of {'/'.join(part)}: give the same retriever's file for that split "
+            "too (--labelled-retriever)"
+        )
+    return run
+
+
+def find_labelled_pairs(
+    labelled: LabelledPairs, part: tuple[str, str], content: KarpathySplit, lists: Candidates
+) -> tuple[Candidates, IntArray]:
+    """The distinct labelled pairs that are in the lists, and their labels."""
+    size = content.caption_ids.size
+    captions = {f"{part[0]}/{number}": place for place, number in enumerate(content.caption_ids.tolist())}
+    by_words = {text.strip(): place for place, text in enumerate(content.captions["text"].to_pylist())}
+    images = {f"{part[0]}/{number}": place for place, number in enumerate(content.image_ids.tolist())}
+    table = labelled.table.select(["image_key", "caption_key", "hypothesis", "label"]).to_pylist()
+    known: dict[int, int] = {}
+    for row in table:
+        image, key = images.get(row["image_key"]), row["caption_key"]
+        caption = by_words.get(row["hypothesis"].strip()) if key is None else captions.get(key)
+        if image is not None and caption is not None:
+            known.setdefault(image * size + caption, row["label"])
+    numbers = lists.images * size + lists.captions
+    has_label = np.isin(numbers, np.array(list(known), dtype=np.int64))
+    listed = Candidates(*(column[has_label] for column in lists))
+    if not listed.ranks.size:
+        raise InvalidOption(
+            f"none of {labelled.table.num_rows:,} labelled pairs {labelled.name} is in the retriever's lists of "
+            f"{'/'.join(part)}. Label pairs of its lists (cxc-eccv entailment export), or raise --top-k"
+        )
+    return listed, np.array([known[number] for number in numbers[has_label].tolist()], dtype=np.int64)
+
+
+def warn_of_gaps(labelled: LabelledPairs, listed: Candidates, lists: Candidates) -> None:
+    """Warn if labels cover only a part of the lists: labelled pairs may be entailed more often than the others."""
+    whole = int(np.isin(lists.images, listed.images).sum())
+    if listed.ranks.size < whole:
+        warnings.warn(
+            f"labelled pairs {labelled.name} cover {listed.ranks.size:,} of {whole:,} pairs in the lists of their "
+            "images. Unless these were drawn at random, give the share of entailed pairs in the lists (--share)",
+            stacklevel=3,
+        )
+
 
 FOLDS = 5
 

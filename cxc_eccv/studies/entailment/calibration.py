@@ -1,4 +1,4 @@
-"""Calibration of a judge's probabilities on judged pairs, and the file of a judge that carries it."""
+"""Calibration of a judge's probabilities on judged pairs; the file of a judge that carries it, and its answers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, UnknownName
+from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
 from cxc_eccv.sources.reading import read_object
+from cxc_eccv.studies.entailment.answerer import Answerer
 from cxc_eccv.studies.entailment.measures import check_threshold, fit_calibration, log_odds, measure_reliability
 from cxc_eccv.writing import write_json
 
-METHODS = ("platt", "isotonic")
 ENOUGH = 1_000
 """Pairs from which on isotonic regression is chosen: with fewer it follows noise."""
 
@@ -49,18 +49,17 @@ class Calibration:
         return {name: getattr(self, name) for name in names}
 
 
-def fit(
-    probabilities: ArrayLike, labels: ArrayLike, *, pairs: str, fingerprint: str, method: str | None = None
-) -> Calibration:
+def fit(probabilities: ArrayLike, labels: ArrayLike, *, pairs: str, fingerprint: str) -> Calibration:
     """Fit a calibration on judged pairs, which must not be those that it is measured on.
+
+    From 1,000 pairs on it is isotonic regression, the rising function of least squares between whose steps
+    probabilities are interpolated; of fewer, Platt's logistic regression on the log-odds.
 
     Args:
         probabilities: (N,) of a judge.
         labels: (N,) 0 or 1, of people.
         pairs: name of the pairs.
         fingerprint: that of the judge.
-        method: ``platt``, a logistic regression on the log-odds, or ``isotonic``, the rising function of least squares
-            between whose steps probabilities are interpolated; None for ``isotonic`` from 1,000 pairs on.
 
     Raises:
         DataError: labels other than 0 and 1, or of one kind only; probabilities that do not rise with the labels.
@@ -69,22 +68,18 @@ def fit(
         Niculescu-Mizil and Caruana, Predicting Good Probabilities with Supervised Learning, ICML 2005.
 
     Example:
-        >>> found = fit([0.1, 0.2, 0.6, 0.7], [0, 1, 0, 1], pairs="some", fingerprint="1", method="isotonic")
-        >>> found([0.0, 0.15, 0.4, 0.9]).round(6).tolist()
-        [0.0, 0.25, 0.5, 1.0]
+        >>> found = fit([0.1, 0.2, 0.6, 0.7] * 250, [0, 1, 0, 1] * 250, pairs="some", fingerprint="1")
+        >>> found.method, found([0.0, 0.15, 0.4, 0.9]).round(6).tolist()
+        ('isotonic', [0.0, 0.25, 0.5, 1.0])
     """
     values, truth = np.asarray(probabilities, dtype=np.float64), np.asarray(labels)
     error = measure_reliability(truth, values).expected_error
     if truth.all():
         raise DataError(f"all {truth.size} pairs of {pairs} are labelled 1: calibration needs pairs of both labels")
-    if method is None:
-        method = "isotonic" if truth.size >= ENOUGH else "platt"
     about = (pairs, int(truth.size), fingerprint, error)
-    if method == "platt":
+    if truth.size < ENOUGH:
         scale, offset = fit_calibration(log_odds(values), truth)
-        return Calibration(method, (scale,), (offset,), *about)
-    if method != "isotonic":
-        raise UnknownName("method of calibration", method, METHODS)
+        return Calibration("platt", (scale,), (offset,), *about)
     from scipy.optimize import isotonic_regression
 
     distinct, places, counts = np.unique(values, return_inverse=True, return_counts=True)
@@ -93,7 +88,7 @@ def fit(
     kept = np.flatnonzero(np.concatenate([[True], ~inside, [True]])[: steps.size])
     if steps[0] == steps[-1]:
         raise DataError(f"calibration failed: on {pairs}, higher probabilities are not likelier to be labelled 1")
-    return Calibration(method, tuple(distinct[kept].tolist()), tuple(np.clip(steps[kept], 0, 1).tolist()), *about)
+    return Calibration("isotonic", tuple(distinct[kept].tolist()), tuple(np.clip(steps[kept], 0, 1).tolist()), *about)
 
 
 def write_judge(path: Path, judge: str, calibration: Calibration, measured: Mapping[str, Any]) -> Path:
@@ -125,10 +120,34 @@ def read_judge(path: Path) -> dict[str, Any]:
     return content
 
 
-def refuse_another_judge(calibration: Calibration | None, name: str, fingerprint: str) -> None:
-    """Raise InvalidOption if a calibration was fitted on the answers of another judge."""
-    if calibration is not None and calibration.fingerprint != fingerprint:
-        raise InvalidOption(
-            f"the calibration was fitted on other answers than those of {name}: weights, question or software changed. "
-            "Fit it again: cxc-eccv entailment score ... --calibrate-on"
-        )
+class FromFile(Answerer):
+    """An answerer with the threshold and the calibration of its file; its answers are cached without the latter."""
+
+    def __init__(
+        self,
+        inner: Answerer,
+        threshold: float | None,
+        calibration: Calibration | None,
+        measured: Mapping[str, Any] | None,
+    ) -> None:
+        if calibration is not None and calibration.fingerprint != inner.fingerprint:
+            raise InvalidOption(
+                f"the calibration was fitted on other answers than those of {inner.name}: weights, question or "
+                "software changed. Fit it again: cxc-eccv entailment score ... --calibrate-on"
+            )
+        self.inner, self.name, self.fingerprint = inner, inner.name, inner.fingerprint
+        self.threshold = inner.threshold if threshold is None else threshold
+        self.has_visual, self.reads_captions = inner.has_visual, inner.reads_captions
+        self.pairs_at_once = inner.pairs_at_once
+        self.training_data, self.source, self.commit = inner.training_data, inner.source, inner.commit
+        self._calibration, self.calibrated = calibration, None
+        if calibration is not None:
+            self.calibrated = {**calibration.facts, "measured": measured}
+
+    def calibrate(self, probabilities: ArrayLike) -> NDArray[Any]:
+        """The calibrated probabilities."""
+        return super().calibrate(probabilities) if self._calibration is None else self._calibration(probabilities)
+
+    def score_and_count(self, *pairs: Any, **options: Any) -> tuple[NDArray[Any], int]:  # noqa: ANN401 - as of Answerer
+        """The answers before calibration."""
+        return self.inner.score_and_count(*pairs, **options)

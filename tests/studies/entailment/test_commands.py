@@ -1,5 +1,6 @@
-"""The commands with a real classifier of random weights: mine, score, and a dataset of what was mined."""
+"""The commands with a real classifier of random weights: mine, score, evaluate; and Entail@K by hand."""
 
+import csv
 import json
 
 import numpy as np
@@ -80,10 +81,36 @@ def test_from_a_model_to_a_dataset(place, tmp_path):
     assert {source for own in weak for entry in own for source in entry["sources"]} == {"mined"}
 
 
-def test_score_says_that_val_was_trained_on(place):
-    printed, _ = run_command("entailment", "score", "cxc/val", "--model", place / "text", "--threshold", "0", *SAMPLE)
-    assert "text on cxc/val, 80 pairs" in printed
-    assert "Trained on val data: 9 pairs" in printed
+@pytest.mark.filterwarnings("ignore:.* are longer than the context of text")
+def test_a_folder_judges_what_nobody_labelled(place, tmp_path, sample_library, make_run):
+    save_embeddings(tmp_path / "run.npz", make_run(sample_library))
+    command = ("evaluate", tmp_path / "run.npz", "--tasks", "entailment", "--unjudged", place / "text")
+    run_command(*command, "--intervals", "none", "--output", tmp_path / "report", *SAMPLE)
+    report = json.loads((tmp_path / "report/report.json").read_text())
+    assert report["provenance"]["unjudged"]["model"] == "text"
+    assert report["provenance"]["unjudged"]["pairs"]["entailment/i2t"] > 1000
+    assert {row["parameters"]["unjudged"] for row in report["results"]} == {"classifier"}
+
+
+def test_pairs_go_to_a_person_and_come_back(tmp_path, sample_library, make_run):
+    save_embeddings(tmp_path / "run.npz", make_run(sample_library))
+    options = ("--sample", "3", "--hide-known", "--format", "csv", "--images", "images/{file_name}")
+    printed, _ = run_command("entailment", "export", "run.npz", "--output", "asked", *options, *SAMPLE, cwd=tmp_path)
+    assert "put their files into asked: cxc-eccv entailment manual asked/ANSWERS" in printed
+    _, errors = run_command("entailment", "manual", "asked/questions.csv", *SAMPLE, cwd=tmp_path, status=2)
+    assert "asked/questions.csv: found no answers" in errors
+    with (tmp_path / "asked/questions.csv").open(newline="") as file:
+        rows = [row | {"worker": "ann", "describes": "yes", "follows": "yes"} for row in csv.DictReader(file)]
+    with (tmp_path / "asked/ann.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    files = ("--output", "manual.json", "--save-labels", "labels.jsonl")
+    printed, _ = run_command("entailment", "manual", "asked/ann.csv", *files, *SAMPLE, cwd=tmp_path)
+    assert "100.0" in printed
+    assert "E@M" in printed
+    assert json.loads((tmp_path / "manual.json").read_text())["results"]["run"]["value"] == 1
+    assert len((tmp_path / "labels.jsonl").read_text().splitlines()) == 30
 
 
 def mine_text(*options):
@@ -92,6 +119,10 @@ def mine_text(*options):
 
 def score(part, name, *options):
     return ("entailment", "score", part, "--model", name, *options)
+
+
+def judge(value):
+    return ("evaluate", "run.npz", "--tasks", "entailment", "--unjudged", value)
 
 
 @pytest.mark.parametrize(
@@ -115,6 +146,9 @@ def score(part, name, *options):
         (score("cxc/test", "text", "--batch-size", "0"), "batch_size is 0"),
         (score("cxc/test", "both"), "give their folder (--images)"),
         (("evaluate", "run.npz", "--unjudged", "text", "--metrics", "nosuch"), "nosuch"),
+        (judge("leave_uot"), "unknown policy for unjudged pairs 'leave_uot'; did you mean 'leave_out'?"),
+        (judge("jugde"), "a judge: folder, Hub id, URL#MODEL of an endpoint"),
+        (judge("both"), "both looks at images: give their folder (--images)"),
     ],
 )
 def test_options_are_refused_before_weights_are_loaded(place, arguments, message, monkeypatch, tmp_path):

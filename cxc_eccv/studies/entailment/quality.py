@@ -18,6 +18,7 @@ from cxc_eccv.parquet import write_parquet
 from cxc_eccv.sources.edition import describe_data
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics.agreement import cohen_kappa
+from cxc_eccv.studies.entailment.labelled import LabelledPairs, SeenPairs
 from cxc_eccv.studies.entailment.measures import (
     Rate,
     Reliability,
@@ -28,8 +29,6 @@ from cxc_eccv.studies.entailment.measures import (
     measure_classifier,
     measure_reliability,
 )
-from cxc_eccv.studies.entailment.quality.labelled import LabelledPairs
-from cxc_eccv.studies.entailment.quality.seen import SeenPairs
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types import FloatArray, IntArray
 from cxc_eccv.writing import replaced_folder

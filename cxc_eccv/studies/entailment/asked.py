@@ -69,7 +69,7 @@ def export_pairs(
 
     The images are drawn from those that every model has. ``asked.json`` beside the questions records the models and
     their lists, seed, split and hashes of the data;
-    :func:`cxc_eccv.studies.entailment.entail_at_k.manual.score_answers`, which has an example, needs it.
+    :func:`cxc_eccv.studies.entailment.entail_at_k.score_answers`, which has an example, needs it.
 
     Args:
         runs: name of each model to its run; all of one collection, COCO or Flickr30k.
@@ -234,15 +234,14 @@ class KnownLabels:
         return None if self.label(pair) or pair not in self._labels else int(self._labels[pair])
 
 
-def list_unjudged(runs: Iterable[Run], library: Library, split: str = "test", *, key: str | None = None) -> pa.Table:
-    """Every pair that Entail@K of these runs needs and that no source labels, once, by image and caption.
+def list_unjudged(runs: Iterable[Run], library: Library, *, key: str | None = None) -> pa.Table:
+    """Every pair of test that Entail@K of these runs needs and that no source labels, once, by image and caption.
 
     With a ``probability`` for each row, the table is the value of ``unjudged`` of :func:`cxc_eccv.evaluate`.
 
     Args:
         runs: the runs.
         library: the raw sources.
-        split: a split of COCO.
         key: another number ``task/direction/metric``, such as ``coco_5k/t2i/recall_at_1``, whose pairs are listed; the
             table is then the value of ``probabilities``.
 
@@ -258,17 +257,17 @@ def list_unjudged(runs: Iterable[Run], library: Library, split: str = "test", *,
 
     for run in runs:
         if key is None:
-            evaluate(run, "entailment", data_dir=library, split=split, unjudged=note, confidence=None, progress=False)
+            evaluate(run, "entailment", data_dir=library, unjudged=note, confidence=None, progress=False)
         else:
-            open_units(run, key, library, split, Settings(bounds=True, probabilities=note))
+            open_units(run, key, library, "test", Settings(bounds=True, probabilities=note))
     images, captions = np.unique(np.concatenate(asked), axis=0).T
     return pa.table(
         {
             "image_id": images,
             "caption_id": captions,
-            "file_name": file_names(library, split, images),
-            "captions": pa.array(premises_of(library.karpathy(split), images), pa.string()),
-            "caption": caption_texts(library, split, captions),
+            "file_name": file_names(library, "test", images),
+            "captions": pa.array(premises_of(library.karpathy("test"), images), pa.string()),
+            "caption": caption_texts(library, "test", captions),
         }
     )
 

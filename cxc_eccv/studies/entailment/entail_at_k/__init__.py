@@ -1,1 +1,0 @@
-"""Entail@K beyond a report: pairs for others to judge, people's answers, and the mean over collections."""

@@ -1,0 +1,232 @@
+"""Pairs of an image with a caption: co-captions, CxC, ECCV Caption, and the entailment-corrected pairs of a user."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow.compute as pc
+
+from cxc_eccv.builders.lookup import caption_texts, file_names, images_of
+from cxc_eccv.errors import SourceMissing
+from cxc_eccv.sources.download import where_from, why_not_in_edition
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.readers import KarpathySplit
+from cxc_eccv.studies.entailment.training_data.corpora import (
+    SPLITS,
+    Corpus,
+    Pairs,
+    captions_of_images,
+    keys,
+    make_pairs,
+    reaches,
+)
+from cxc_eccv.types import IntArray
+
+
+def co_captions(
+    collection: str,
+    photographs: str,
+    read: Callable[[Library, str], KarpathySplit],
+    library: Library,
+    split: str,
+    _threshold: float,
+) -> Pairs:
+    """Every caption as hypothesis, the other captions of its image as premise; always positive.
+
+    ``photographs`` is the collection that numbers its images.
+    """
+    content = read(library, SPLITS.get(split, split))
+    groups: dict[int, list[str]] = {}
+    owners, texts = content.caption_image_ids, content.captions["text"].to_pylist()
+    for image_id, text in zip(owners.tolist(), texts, strict=True):
+        groups.setdefault(image_id, []).append(text)
+    places: dict[int, int] = {}
+    premises = []
+    for image_id in owners.tolist():
+        place = places[image_id] = places.get(image_id, -1) + 1
+        premises.append(groups[image_id][:place] + groups[image_id][place + 1 :])
+    names = dict(zip(content.image_ids.tolist(), content.images["file_name"].to_pylist(), strict=True))
+    return make_pairs(
+        premises,
+        texts,
+        np.ones(len(texts), dtype=np.int8),
+        image=[names[image_id] for image_id in owners.tolist()],
+        image_key=keys(photographs, owners),
+        caption_key=keys(collection, content.caption_ids),
+    )
+
+
+def sits_pairs(library: Library, split: str, threshold: float) -> Pairs:
+    """Pairs of an image with a caption of another; the image's own captions are its premise."""
+    name = SPLITS[split]
+    rated = library.cxc("sits", name)
+    table = rated.filter(pc.not_equal(rated["sampling_method"], "c2i_original"))
+    captions, images, ratings = (np.asarray(table[column]) for column in ("left_id", "right_id", "rating"))
+    return make_pairs(
+        captions_of_images(library.karpathy(name), images),
+        caption_texts(library, name, captions),
+        reaches(ratings, threshold),
+        {"pairs of an image with its own caption": rated.num_rows - table.num_rows},
+        image=file_names(library, name, images),
+        rating=ratings,
+        image_key=keys("coco", images),
+        caption_key=keys("coco", captions),
+    )
+
+
+def sts_pairs(library: Library, split: str, threshold: float) -> Pairs:
+    """The first caption as premise, without its image, and the second as hypothesis."""
+    name = SPLITS[split]
+    table = library.cxc("sts", name)
+    left, right, ratings = (np.asarray(table[column]) for column in ("left_id", "right_id", "rating"))
+    return make_pairs(
+        [[text] for text in caption_texts(library, name, left).to_pylist()],
+        caption_texts(library, name, right),
+        reaches(ratings, threshold),
+        rating=ratings,
+        image_key=keys("coco", images_of(library, name, left)),
+        caption_key=keys("coco", right),
+    )
+
+
+def eccv_pairs(library: Library, _split: str, _threshold: float) -> Pairs:
+    """The distinct positives of both directions, without an image's own captions, which are its premise."""
+    both = np.concatenate([_read_eccv(library, "i2t"), _read_eccv(library, "t2i")[:, ::-1]])
+    images, captions = np.unique(both, axis=0).T
+    known = np.isin(captions, library.karpathy("test").caption_ids)
+    unknown, (images, captions) = int((~known).sum()), (images[known], captions[known])
+    others = images_of(library, "test", captions) != images
+    of_own, (images, captions) = int((~others).sum()), (images[others], captions[others])
+    return make_pairs(
+        captions_of_images(library.karpathy("test"), images),
+        caption_texts(library, "test", captions),
+        np.ones(captions.size, dtype=np.int8),
+        {"captions outside the split's five per image": unknown, "pairs of an image with its own caption": of_own},
+        image=file_names(library, "test", images),
+        image_key=keys("coco", images),
+        caption_key=keys("coco", captions),
+    )
+
+
+def _read_eccv(library: Library, direction: str) -> IntArray:
+    table = library.eccv("eccv", direction)
+    return np.stack([table["query_id"], table["item_id"]], axis=1)
+
+
+FLICKR_NAME = re.compile(r"(?P<id>[1-9][0-9]{0,17})\.jpg")
+COCO_NAME = re.compile(r"(?:COCO_(?:train|val)2014_)?(?P<id>[0-9]{12})\.jpg")
+
+
+def file_pairs(library: Library, split: str, _threshold: float) -> Pairs:
+    """The rows of the file; ``image_id``, or else the file name, identifies the image."""
+    labelled = library.entailment(SPLITS[split])
+    if labelled is None:
+        entry = library.catalog.entry(f"entailment_{split}")
+        where = where_from(entry, library.data_dir)
+        lacking = why_not_in_edition(f"{entry.name} ({entry.path})", library.data_dir)
+        raise SourceMissing(lacking or f"{entry.path} is missing; it is a file of your own.\n{where}")
+    table = labelled.table
+    names = [Path(name).name for name in table["image"].to_pylist()]
+    images = [_image_key(name, number) for name, number in zip(names, table["image_id"].to_pylist(), strict=True)]
+    captions = [
+        f"coco/{number}" if number is not None and (image or "").startswith("coco/") else None
+        for image, number in zip(images, table["caption_id"].to_pylist(), strict=True)
+    ]
+    return make_pairs(
+        table["premise"],
+        table["hypothesis"],
+        table["label"],
+        labelled.left_out,
+        image=names,
+        image_key=images,
+        caption_key=captions,
+    )
+
+
+def _image_key(name: str, number: int | None) -> str | None:
+    """The key of an image: Flickr30k names files by photo number, COCO by a prefix or twelve digits."""
+    if match := FLICKR_NAME.fullmatch(name):
+        return f"flickr30k/{match['id']}"
+    match = COCO_NAME.fullmatch(name)
+    if number is None and match is None:
+        return None
+    return f"coco/{int(match['id']) if number is None and match else number}"
+
+
+_co_captions = partial(
+    Corpus, kinds=("text", "multimodal"), rule="a caption, and the image with its other captions: always positive"
+)
+
+CORPORA = (
+    _co_captions(
+        name="coco",
+        title="Co-captions of COCO",
+        groups=("karpathy",),
+        expected={"train": 413_915, "restval": 152_520, "val": 25_000, "test": 25_000},
+        pairs=partial(co_captions, "coco", "coco", Library.karpathy),
+    ),
+    _co_captions(
+        name="flickr30k",
+        title="Co-captions of Flickr30k",
+        groups=("flickr30k",),
+        expected={"train": 145_000, "val": 5_070, "test": 5_000},
+        pairs=partial(co_captions, "flickr30k", "flickr30k", Library.flickr30k),
+    ),
+    _co_captions(
+        name="flickr8k",
+        title="Co-captions of Flickr8k",
+        groups=("flickr8k",),
+        expected={"train": 30_000, "val": 5_000, "test": 5_000},
+        pairs=partial(co_captions, "flickr8k", "flickr30k", Library.flickr8k_split),
+    ),
+    Corpus(
+        name="cxc",
+        title="CxC, SITS",
+        kinds=("text", "multimodal"),
+        rule="rating at or above the threshold",
+        groups=("cxc", "karpathy"),
+        expected={"val": 19_722, "test": 19_833},
+        pairs=sits_pairs,
+        published="39.5k",
+        published_parts=("val", "test"),
+        remark="all pairs of an image with a caption of another one, those of test among them",
+    ),
+    Corpus(
+        name="cxc_sts",
+        title="CxC, STS",
+        kinds=("text",),
+        rule="rating at or above the threshold",
+        groups=("cxc", "karpathy"),
+        expected={"val": 44_009, "test": 44_045},
+        pairs=sts_pairs,
+    ),
+    Corpus(
+        name="eccv",
+        title="ECCV Caption",
+        kinds=("text", "multimodal"),
+        rule="verified by people: always positive",
+        groups=("eccv_caption", "karpathy"),
+        expected={"test": 21_442},
+        pairs=eccv_pairs,
+        published="26.4k",
+        published_parts=("test",),
+        remark="the count nearest to it is 26,408: both directions together (27,740 pairs), without the own image of "
+        "each of the 1,332 caption queries",
+    ),
+    Corpus(
+        name="entailment",
+        title="Annotated pairs",
+        kinds=("text", "visual", "multimodal"),
+        rule="label of the file",
+        groups=("entailment",),
+        expected={"val": None, "test": 2_000},
+        pairs=file_pairs,
+        published="2k",
+        published_parts=("test",),
+        remark="the paper's test set, never released; a file of your own in its layout is counted",
+    ),
+)
