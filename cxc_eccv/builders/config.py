@@ -89,10 +89,10 @@ class Sentences:
 
 @dataclass(frozen=True, slots=True)
 class DatasetConfig:
-    """One dataset config. A new one is one file in ``builders/configs`` that defines ``CONFIG``.
+    """One dataset config. A file in ``builders/configs`` defines one as ``CONFIG``, or several as ``CONFIGS``.
 
     Attributes:
-        name: config name, equal to its module's name.
+        name: config name; a ``CONFIG`` alone in its file is named like the file.
         title: one line for tables and headings.
         description: what one row is and what it is for (Markdown).
         collection: how the labels were collected (Markdown).
