@@ -13,7 +13,6 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from cxc_eccv.builders.markdown import table
 from cxc_eccv.comparison import Comparison, ScoredReport
 from cxc_eccv.comparison.labels import name_data, row_name, score_cell, task_name
 from cxc_eccv.errors import HubError, InvalidOption, MalformedRun
@@ -25,7 +24,7 @@ from cxc_eccv.registry import is_main
 from cxc_eccv.runs import RankingsRun, load_run
 from cxc_eccv.runs.checks import MODEL, check_name, hash_file
 from cxc_eccv.runs.kept import SHELF_INDEX, SUFFIX, read_kept_facts, write_run_file
-from cxc_eccv.shown import markdown_text
+from cxc_eccv.shown import markdown_table, markdown_text
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types import Result
@@ -161,7 +160,7 @@ def _write_card(runs: Sequence[ShelvedRun]) -> str:
     sections = [
         "# Runs of image-text retrieval models",
         "Every file keeps what one model ranked: the top of every list, and the exact ranks of known positives.",
-        table(("model", "trained on", "split", "depth", "file"), rows),
+        markdown_table(("model", "trained on", "split", "depth", "file"), rows),
         "Score all models under any labels, with `pip install cxc_eccv`:",
         "```sh\ncxc-eccv shelf pull OWNER/NAME shelf\ncxc-eccv shelf rescore shelf --sources coco,cxc,eccv\n```",
     ]

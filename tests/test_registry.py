@@ -77,7 +77,7 @@ def test_a_file_may_declare_several_and_each_name_stands_once(monkeypatch):
     monkeypatch.setattr(discovery.pkgutil, "iter_modules", lambda _: [types.SimpleNamespace(name="wrong")])
     assert list(discovery.find_declared(sys.modules["cxc_eccv.tasks"], "TASK", Task)) == ["one", "other"]
     module.TASKS += (replace(cxc, name="one"),)
-    with pytest.raises(ImportError, match="another file declares a TASK named 'one'"):
+    with pytest.raises(ImportError, match="there is another TASK named 'one'"):
         discovery.find_declared(sys.modules["cxc_eccv.tasks"], "TASK", Task)
 
 

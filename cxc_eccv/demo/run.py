@@ -9,7 +9,8 @@ from pathlib import Path
 import datasets
 import numpy as np
 
-from cxc_eccv.builders.writing import build_folder, replaceable_files
+from cxc_eccv.builders.output import replaceable_files
+from cxc_eccv.builders.writing import build_folder
 from cxc_eccv.demo.ridge import RidgeModel
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.runs import EmbeddingsRun, load_embeddings, save_embeddings

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import yaml
 
-from cxc_eccv.builders.writing import MANIFEST_NAME
+from cxc_eccv.builders.output import MANIFEST_NAME
 from cxc_eccv.errors import HubError, ReportRefused, UnknownName
 from cxc_eccv.hub.client import Repository
 from cxc_eccv.registry import metric, metric_variants, tasks

@@ -19,12 +19,11 @@ from sample_configs import sample_configs
 
 from cxc_eccv.builders.cards import config_card, size_category
 from cxc_eccv.builders.config import BuildOptions, dataset_configs, select_configs
-from cxc_eccv.builders.markdown import cell, fence
+from cxc_eccv.builders.output import conform
 from cxc_eccv.builders.statistics import split_statistics, statistics_tables
-from cxc_eccv.builders.writing.folder import build_folder
-from cxc_eccv.builders.writing.shards import conform
+from cxc_eccv.builders.writing import build_folder
 from cxc_eccv.errors import UnknownName
-from cxc_eccv.shown import markdown_text
+from cxc_eccv.shown import code_block, markdown_cell, markdown_text
 from cxc_eccv.sources.catalog import load_catalog
 
 pytestmark = pytest.mark.thorough
@@ -84,7 +83,7 @@ def test_the_committed_card_has_valid_front_matter(name, committed):
 def test_the_card_tells_everything_declared(name):
     config, text = dataset_configs()[name], (COMMITTED / f"{name}.md").read_text(encoding="utf-8")
     for part in (config.description, config.collection, config.example, *config.fields.values(), *config.defects):
-        assert part in text or cell(part) in text
+        assert part in text or markdown_cell(part) in text
     catalog = load_catalog()
     for group in config.sources:
         assert catalog.group(group).licence in text
@@ -182,11 +181,11 @@ def test_sizes_are_those_of_the_hub():
 
 @pytest.mark.parametrize("value", ["a|b", r"a\|b", markdown_text("a|b")])
 def test_a_bar_in_a_cell_is_escaped_once(value):
-    assert cell(value) == r"a\|b"
+    assert markdown_cell(value) == r"a\|b"
 
 
 def test_a_fence_is_longer_than_any_within():
-    assert fence("a\n````\nb", "text") == "`````text\na\n````\nb\n`````"
+    assert code_block("a\n````\nb", "text") == "`````text\na\n````\nb\n`````"
 
 
 def test_cards_need_statistics(tmp_path, generate):

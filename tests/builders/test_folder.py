@@ -20,8 +20,8 @@ from PIL import Image
 from sample_configs import sample_configs
 
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows, dataset_configs
-from cxc_eccv.builders.writing.folder import build_folder
-from cxc_eccv.builders.writing.shards import conform
+from cxc_eccv.builders.output import conform
+from cxc_eccv.builders.writing import build_folder
 from cxc_eccv.errors import (
     DataError,
     InvalidOption,
@@ -282,15 +282,15 @@ def test_foreign_files_are_kept_unless_told(tmp_path):
 
 SLOW_BUILD = """
 import sys, time
-from cxc_eccv.builders.writing import folder
-write = folder.write_shards
+from cxc_eccv.builders import writing
+write = writing.write_shards
 def slow(*arguments):
     written = write(*arguments)
     print("written", flush=True)
     time.sleep(60)
     return written
-folder.write_shards = slow
-folder.build_folder(sys.argv[1], configs=["sis"], data_dir="sample", progress=False)
+writing.write_shards = slow
+writing.build_folder(sys.argv[1], configs=["sis"], data_dir="sample", progress=False)
 """
 
 
@@ -315,7 +315,7 @@ def test_a_killed_build_leaves_the_previous_one(tmp_path):
 UNGUARDED = """
 import sys
 from cxc_eccv.builders.config import BuildOptions
-from cxc_eccv.builders.writing.folder import build_folder
+from cxc_eccv.builders.writing import build_folder
 build_folder(sys.argv[1], configs=["sts"], data_dir="sample", num_proc=2, progress=False)
 """
 

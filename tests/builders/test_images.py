@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from cxc_eccv.builders.images import ImageFolder, attach_images, embed_images
-from cxc_eccv.builders.writing.shards import portable_schema
+from cxc_eccv.builders.output import portable_schema
 from cxc_eccv.demo.run import sample_images
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
 from cxc_eccv.registry import task

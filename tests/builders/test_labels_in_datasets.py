@@ -8,7 +8,7 @@ from label_files import random_pairs, write_label_file
 from cxc_eccv.builders import cards
 from cxc_eccv.builders.config import BuildOptions, dataset_configs
 from cxc_eccv.builders.packaged import cache_key
-from cxc_eccv.builders.writing.folder import build_folder
+from cxc_eccv.builders.writing import build_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_labels
 

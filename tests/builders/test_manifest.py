@@ -5,7 +5,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from cxc_eccv.builders.writing.manifest import replaceable_files, write_manifest
+from cxc_eccv.builders.output import replaceable_files, write_manifest
 from cxc_eccv.demo.run import earlier_files
 from cxc_eccv.errors import InvalidOption
 

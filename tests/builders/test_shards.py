@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from datasets import ClassLabel, Features, Value
 
-from cxc_eccv.builders.writing import shards
+from cxc_eccv.builders import output
 from cxc_eccv.errors import DataError
 
 FEATURES = Features({"id": Value("int64"), "captions": [{"id": Value("int64"), "text": Value("string")}]})
@@ -21,12 +21,12 @@ def rows(n_rows):
 
 def write(folder, table, split="test", **options):
     folder.mkdir()
-    return shards.write_shards(shards.row_groups(table), folder, split, **options)
+    return output.write_shards(output.row_groups(table), folder, split, **options)
 
 
 def test_files_together_hold_the_rows_in_order(tmp_path, monkeypatch):
-    monkeypatch.setattr(shards, "SHARD_BYTES", 2_000)
-    table = shards.conform(rows(500), FEATURES, "demo/test")
+    monkeypatch.setattr(output, "SHARD_BYTES", 2_000)
+    table = output.conform(rows(500), FEATURES, "demo/test")
     written = write(tmp_path / "a", table, shard_bytes=9_000)
     n_files = len(written.files)
     assert n_files > 3
@@ -44,31 +44,31 @@ def test_files_together_hold_the_rows_in_order(tmp_path, monkeypatch):
 def test_a_group_larger_than_a_file_gets_its_own(tmp_path):
     group = pa.table({"n": range(100)})
     tmp_path.joinpath("a").mkdir()
-    assert len(shards.write_shards([group, group], tmp_path / "a", "test", shard_bytes=10).files) == 2
+    assert len(output.write_shards([group, group], tmp_path / "a", "test", shard_bytes=10).files) == 2
 
 
 def test_chunks_of_the_input_do_not_show(tmp_path):
     table = rows(300)
     chunked = pa.concat_tables([table.slice(0, 7), table.slice(7, 200), table.slice(207)])
     for name, given in (("a", table), ("b", chunked)):
-        write(tmp_path / name, shards.conform(given, FEATURES, name))
+        write(tmp_path / name, output.conform(given, FEATURES, name))
     one, other = (next((tmp_path / name).iterdir()).read_bytes() for name in "ab")
     assert one == other
 
 
 def test_wrong_columns_and_values_are_refused_by_name():
     with pytest.raises(DataError, match=r"demo/test: the rows have the columns \['captions', 'id'\]"):
-        shards.conform(rows(2).select(["captions", "id"]), FEATURES, "demo/test")
+        output.conform(rows(2).select(["captions", "id"]), FEATURES, "demo/test")
     table = pa.table({"id": ["seven"], "captions": rows(1)["captions"]})
     with pytest.raises(DataError, match="demo/test: the rows do not fit the features"):
-        shards.conform(table, FEATURES, "demo/test")
+        output.conform(table, FEATURES, "demo/test")
 
 
 def test_names_become_codes_and_a_null_stays_one():
     features = Features({"direction": ClassLabel(names=["i2t", "t2i"])})
-    table = shards.conform(pa.table({"direction": ["t2i", None, "i2t"]}), features, "demo/test")
+    table = output.conform(pa.table({"direction": ["t2i", None, "i2t"]}), features, "demo/test")
     assert table["direction"].to_pylist() == [1, None, 0]
-    assert shards.conform(table, features, "demo/test").equals(table)
+    assert output.conform(table, features, "demo/test").equals(table)
     assert Features.from_arrow_schema(table.schema) == features
     assert datasets.Dataset(table)["direction"][:] == [1, None, 0]
 
@@ -76,16 +76,16 @@ def test_names_become_codes_and_a_null_stays_one():
 def test_a_name_that_is_no_label_is_refused():
     features = Features({"direction": ClassLabel(names=["i2t", "t2i"])})
     with pytest.raises(DataError, match=r"demo/test, column 'direction': 'i2i' is not one of its labels, i2t, t2i"):
-        shards.conform(pa.table({"direction": ["t2i", "i2i"]}), features, "demo/test")
+        output.conform(pa.table({"direction": ["t2i", "i2i"]}), features, "demo/test")
 
 
 def test_the_schema_gives_the_features_back():
     pair = datasets.List(Value("int64"), length=2)
     features = Features(FEATURES | {"image": datasets.Image(), "pair": pair, "lists": [[Value("string")]]})
-    assert Features.from_arrow_schema(shards.portable_schema(features)) == features
+    assert Features.from_arrow_schema(output.portable_schema(features)) == features
 
 
 def test_the_schema_speaks_no_word_that_older_releases_lack():
-    described = json.loads(shards.portable_schema(FEATURES).metadata[b"huggingface"])["info"]["features"]
+    described = json.loads(output.portable_schema(FEATURES).metadata[b"huggingface"])["info"]["features"]
     plain = {"dtype": "int64", "_type": "Value"}
     assert described == {"id": plain, "captions": [{"id": plain, "text": {"dtype": "string", "_type": "Value"}}]}

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import cxc_eccv as ce
-from cxc_eccv.builders.writing.shards import write_shards
+from cxc_eccv.builders.output import write_shards
 from cxc_eccv.errors import CxcEccvError, InvalidOption, MalformedRun, MalformedSource
 from cxc_eccv.parquet import read_parquet
 from cxc_eccv.report.folder import write_folder

@@ -7,7 +7,7 @@ import pytest
 import cxc_eccv as ce
 from cxc_eccv.builders.config import BuildOptions
 from cxc_eccv.builders.packaged import load
-from cxc_eccv.builders.writing.folder import build_folder
+from cxc_eccv.builders.writing import build_folder
 from cxc_eccv.errors import DataError
 from cxc_eccv.sources.library import Library
 

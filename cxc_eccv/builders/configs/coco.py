@@ -1,4 +1,4 @@
-"""Configs of COCO's images and captions, and of the merged judgments on them: ``captions``, ``pairs``, ``retrieval``."""
+"""Configs of COCO's images and captions, and of their merged judgments: ``captions``, ``pairs``, ``retrieval``."""
 
 import numpy as np
 import pyarrow as pa

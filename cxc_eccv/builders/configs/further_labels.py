@@ -1,4 +1,4 @@
-"""Configs of labels beside COCO's links: ``eccv_caption``, ``entailment``, ``plausible_match`` and ``flickr8k_human``."""
+"""Configs of labels beside COCO's: ``eccv_caption``, ``entailment``, ``plausible_match``, ``flickr8k_human``."""
 
 import numpy as np
 import pyarrow as pa
