@@ -22,8 +22,8 @@ from cxc_eccv.hub.card import CARD, join_card
 from cxc_eccv.hub.client import Repository
 from cxc_eccv.registry import is_main
 from cxc_eccv.runs import RankingsRun, load_run
-from cxc_eccv.runs.checks import MODEL, check_name, hash_file
 from cxc_eccv.runs.kept import SHELF_INDEX, SUFFIX, read_kept_facts, write_run_file
+from cxc_eccv.runs.run import MODEL, check_name, hash_file
 from cxc_eccv.shown import markdown_table, markdown_text
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tables import MISSING, Cell, Table

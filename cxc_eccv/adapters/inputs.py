@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cxc_eccv.errors import MalformedRun, UnknownName
-from cxc_eccv.runs.checks import whole_ids
+from cxc_eccv.runs.run import whole_ids
 
 LIST = "list of "
 

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 from cxc_eccv.adapters.inputs import Column, id_lists
 from cxc_eccv.errors import InvalidOption, MalformedRun
 from cxc_eccv.ranking.lists import GivenRanks, ranks_from_rankings
-from cxc_eccv.runs.checks import whole_ids
 from cxc_eccv.runs.rankings import RankedLists, RankingsRun
+from cxc_eccv.runs.run import whole_ids
 from cxc_eccv.types import IntArray, Judgments
 
 DIRECTION = "i2t"

@@ -13,7 +13,7 @@ from cxc_eccv.adapters.module import PER_QUERY, MetricModule, label, results_of,
 from cxc_eccv.adapters.rankings import GALLERY_SIZE, RANKING_LIMITS, RANKINGS, find_positives
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, RunTooShallow
 from cxc_eccv.ranking.lists import values_at_known_depth
-from cxc_eccv.runs.checks import whole_ids
+from cxc_eccv.runs.run import whole_ids
 from cxc_eccv.types import check_whole
 from cxc_eccv.types.altered import AlteredRanks
 

@@ -18,9 +18,8 @@ import pyarrow.parquet as pq
 import cxc_eccv
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig
 from cxc_eccv.errors import DataError, InvalidOption
-from cxc_eccv.runs.checks import hash_file
-from cxc_eccv.sources.catalog import fingerprint_files
-from cxc_eccv.sources.edition import describe_data
+from cxc_eccv.runs.run import hash_file
+from cxc_eccv.sources.catalog import describe_data, fingerprint_files
 from cxc_eccv.sources.library import Library
 from cxc_eccv.writing import finish_interrupted
 

@@ -37,8 +37,7 @@ from cxc_eccv.builders.output import (
 )
 from cxc_eccv.builders.statistics import split_statistics
 from cxc_eccv.errors import InvalidOption, SourceMissing
-from cxc_eccv.sources.catalog import load_catalog
-from cxc_eccv.sources.edition import SPLIT_NAMES, SPLITS
+from cxc_eccv.sources.catalog import SPLIT_NAMES, SPLITS, load_catalog
 from cxc_eccv.sources.library import Library
 from cxc_eccv.writing import replaced_folder
 

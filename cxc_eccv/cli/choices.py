@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from cxc_eccv.errors import UnknownName
-from cxc_eccv.sources.edition import SPLIT_NAMES
+from cxc_eccv.sources.catalog import SPLIT_NAMES
 
 if TYPE_CHECKING:
     from cxc_eccv.sources.library import Library

@@ -40,7 +40,7 @@ from cxc_eccv.encoding.towers.texts import encoder_of_texts
 from cxc_eccv.errors import InvalidOption, ModelError, UnknownName
 from cxc_eccv.runs import ScoresRun
 from cxc_eccv.runs.array_files import write_npz
-from cxc_eccv.runs.checks import MODEL
+from cxc_eccv.runs.run import MODEL
 from cxc_eccv.types import Embeddings, IntArray, check_whole, positions_of
 from cxc_eccv.types.models import SCORES
 from cxc_eccv.writing import check_output, replaced_file

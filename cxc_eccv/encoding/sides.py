@@ -19,7 +19,7 @@ from cxc_eccv.encoding.distributed.shards import Notes, Shard, image_identity
 from cxc_eccv.encoding.towers.images import ImageEncoder, ImageItem, Prepared, prepare_image
 from cxc_eccv.encoding.towers.texts import TextEncoder
 from cxc_eccv.errors import InvalidOption, MalformedRun
-from cxc_eccv.runs.checks import check_ids
+from cxc_eccv.runs.run import check_ids
 from cxc_eccv.sources.download import image_folder
 from cxc_eccv.types import IntArray
 from cxc_eccv.types.ids import all_unique

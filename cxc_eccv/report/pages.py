@@ -19,7 +19,7 @@ from cxc_eccv.report.charts import LineChart, Segment, line_chart, rank_chart, s
 from cxc_eccv.report.page import Page
 from cxc_eccv.report.ranks import LABELS, Verdicts, finding
 from cxc_eccv.shown import code_span, markdown_text, upper_first
-from cxc_eccv.sources.edition import describe_data
+from cxc_eccv.sources.catalog import describe_data
 
 SECTIONS = {
     "scores": "Scores",

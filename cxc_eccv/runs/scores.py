@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import MalformedRun
-from cxc_eccv.runs.checks import MODEL, check_ids, check_name, hash_file, one_text, to_array
-from cxc_eccv.runs.run import facts_of_file
+from cxc_eccv.runs.run import MODEL, check_ids, check_name, facts_of_file, hash_file, one_text, to_array
 from cxc_eccv.types import IntArray
 
 ARRAYS = ("image_ids", "caption_ids", "scores")

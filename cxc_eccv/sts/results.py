@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from cxc_eccv.shown import markdown_text, upper_first
-from cxc_eccv.sources.edition import describe_data
+from cxc_eccv.sources.catalog import describe_data
 
 TITLES = {"stsb": "STS Benchmark", "sick": "SICK relatedness", "sts": "STS 2012-2016 together"}
 HEADER = ("", "pairs", "Pearson", "interval", "Spearman", "not scored")

@@ -16,13 +16,12 @@ import pytest
 import cxc_eccv as ce
 from cxc_eccv.builders.output import write_shards
 from cxc_eccv.errors import CxcEccvError, InvalidOption, MalformedRun, MalformedSource
-from cxc_eccv.parquet import read_parquet
+from cxc_eccv.parquet import array_of_npy, read_parquet
 from cxc_eccv.report.folder import write_folder
 from cxc_eccv.runs import RankingsRun, load_embeddings, load_run
 from cxc_eccv.runs.array_files import write_safetensors
 from cxc_eccv.runs.rankings import RankedLists
 from cxc_eccv.sources.reading import read_ids
-from cxc_eccv.types.npy import array_of_npy
 
 IDS, VECTORS = np.array([21, 22, 23]), np.arange(1, 7, dtype=np.float32).reshape(3, 2)
 

@@ -8,8 +8,9 @@ import time
 import pytest
 
 from cxc_eccv.errors import HashMismatch, MalformedSource
-from cxc_eccv.sources import reading
-from cxc_eccv.sources.reading import Expected, fingerprint, read_bytes, sha256_of, verify
+from cxc_eccv.sources import download
+from cxc_eccv.sources.download import Expected, fingerprint, sha256_of, verify
+from cxc_eccv.sources.reading import read_bytes
 
 
 @pytest.mark.parametrize(
@@ -25,9 +26,9 @@ def test_a_damaged_gzip_file_is_malformed(tmp_path, damage):
 
 def test_a_file_is_hashed_once_until_it_changes(tmp_path, monkeypatch):
     reads = []
-    blocks = reading._blocks
-    monkeypatch.setattr(reading, "UNSETTLED", -1)
-    monkeypatch.setattr(reading, "_blocks", lambda path: reads.append(path) or blocks(path))
+    blocks = download.read_blocks
+    monkeypatch.setattr(download, "UNSETTLED", -1)
+    monkeypatch.setattr(download, "read_blocks", lambda path: reads.append(path) or blocks(path))
     path = tmp_path / "a.csv"
     path.write_bytes(b"one")
     assert [sha256_of(path) for _ in range(3)] == [hashlib.sha256(b"one").hexdigest()] * 3
@@ -37,9 +38,9 @@ def test_a_file_is_hashed_once_until_it_changes(tmp_path, monkeypatch):
     assert len(reads) == 2
 
 
-@pytest.mark.parametrize("unsettled", [reading.UNSETTLED, -1])
+@pytest.mark.parametrize("unsettled", [download.UNSETTLED, -1])
 def test_a_change_that_keeps_size_and_time_is_noticed(tmp_path, monkeypatch, unsettled):
-    monkeypatch.setattr(reading, "UNSETTLED", unsettled)
+    monkeypatch.setattr(download, "UNSETTLED", unsettled)
     path = tmp_path / "a.csv"
     path.write_bytes(b"one")
     times = path.stat()
@@ -54,7 +55,7 @@ def test_a_change_that_keeps_size_and_time_is_noticed(tmp_path, monkeypatch, uns
 def test_verification_checks_the_size_before_it_hashes(tmp_path, monkeypatch):
     path = tmp_path / "a.csv"
     path.write_bytes(b"12345")
-    monkeypatch.setattr(reading, "_blocks", lambda path: pytest.fail("hashed"))
+    monkeypatch.setattr(download, "read_blocks", lambda path: pytest.fail("hashed"))
     with pytest.raises(HashMismatch, match=r"a\.csv is truncated: found 5 bytes, expected 1,000\. Do this\."):
         verify(path, Expected("0" * 64, 1000), "Do this.")
     with pytest.raises(HashMismatch, match=r"a\.csv is too long: found 5 bytes, expected 4\. Do this\."):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cxc_eccv.sources.edition import DRAWINGS, describe_data
+from cxc_eccv.sources.catalog import DRAWINGS, describe_data
 
 
 @pytest.mark.parametrize(

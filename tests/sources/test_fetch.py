@@ -9,8 +9,8 @@ import pytest
 
 from cxc_eccv.errors import HashMismatch, InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.sources.catalog import load_catalog
-from cxc_eccv.sources.download import catalog_of, fetch, locate, state
-from cxc_eccv.sources.reading import read_bytes, sha256_of
+from cxc_eccv.sources.download import catalog_of, fetch, locate, sha256_of, state
+from cxc_eccv.sources.reading import read_bytes
 
 MIRROR = os.environ.get("CXC_ECCV_DATA", "")
 VARIABLES = ("CXC_ECCV_DATA", "CXC_ECCV_OFFLINE", "HF_HUB_OFFLINE")

@@ -16,8 +16,8 @@ from cxc_eccv.hub.card import merge_matter
 from cxc_eccv.hub.upload import DATASET_KEYS
 from cxc_eccv.report.console import print_report
 from cxc_eccv.report.folder import write_folder
+from cxc_eccv.sources.download import sha256_of
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.reading import sha256_of
 from cxc_eccv.sts.results import StsReport, to_markdown
 
 

@@ -9,7 +9,7 @@ from cxc_eccv.builders import lookup
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows, columns
 from cxc_eccv.judgments.evidence import label_sources
 from cxc_eccv.judgments.qrels import MergedPairs, merge
-from cxc_eccv.sources.edition import SPLITS
+from cxc_eccv.sources.catalog import SPLITS
 from cxc_eccv.sources.library import COCO_IMAGES, Library
 from cxc_eccv.types import DIRECTIONS, positions_of
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from cxc_eccv.sources.edition import describe_data
+from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.studies.explain.explanation import COUNTS, NUMBERS, Explained, Explanation, Paired
 from cxc_eccv.studies.explain.measures import INFORMED, MEASURES, OF_TRUTH, OVER_RIVAL
 from cxc_eccv.tables import MISSING, Cell, Table

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from cxc_eccv.sources.coco_words import load_category_words
-from cxc_eccv.sources.wordnet import find_synset, load_wordnet
+from cxc_eccv.sources.wordnet import find_synset, load_category_words, load_wordnet
 from cxc_eccv.studies.explain.altering.english import plural_of
 from cxc_eccv.studies.explain.concepts import synsets_of_categories
 

@@ -23,8 +23,8 @@ from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.runs import Run
+from cxc_eccv.sources.download import sha256_of
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.reading import sha256_of
 from cxc_eccv.sts.evaluation import Encoder
 from cxc_eccv.sts.tasks import task_names
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups

@@ -1,6 +1,6 @@
 """Kind ``verb_antonym``: replace a verb by its opposite."""
 
-from cxc_eccv.sources.coco_words import words_for_living
+from cxc_eccv.sources.wordnet import words_for_living
 from cxc_eccv.studies.explain.altering.english import inflect_verb
 from cxc_eccv.studies.explain.altering.sentences import Kind, Places, Sentence, substitute
 
