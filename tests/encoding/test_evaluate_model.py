@@ -9,7 +9,7 @@ import pytest
 
 import cxc_eccv as ce
 from cxc_eccv.encoding import encode_once, load_model, sides
-from cxc_eccv.encoding.distributed.shards import FolderStore, parts_folder
+from cxc_eccv.encoding.shards import FolderStore, parts_folder
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.from_model import put_beside
 from cxc_eccv.runs import EmbeddingsRun

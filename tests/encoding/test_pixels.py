@@ -8,7 +8,7 @@ import torch
 import transformers
 from PIL import Image
 
-from cxc_eccv.encoding.towers.images import PlainSteps, plain_steps
+from cxc_eccv.encoding.images import PlainSteps, plain_steps
 
 PLAIN = ("BlipImageProcessorPil", "CLIPImageProcessorPil", "SiglipImageProcessorPil", "ViTImageProcessorPil")
 OTHER = (

@@ -79,7 +79,7 @@ def test_two_processes_write_the_file_of_one(tmp_path, monkeypatch):
 
 
 GROUPS = """
-from cxc_eccv.encoding.distributed.processes import join_processes
+from cxc_eccv.encoding.processes import join_processes
 for number in range(6):
     with join_processes() as processes:
         assert processes.gather((number, processes.rank)) == [(number, 0), (number, 1)]

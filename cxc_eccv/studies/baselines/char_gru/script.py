@@ -18,7 +18,7 @@ from transformers import AutoTokenizer, TrainingArguments, set_seed
 
 from cxc_eccv.encoding import encode
 from cxc_eccv.encoding.checkpoints import load_part
-from cxc_eccv.encoding.distributed.processes import Processes
+from cxc_eccv.encoding.processes import Processes
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.evaluation.settings import Settings

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch.utils.data import Dataset
 
-from cxc_eccv.encoding.towers.images import open_picture
+from cxc_eccv.encoding.images import open_picture
 from cxc_eccv.studies.baselines.dual_encoder.data import TrainingPairs
 from cxc_eccv.studies.baselines.training import AnyTokenizer, token_ids
 

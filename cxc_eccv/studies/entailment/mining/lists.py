@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cxc_eccv.encoding.distributed.processes import Processes
+from cxc_eccv.encoding.processes import Processes
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.ranking.rank import top_k as rank_top
 from cxc_eccv.ranking.scores import one_blas_thread, refuse_zero_vectors, similarity_of, to_unit_length

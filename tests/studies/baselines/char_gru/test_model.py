@@ -5,7 +5,7 @@ import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer
 
-from cxc_eccv.encoding.towers.texts import text_encoder
+from cxc_eccv.encoding.towers import text_encoder
 from cxc_eccv.errors import InvalidOption, ModelError
 from cxc_eccv.studies.baselines.char_gru.data import character_tokenizer
 from cxc_eccv.studies.baselines.char_gru.model import (

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from torchrun import torchrun
 
-from cxc_eccv.encoding.towers.texts import text_encoder
+from cxc_eccv.encoding.towers import text_encoder
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.baselines.char_gru.data import SharedBatches
 from cxc_eccv.studies.baselines.char_gru.script import train
