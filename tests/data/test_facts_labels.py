@@ -5,7 +5,7 @@ import pytest
 
 from cxc_eccv.judgments.evidence import Thresholds
 from cxc_eccv.judgments.qrels import coco_links, cxc_rated, eccv_caption, merge, merged_qrels, rated_pairs
-from cxc_eccv.sources.readers.eccv import UNREACHABLE_CAPTIONS, invalid_items
+from cxc_eccv.sources.readers.judged import UNREACHABLE_CAPTIONS, invalid_items
 from cxc_eccv.types import positions_of
 
 # kind, split: rows per sampling method, mean score per method, positives at the paper's threshold

@@ -5,8 +5,19 @@ import pyarrow as pa
 from datasets import ClassLabel, Value
 from numpy.typing import NDArray
 
-from cxc_eccv.builders import lookup
-from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows, columns
+from cxc_eccv.builders.config import (
+    BuildOptions,
+    DatasetConfig,
+    Rows,
+    caption_texts,
+    captions_by_image,
+    columns,
+    file_names,
+    list_column,
+    nullable,
+    struct_lists,
+    subset_lists,
+)
 from cxc_eccv.judgments.evidence import label_sources
 from cxc_eccv.judgments.qrels import MergedPairs, merge
 from cxc_eccv.sources.catalog import SPLITS
@@ -17,7 +28,7 @@ from cxc_eccv.types import DIRECTIONS, positions_of
 def captions_rows(library: Library, split: str, options: BuildOptions) -> Rows:
     """One row per image, in Karpathy order."""
     content = library.karpathy(split)
-    order, sizes = lookup.captions_by_image(library, split)
+    order, sizes = captions_by_image(library, split)
     captions = {
         "id": content.caption_ids[order],
         "text": content.captions["text"].combine_chunks().take(pa.array(order)),
@@ -29,7 +40,7 @@ def captions_rows(library: Library, split: str, options: BuildOptions) -> Rows:
         "file_name": content.images["file_name"],
         "coco_url": _addresses(library.edition, folders, names),
         "split": [split] * len(names),
-        "captions": lookup.struct_lists(sizes, captions),
+        "captions": struct_lists(sizes, captions),
         "categories": _category_names(library, split),
         "invalid": np.isin(content.image_ids, library.invalid_ids("image")),
     }
@@ -49,7 +60,7 @@ def _category_names(library: Library, split: str) -> pa.Array:
     sets = library.categories(split)
     image, category = np.nonzero(sets.present)
     names = pa.array(sets.category_names).take(pa.array(category))
-    return lookup.list_column(np.bincount(image, minlength=sets.image_ids.size), names)
+    return list_column(np.bincount(image, minlength=sets.image_ids.size), names)
 
 
 CAPTIONS = DatasetConfig(
@@ -91,7 +102,7 @@ def pairs_rows(library: Library, split: str, options: BuildOptions) -> Rows:
     content = library.karpathy(split)
     columns = {
         "image_id": content.caption_image_ids,
-        "file_name": lookup.file_names(library, split, content.caption_image_ids),
+        "file_name": file_names(library, split, content.caption_image_ids),
         "caption_id": content.caption_ids,
         "caption": content.captions["text"],
         **_judged_captions(library, split, options),
@@ -120,10 +131,10 @@ def _captions_per_caption(
     ids = content.caption_ids[merged.items[keep]]
     columns = {
         "caption_id": ids,
-        "caption": lookup.caption_texts(library, split, ids),
-        column: lookup.subset_lists(said[keep], merged.sources),
+        "caption": caption_texts(library, split, ids),
+        column: subset_lists(said[keep], merged.sources),
     }
-    of_images = lookup.struct_lists(np.bincount(merged.queries[keep], minlength=merged.query_ids.size), columns)
+    of_images = struct_lists(np.bincount(merged.queries[keep], minlength=merged.query_ids.size), columns)
     return of_images.take(pa.array(positions_of(content.caption_image_ids, merged.query_ids)[0]))
 
 
@@ -197,15 +208,15 @@ def _judged_queries(library: Library, split: str, direction: str, pairs: MergedP
     columns = {
         "query_id": query_ids,
         "direction": pa.array([direction] * asked.size, pa.string()),
-        "query_caption": nothing if by_image else lookup.caption_texts(library, split, query_ids),
-        "query_file_name": lookup.file_names(library, split, query_ids) if by_image else nothing,
+        "query_caption": nothing if by_image else caption_texts(library, split, query_ids),
+        "query_file_name": file_names(library, split, query_ids) if by_image else nothing,
         "query_invalid": np.isin(query_ids, library.invalid_ids("image" if by_image else "caption")),
     }
     invalid_ids = library.invalid_ids("image" if direction[2] == "i" else "caption")
     for name, chosen in (("positives", pairs.positive), ("negatives", ~pairs.positive)):
         keep = chosen & np.isin(pairs.queries, asked)
         sizes = np.bincount(np.searchsorted(asked, pairs.queries[keep]), minlength=asked.size)
-        columns[name] = lookup.struct_lists(sizes, _judgment_columns(pairs, keep, invalid_ids))
+        columns[name] = struct_lists(sizes, _judgment_columns(pairs, keep, invalid_ids))
     return pa.table(columns)
 
 
@@ -215,10 +226,10 @@ def _judgment_columns(
     ids = pairs.gallery_ids[pairs.items[keep]]
     return {
         "id": ids,
-        "sources": lookup.subset_lists(pairs.judged[keep], pairs.sources),
-        "rules": lookup.subset_lists(pairs.said_positive[keep], pairs.rules),
-        "rating": lookup.nullable(pairs.ratings[keep]),
-        "reverse_rating": lookup.nullable(pairs.reverse[keep]),
+        "sources": subset_lists(pairs.judged[keep], pairs.sources),
+        "rules": subset_lists(pairs.said_positive[keep], pairs.rules),
+        "rating": nullable(pairs.ratings[keep]),
+        "reverse_rating": nullable(pairs.reverse[keep]),
         "conflict": pairs.conflict[keep],
         "invalid": np.isin(ids, invalid_ids),
     }

@@ -6,8 +6,16 @@ import numpy as np
 import pyarrow as pa
 from datasets import ClassLabel, Value
 
-from cxc_eccv.builders import lookup
-from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows, columns
+from cxc_eccv.builders.config import (
+    BuildOptions,
+    DatasetConfig,
+    Rows,
+    caption_texts,
+    columns,
+    file_names,
+    images_of,
+    nullable,
+)
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import FloatArray
 
@@ -50,10 +58,10 @@ def sits_rows(library: Library, split: str, options: BuildOptions) -> Rows:
     ratings = np.asarray(table["rating"])
     columns = {
         "caption_id": caption_ids,
-        "caption": lookup.caption_texts(library, split, caption_ids),
-        "caption_image_id": lookup.images_of(library, split, caption_ids),
+        "caption": caption_texts(library, split, caption_ids),
+        "caption_image_id": images_of(library, split, caption_ids),
         "image_id": image_ids,
-        "file_name": lookup.file_names(library, split, image_ids),
+        "file_name": file_names(library, split, image_ids),
         "rating": ratings,
         "positive": ratings >= options.sits,
         "sampling_method": table["sampling_method"],
@@ -95,12 +103,12 @@ def sts_rows(library: Library, split: str, options: BuildOptions) -> Rows:
     columns: dict[str, object] = {}
     for number, side in (("1", "left_id"), ("2", "right_id")):
         caption_ids = np.asarray(table[side])
-        image_ids = lookup.images_of(library, split, caption_ids)
+        image_ids = images_of(library, split, caption_ids)
         columns |= {
             f"caption{number}_id": caption_ids,
-            f"caption{number}": lookup.caption_texts(library, split, caption_ids),
+            f"caption{number}": caption_texts(library, split, caption_ids),
             f"image{number}_id": image_ids,
-            f"file_name{number}": lookup.file_names(library, split, image_ids),
+            f"file_name{number}": file_names(library, split, image_ids),
         }
     ratings = np.asarray(table["rating"])
     columns |= {"rating": ratings, "positive": ratings >= options.sts, "sampling_method": table["sampling_method"]}
@@ -144,11 +152,11 @@ def sis_rows(library: Library, split: str, options: BuildOptions) -> Rows:
     ratings = np.asarray(table["rating"])
     columns = {
         "image1_id": left,
-        "file_name1": lookup.file_names(library, split, left),
+        "file_name1": file_names(library, split, left),
         "image2_id": right,
-        "file_name2": lookup.file_names(library, split, right),
+        "file_name2": file_names(library, split, right),
         "rating": ratings,
-        "reverse_rating": lookup.nullable(reverse),
+        "reverse_rating": nullable(reverse),
         "positive": np.fmax(ratings, reverse) >= options.sis,
         "sampling_method": table["sampling_method"],
     }

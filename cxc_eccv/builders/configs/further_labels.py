@@ -5,8 +5,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import ClassLabel, Value
 
-from cxc_eccv.builders import lookup
-from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows, columns
+from cxc_eccv.builders.config import (
+    BuildOptions,
+    DatasetConfig,
+    Rows,
+    caption_texts,
+    captions_by_image,
+    columns,
+    file_names,
+    images_of,
+    list_column,
+    nullable,
+    subset_lists,
+)
 from cxc_eccv.judgments.evidence import item_ids, match_hypotheses
 from cxc_eccv.judgments.plausible import category_distances, with_categories
 from cxc_eccv.judgments.qrels import entailed_pairs
@@ -28,16 +39,16 @@ def _verified_queries(library: Library, split: str, direction: str) -> pa.Table:
     query_ids = queries[starts]
     by_image = direction == "i2t"
     nothing = pa.nulls(query_ids.size, pa.string())
-    positives = lookup.caption_texts(library, split, items) if by_image else lookup.file_names(library, split, items)
+    positives = caption_texts(library, split, items) if by_image else file_names(library, split, items)
     sizes = np.diff(starts, append=queries.size)
     columns = {
         "query_id": query_ids,
         "direction": [direction] * query_ids.size,
-        "query_caption": nothing if by_image else lookup.caption_texts(library, split, query_ids),
-        "query_file_name": lookup.file_names(library, split, query_ids) if by_image else nothing,
-        "positive_texts": lookup.list_column(sizes, positives),
-        "positives": lookup.list_column(sizes, items),
-        "unreachable": lookup.list_column(np.add.reduceat(~reachable, starts), items[~reachable]),
+        "query_caption": nothing if by_image else caption_texts(library, split, query_ids),
+        "query_file_name": file_names(library, split, query_ids) if by_image else nothing,
+        "positive_texts": list_column(sizes, positives),
+        "positives": list_column(sizes, items),
+        "unreachable": list_column(np.add.reduceat(~reachable, starts), items[~reachable]),
     }
     return pa.table(columns)
 
@@ -84,20 +95,20 @@ def entailment_rows(library: Library, split: str, options: BuildOptions) -> Rows
     """Pairs by image, then caption, in Karpathy order; an image's own captions are left out."""
     pairs = entailed_pairs(library, split, policy=options.policy, thresholds=options.thresholds)
     image_ids, caption_ids = pairs.query_ids[pairs.queries], pairs.gallery_ids[pairs.items]
-    of_same_image = lookup.images_of(library, split, caption_ids) == image_ids
+    of_same_image = images_of(library, split, caption_ids) == image_ids
     keep = ~of_same_image
     image_ids, caption_ids = image_ids[keep], caption_ids[keep]
     columns = {
         "image_id": image_ids,
-        "file_name": lookup.file_names(library, split, image_ids),
+        "file_name": file_names(library, split, image_ids),
         "premise": _premises(library, split).take(pa.array(pairs.queries[keep])),
         "caption_id": caption_ids,
-        "hypothesis": lookup.caption_texts(library, split, caption_ids),
+        "hypothesis": caption_texts(library, split, caption_ids),
         "label": pa.array(ENTAILMENT_LABELS).take(pa.array(pairs.positive[keep].astype(np.int8))),
-        "sources": lookup.subset_lists(pairs.judged[keep], pairs.sources),
-        "judged_negative_by": lookup.subset_lists(pairs.said_negative[keep], pairs.sources),
-        "rules": lookup.subset_lists(pairs.said_positive[keep], pairs.rules),
-        "rating": lookup.nullable(pairs.ratings[keep]),
+        "sources": subset_lists(pairs.judged[keep], pairs.sources),
+        "judged_negative_by": subset_lists(pairs.said_negative[keep], pairs.sources),
+        "rules": subset_lists(pairs.said_positive[keep], pairs.rules),
+        "rating": nullable(pairs.ratings[keep]),
         "votes": _votes(library, split, image_ids, caption_ids),
         "conflict": pairs.conflict[keep],
     }
@@ -106,8 +117,8 @@ def entailment_rows(library: Library, split: str, options: BuildOptions) -> Rows
 
 
 def _premises(library: Library, split: str) -> pa.ListArray:
-    order, sizes = lookup.captions_by_image(library, split)
-    return lookup.list_column(sizes, library.karpathy(split).captions["text"].combine_chunks().take(pa.array(order)))
+    order, sizes = captions_by_image(library, split)
+    return list_column(sizes, library.karpathy(split).captions["text"].combine_chunks().take(pa.array(order)))
 
 
 def _votes(library: Library, split: str, image_ids: IntArray, caption_ids: IntArray) -> pa.Array:
@@ -168,13 +179,13 @@ def plausible_rows(library: Library, split: str, options: BuildOptions) -> Rows:
     sizes, names = present.sum(axis=1), pa.array(sets.category_names)
     columns = {
         "image_id": image_ids,
-        "file_name": lookup.file_names(library, split, image_ids),
-        "categories": lookup.list_column(sizes, names.take(pa.array(category))),
-        "category_ids": lookup.list_column(sizes, sets.category_ids[category]),
+        "file_name": file_names(library, split, image_ids),
+        "categories": list_column(sizes, names.take(pa.array(category))),
+        "category_ids": list_column(sizes, sets.category_ids[category]),
     }
     for zeta in ZETAS:
         matches = distances <= zeta
-        columns[f"matches_{zeta}"] = lookup.list_column(matches.sum(axis=1), image_ids[np.nonzero(matches)[1]])
+        columns[f"matches_{zeta}"] = list_column(matches.sum(axis=1), image_ids[np.nonzero(matches)[1]])
     without = sets.image_ids.size - image_ids.size
     return Rows(pa.table(columns), {"images without any category": without} if without else {})
 

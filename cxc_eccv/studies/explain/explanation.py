@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cxc_eccv.builders.lookup import caption_texts
+from cxc_eccv.builders.config import caption_texts
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.report import choose_similarity, describe_run, name_model, provenance_of
 from cxc_eccv.evaluation.select import Selection

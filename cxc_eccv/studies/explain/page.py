@@ -19,7 +19,7 @@ import pyarrow as pa
 from markupsafe import Markup
 from scipy.optimize import linear_sum_assignment
 
-from cxc_eccv.builders.lookup import caption_texts, file_names
+from cxc_eccv.builders.config import caption_texts, file_names
 from cxc_eccv.comparison.labels import list_names
 from cxc_eccv.report.cards import page_images
 from cxc_eccv.report.charts import Segment, segments

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cxc_eccv.builders.lookup import caption_texts, file_names
+from cxc_eccv.builders.config import caption_texts, file_names
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MalformedSource
 from cxc_eccv.evaluation.settings import SPLITS, Settings
 from cxc_eccv.metrics.bootstrap_spearman import CodedPairs

@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow.compute as pc
 
-from cxc_eccv.builders.lookup import caption_texts, file_names, images_of
+from cxc_eccv.builders.config import caption_texts, file_names, images_of
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.entailment.training_data.corpus import (
     SPLITS,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cxc_eccv.builders.lookup import caption_texts, file_names, images_of
+from cxc_eccv.builders.config import caption_texts, file_names, images_of
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.entailment.training_data.corpus import Corpus, Pairs, captions_of_images, keys, make_pairs
 from cxc_eccv.types import IntArray
