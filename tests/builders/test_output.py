@@ -1,6 +1,7 @@
-"""Parquet shards: the rows come back, files and row groups are bounded, the bytes repeat."""
+"""Parquet shards repeat their bytes, and the manifest names every file and protects foreign ones."""
 
 import json
+from contextlib import nullcontext
 
 import datasets
 import pyarrow as pa
@@ -9,7 +10,9 @@ import pytest
 from datasets import ClassLabel, Features, Value
 
 from cxc_eccv.builders import output
-from cxc_eccv.errors import DataError
+from cxc_eccv.builders.output import replaceable_files, write_manifest
+from cxc_eccv.demo.run import earlier_files
+from cxc_eccv.errors import DataError, InvalidOption
 
 FEATURES = Features({"id": Value("int64"), "captions": [{"id": Value("int64"), "text": Value("string")}]})
 
@@ -39,12 +42,9 @@ def test_files_together_hold_the_rows_in_order(tmp_path, monkeypatch):
     for part in parts:
         assert part.read().nbytes <= 9_000
         assert part.num_row_groups == 1
-
-
-def test_a_group_larger_than_a_file_gets_its_own(tmp_path):
     group = pa.table({"n": range(100)})
-    tmp_path.joinpath("a").mkdir()
-    assert len(output.write_shards([group, group], tmp_path / "a", "test", shard_bytes=10).files) == 2
+    tmp_path.joinpath("b").mkdir()
+    assert len(output.write_shards([group, group], tmp_path / "b", "test", shard_bytes=10).files) == 2
 
 
 def test_chunks_of_the_input_do_not_show(tmp_path):
@@ -64,28 +64,72 @@ def test_wrong_columns_and_values_are_refused_by_name():
         output.conform(table, FEATURES, "demo/test")
 
 
-def test_names_become_codes_and_a_null_stays_one():
+def test_names_of_labels_become_codes_and_others_are_refused():
     features = Features({"direction": ClassLabel(names=["i2t", "t2i"])})
     table = output.conform(pa.table({"direction": ["t2i", None, "i2t"]}), features, "demo/test")
     assert table["direction"].to_pylist() == [1, None, 0]
     assert output.conform(table, features, "demo/test").equals(table)
     assert Features.from_arrow_schema(table.schema) == features
     assert datasets.Dataset(table)["direction"][:] == [1, None, 0]
-
-
-def test_a_name_that_is_no_label_is_refused():
     features = Features({"direction": ClassLabel(names=["i2t", "t2i"])})
     with pytest.raises(DataError, match=r"demo/test, column 'direction': 'i2i' is not one of its labels, i2t, t2i"):
         output.conform(pa.table({"direction": ["t2i", "i2i"]}), features, "demo/test")
 
 
-def test_the_schema_gives_the_features_back():
+def test_the_schema_gives_the_features_back_in_words_of_older_releases():
     pair = datasets.List(Value("int64"), length=2)
     features = Features(FEATURES | {"image": datasets.Image(), "pair": pair, "lists": [[Value("string")]]})
     assert Features.from_arrow_schema(output.portable_schema(features)) == features
-
-
-def test_the_schema_speaks_no_word_that_older_releases_lack():
     described = json.loads(output.portable_schema(FEATURES).metadata[b"huggingface"])["info"]["features"]
     plain = {"dtype": "int64", "_type": "Value"}
     assert described == {"id": plain, "captions": [{"id": plain, "text": {"dtype": "string", "_type": "Value"}}]}
+
+
+@pytest.fixture
+def built(tmp_path):
+    folder = tmp_path / "built"
+    (folder / "sts").mkdir(parents=True)
+    (folder / "sts" / "test.parquet").write_bytes(b"rows")
+    (folder / "README.md").write_text("card")
+    write_manifest(folder, {"edition": "sample"}, {})
+    return folder
+
+
+def test_a_build_may_be_replaced_and_so_may_nothing_but_no_file(built, tmp_path):
+    (tmp_path / "empty").mkdir()
+    assert replaceable_files(built) == {"README.md", "manifest.json", "sts/test.parquet"}
+    assert replaceable_files(tmp_path / "absent") == replaceable_files(tmp_path / "empty") == set()
+    (tmp_path / "data").touch()
+    with pytest.raises(InvalidOption, match="is a file"):
+        replaceable_files(tmp_path / "data")
+
+
+@pytest.mark.parametrize("name", ["notes.txt", ".git/HEAD", "sts/mine.parquet"])
+def test_a_foreign_file_in_a_build_is_named(built, name):
+    (built / name).parent.mkdir(exist_ok=True)
+    (built / name).write_text("mine")
+    with pytest.raises(InvalidOption, match=f"no build wrote: {name}"):
+        replaceable_files(built)
+
+
+def test_a_manifest_that_names_files_elsewhere_removes_none(built):
+    manifest = json.loads((built / "manifest.json").read_text())
+    (built / "manifest.json").write_text(json.dumps(manifest | {"files": {**manifest["files"], "../thesis.tex": {}}}))
+    assert replaceable_files(built) == {"README.md", "manifest.json", "sts/test.parquet"}
+
+
+def test_the_demo_takes_its_own_files_alone(tmp_path):
+    put = {"dataset/mine": "no build wrote: mine", "cache/mine": None, "ridge.npz": None}
+    for number, (name, refused) in enumerate(put.items()):
+        path = tmp_path / str(number) / name
+        path.parent.mkdir(parents=True)
+        path.touch()
+        with pytest.raises(InvalidOption, match=refused) if refused else nullcontext():
+            assert earlier_files(tmp_path / str(number)) == ["ridge.npz"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": "web app", "files": {}}'])
+def test_another_manifest_does_not_make_a_folder_ours(tmp_path, text):
+    (tmp_path / "manifest.json").write_text(text)
+    with pytest.raises(InvalidOption, match=r"no build wrote: manifest\.json"):
+        replaceable_files(tmp_path)
