@@ -44,19 +44,6 @@ def test_every_vector_is_that_of_the_item_alone(name):
         close(vector, alone(model, "get_text_features", tokens))
 
 
-def test_a_folder_and_a_saved_model_give_what_the_loaded_ones_give(tmp_path):
-    parts = tiny_models.clip()
-    name = tiny_models.save(parts, tmp_path / "model")
-    (tmp_path / "val2014").mkdir()
-    pairs = tiny_models.picture_files(tmp_path / "val2014", 3)
-    captions = {"caption_id": [5, 6], "text": ["a dog", "a cat"]}
-    one = encode(str(name), images=tmp_path, captions=captions, device="cpu", progress=False)
-    other = encode(parts[0], images=pairs, captions=captions, processor=parts[1:], progress=False)
-    assert one.images.ids.tolist() == [1, 2, 3]
-    np.testing.assert_array_equal(one.images.vectors, other.images.vectors)
-    np.testing.assert_array_equal(one.captions.vectors, other.captions.vectors)
-
-
 CAPITALS = [(1, "A Dog on the Bus"), (2, "TWO CATS."), (3, "a dog on the bus")]
 
 
