@@ -209,21 +209,21 @@ def test_what_is_refused_is_refused_again(tmp_path, tables):
 
 
 def test_small_files_and_results_of_readers_from_elsewhere_or_without_source_are_not_kept(ratings, tables, monkeypatch):
-    monkeypatch.setattr(parsed, "SMALLEST", ratings.stat().st_size + 1)
-    parse(READER, ratings, "sts")
-    assert not tables.exists()
+    def read_ratings(path):
+        return path.name
 
     def no_source():
         raise FileNotFoundError("sources")
 
-    monkeypatch.setattr(parsed, "readers_version", no_source)
-    assert parse(READER, ratings, "sts").num_rows == 1
-    assert not tables.exists()
-
-    def read_ratings(path):
-        return path.name
-
     assert parse(read_ratings, ratings) == parse(lambda path: path.name, ratings) == "sts_val.csv"
+    assert not tables.exists()
+    with monkeypatch.context() as patch:
+        patch.setattr(parsed, "readers_version", no_source)
+        assert parse(READER, ratings, "sts").num_rows == 1
+    assert not tables.exists()
+    with monkeypatch.context() as patch:
+        patch.setattr(parsed, "SMALLEST", ratings.stat().st_size + 1)
+        parse(READER, ratings, "sts")
     assert not tables.exists()
 
 
