@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,9 +12,10 @@ import tiny_models
 import torch
 from folded_judgments import in_folds
 
-from cxc_eccv.encoding import encode, sharded_ranks, split_ranks
+from cxc_eccv.encoding import encode, processes, sharded_ranks, split_ranks
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds
 from cxc_eccv.ranking import positive_ranks
+from cxc_eccv.ranking.large_gallery import ShardCounts
 from cxc_eccv.registry import task
 from cxc_eccv.types import Embeddings
 
@@ -35,6 +37,7 @@ def on_two_processes(script, *arguments):
 ENCODE = """
 import os, sys
 from pathlib import Path
+from types import SimpleNamespace
 from cxc_eccv.encoding import encode, sides
 for side in (sides.CaptionSide, sides.ImageSide):
     side.shard_size = 4
@@ -95,6 +98,7 @@ def test_processes_join_again_and_again(tmp_path):
 RANKS = """
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 import numpy as np
 import torch.distributed as dist
 sys.path.insert(0, str(Path(sys.argv[3])))
@@ -181,8 +185,6 @@ def test_a_zero_vector_or_a_gap_in_a_shard_is_refused(make_run, sample_library):
     vectors[4] = 0
     with pytest.raises(MalformedRun, match=rf"zero vector, .* the first: {run.captions.ids[4]}"):
         sharded_ranks(run.images, judgments, run.captions.ids, vectors)
-    run = make_run(sample_library)
-    judgments = task("cxc").judgments(sample_library, "test", "i2t")
     with pytest.raises(MissingIds, match=r"positives have no vector"):
         sharded_ranks(run.images, judgments, run.captions.ids[5:], run.captions.vectors[5:])
     with pytest.raises(MissingIds, match="none of the positives is in a shard"):
@@ -192,3 +194,10 @@ def test_a_zero_vector_or_a_gap_in_a_shard_is_refused(make_run, sample_library):
         sharded_ranks(run.images, judgments, *further)
     with pytest.raises(InvalidOption, match="the run has no images"):
         split_ranks(type(run)(None, run.captions), "i2t", judgments)
+
+
+def test_an_item_in_two_shards_is_refused():
+    both = SimpleNamespace(count=2, total=lambda counts: 2 * counts)  # both processes have the first item
+    counts = ShardCounts(np.zeros(1, np.int64), np.zeros(1, np.int64), np.packbits([True]))
+    with pytest.raises(DataError, match="1 items are in two shards; every item must be counted once"):
+        processes._add_up(counts, both)
