@@ -31,7 +31,7 @@ def test_rows_means_and_positives(real_library, kind, split):
     assert int((rating >= getattr(Thresholds(), kind)).sum()) == positives
 
 
-def test_first_middle_and_last_row(real_library):
+def test_first_middle_and_last_row_and_the_sides_of_pairs(real_library):
     table = real_library.cxc("sts", "test")
     assert table.slice(0, 1).to_pylist()[0] == {
         "left_id": 411553,
@@ -44,6 +44,10 @@ def test_first_middle_and_last_row(real_library):
         (648388, 431431, 1.8),
         (346617, 302572, 4.99),
     ]
+    pairs = rated_pairs(real_library, "test", "sits")
+    assert np.unique(pairs.query_ids).size == 5_000
+    assert np.unique(pairs.item_ids).size == 25_000
+    assert np.unique(rated_pairs(real_library, "test", "sis").query_ids).size <= 5_000
 
 
 @pytest.mark.parametrize(("split", "reversed_rows"), [("validation", 4_506), ("test", 5_726)])
@@ -78,13 +82,6 @@ def test_every_caption_is_rated_and_has_few_partners(real_library, split, most_p
     pairs = rated_pairs(real_library, split, "sts")
     _, partners = np.unique(pairs.query_ids, return_counts=True)
     assert (partners.min(), partners.max()) == (2, most_partners)
-
-
-def test_sits_queries_are_images(real_library):
-    pairs = rated_pairs(real_library, "test", "sits")
-    assert np.unique(pairs.query_ids).size == 5_000
-    assert np.unique(pairs.item_ids).size == 25_000
-    assert np.unique(rated_pairs(real_library, "test", "sis").query_ids).size <= 5_000
 
 
 def test_rated_pairs_alone_drop_29_original_links(real_library):

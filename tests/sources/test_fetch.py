@@ -86,15 +86,12 @@ def test_an_altered_mirror_file_is_refused_unless_allowed(tmp_path, data, messag
         assert call("sts_val", folder, allow_modified=True) == path
 
 
-def test_the_official_catalog_rules_a_mirror_without_its_own(tmp_path):
+def test_a_mirror_rules_by_its_own_catalog_or_the_official_one(tmp_path):
     path = put(tmp_path / "data", "cxc/sts_val.csv")
     with pytest.raises(HashMismatch, match="is truncated: found 44 bytes, expected 3,092,201") as caught:
         fetch("sts_val", tmp_path / "data")
     assert load_catalog().entry("sts_val").url in str(caught.value)
     assert fetch("sts_val", tmp_path / "data", allow_modified=True) == path
-
-
-def test_a_mirror_file_without_published_hash_is_accepted_and_the_mirror_left_alone(tmp_path):
     path = put(tmp_path / "data", "coco/dataset_coco.json", b"{}")
     assert fetch("karpathy_coco", tmp_path / "data") == path
     assert [item.name for item in path.parent.iterdir()] == ["dataset_coco.json"]

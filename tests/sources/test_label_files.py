@@ -121,6 +121,13 @@ def test_labels_are_a_source_between_those_of_papers_and_those_of_machines(file)
     assert merged.sources == ("coco", "mine")
     assert merged.rules == ("coco: original link", "mine: majority, 1.0.0")
     assert "labels_mine_test" in library.files_used()
+    found = read_labels(file)
+    said = {"version": "1.0.0", "scheme": "eccv", "rule": "majority", "people": 3, "pairs": 200}
+    assert found.summary == said | {"positive": int(np.asarray(found.table["positive"]).sum())}
+    licensed = replace(found, facts={**found.facts, "licence": "cc-by-4.0", "citation": "@misc{mine,}"})
+    assert licensed.summary == found.summary | {"licence": "cc-by-4.0"}
+    origin = {"repository": "org/mine", "revision": "0" * 40}
+    assert replace(found, origin=origin).summary == found.summary | origin
 
 
 def test_a_pair_is_judged_in_both_directions_and_in_no_other(file, sample_library):
@@ -228,13 +235,3 @@ def test_nothing_is_asked_of_the_hub_where_downloads_are_off(monkeypatch, tmp_pa
         Library("sample", labels=[named], offline=True if how == "argument" else None).label_names  # noqa: B018
     assert f"labels {named}: there is no such file or folder" in str(caught.value)
     assert f"downloads are off ({'offline=True' if how == 'argument' else how + '=1'})" in str(caught.value)
-
-
-def test_what_reports_say_of_labels(file):
-    found = read_labels(file)
-    said = {"version": "1.0.0", "scheme": "eccv", "rule": "majority", "people": 3, "pairs": 200}
-    assert found.summary == said | {"positive": int(np.asarray(found.table["positive"]).sum())}
-    licensed = replace(found, facts={**found.facts, "licence": "cc-by-4.0", "citation": "@misc{mine,}"})
-    assert licensed.summary == found.summary | {"licence": "cc-by-4.0"}
-    origin = {"repository": "org/mine", "revision": "0" * 40}
-    assert replace(found, origin=origin).summary == found.summary | origin
