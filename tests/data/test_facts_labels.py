@@ -125,13 +125,10 @@ def test_totals_of_eccv_caption(real_library, direction, queries, positives, sma
     assert qrels.gallery_ids.size == (25_000 if direction == "i2t" else 5_000)
 
 
-def test_directions_are_separate_judgments(real_library):
+def test_directions_are_separate_judgments_and_two_positives_are_unreachable_and_still_count(real_library):
     by_image = {tuple(row.values()) for row in real_library.eccv("eccv", "i2t").to_pylist()}
     by_caption = {tuple(row.values())[::-1] for row in real_library.eccv("eccv", "t2i").to_pylist()}
     assert len(by_image & by_caption) == 6_089
-
-
-def test_two_positives_are_unreachable_and_still_count(real_library):
     qrels = eccv_caption(real_library, "i2t")
     rows = np.flatnonzero(qrels.unreachable)
     assert qrels.query_ids[rows].tolist() == sorted([575916, 421999], key=qrels.query_ids.tolist().index)
@@ -151,7 +148,7 @@ def test_its_copies_of_cxc_and_coco_equal_ours(real_library, direction):
         assert set(pairs) == theirs
 
 
-def test_invalid_items(real_library):
+def test_invalid_items_and_the_order_of_folds(real_library):
     table = invalid_items().to_pylist()
     captions = {row["id"] for row in table if row["kind"] == "caption"}
     assert len(captions) == 18 + 14
@@ -161,7 +158,4 @@ def test_invalid_items(real_library):
     assert 578492 not in qrels.query_ids
     positives = np.unique(qrels.gallery_ids[qrels.indices])
     assert int(positions_of(list(captions), positives)[1].sum()) == 3
-
-
-def test_fold_order_is_the_karpathy_order(real_library):
     np.testing.assert_array_equal(real_library.fold_order(), real_library.karpathy("test").caption_ids)
