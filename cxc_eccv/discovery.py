@@ -44,17 +44,19 @@ def study_modules(place: str) -> list[ModuleType]:
 def find_declared(
     package: ModuleType, constant: str, kind: type[Declaration], *further: ModuleType
 ) -> Mapping[str, Declaration]:
-    """Name to the declaration in ``constant`` of every module of these packages; its plural holds a family."""
+    """Name to the declaration in ``constant`` of every module of these packages; its plural holds several."""
     declared: dict[str, Declaration] = {}
     for name, module in [item for place in (package, *further) for item in modules_of(place).items()]:
-        single, family = getattr(module, constant, None), getattr(module, f"{constant}S", ())
-        for entry in (*family, *([] if single is None else [single])):
+        single = [getattr(module, constant)] if hasattr(module, constant) else []
+        for entry in (*single, *getattr(module, f"{constant}S", ())):
             if not isinstance(entry, kind):
                 raise ImportError(
                     f"{module.__name__}: its {constant} is a {type(entry).__name__}, not a {kind.__name__}"
                 )
-            if entry.name != name and not (entry in family and entry.name.startswith(f"{name}_")):
+            if entry in single and entry.name != name:
                 raise ImportError(f"{module.__name__}: its {constant} is named {entry.name!r}, not like its file")
+            if entry.name in declared:
+                raise ImportError(f"{module.__name__}: there is another {constant} named {entry.name!r}")
             declared[entry.name] = entry
     return MappingProxyType(dict(sorted(declared.items())))
 

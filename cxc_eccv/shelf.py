@@ -13,7 +13,6 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from cxc_eccv.builders.markdown import table
 from cxc_eccv.comparison import Comparison, ScoredReport
 from cxc_eccv.errors import HubError, InvalidOption, MalformedRun
 from cxc_eccv.evaluation import evaluate
@@ -22,11 +21,11 @@ from cxc_eccv.hub.card import CARD, join_card
 from cxc_eccv.hub.client import Repository
 from cxc_eccv.registry import is_main
 from cxc_eccv.runs import RankingsRun, load_run
-from cxc_eccv.runs.checks import MODEL, check_name, hash_file
 from cxc_eccv.runs.kept import SHELF_INDEX, SUFFIX, read_kept_facts, write_run_file
+from cxc_eccv.runs.run import MODEL, check_name, hash_file
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tables import MISSING, Cell, Table
-from cxc_eccv.terminal import markdown_text
+from cxc_eccv.terminal import markdown_table, markdown_text
 from cxc_eccv.types import Result
 from cxc_eccv.types.models import check_training_data, describe_training_data
 from cxc_eccv.types.strict_json import decode_json
@@ -161,7 +160,7 @@ def _write_card(runs: Sequence[ShelvedRun]) -> str:
     sections = [
         "# Runs of image-text retrieval models",
         "Every file keeps what one model ranked: the top of every list, and the exact ranks of known positives.",
-        table(("model", "trained on", "split", "depth", "file"), rows),
+        markdown_table(("model", "trained on", "split", "depth", "file"), rows),
         "Score all models under any labels, with `pip install cxc_eccv`:",
         "```sh\ncxc-eccv shelf pull OWNER/NAME shelf\ncxc-eccv shelf rescore shelf --sources coco,cxc,eccv\n```",
     ]

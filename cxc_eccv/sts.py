@@ -17,7 +17,7 @@ from scipy.stats import pearsonr, spearmanr
 
 from cxc_eccv.errors import MalformedRun, UnknownName
 from cxc_eccv.evaluation.report import provenance_of
-from cxc_eccv.sources.edition import describe_data
+from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import SentencePairs, read_semeval, read_sick, read_stsb
 from cxc_eccv.statistics import fisher_interval

@@ -10,7 +10,7 @@ from typing import Any
 from cxc_eccv.errors import UnknownName
 from cxc_eccv.metrics.spec import UNITS, Spec
 from cxc_eccv.registry import metric_labelled, tasks
-from cxc_eccv.sources.edition import describe_data
+from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.tables import Cell
 from cxc_eccv.terminal import upper_first
 from cxc_eccv.types import Report, Result

@@ -69,15 +69,15 @@ def test_a_constant_under_another_name_than_its_file_is_refused(monkeypatch):
         discovery.find_declared(sys.modules["cxc_eccv.metrics"], "SPEC", Task)
 
 
-def test_a_family_stands_in_one_file_whose_name_its_names_begin_with(monkeypatch):
+def test_a_file_may_declare_several_and_each_name_stands_once(monkeypatch):
     module = types.ModuleType("cxc_eccv.tasks.wrong")
     cxc = registry.task("cxc")
-    module.TASKS = (replace(cxc, name="wrong_one"), replace(cxc, name="wrong_other"))
+    module.TASKS = (replace(cxc, name="other"), replace(cxc, name="one"))
     monkeypatch.setitem(sys.modules, "cxc_eccv.tasks.wrong", module)
     monkeypatch.setattr(discovery.pkgutil, "iter_modules", lambda _: [types.SimpleNamespace(name="wrong")])
-    assert list(discovery.find_declared(sys.modules["cxc_eccv.tasks"], "TASK", Task)) == ["wrong_one", "wrong_other"]
-    module.TASKS += (cxc,)
-    with pytest.raises(ImportError, match="its TASK is named 'cxc', not like its file"):
+    assert list(discovery.find_declared(sys.modules["cxc_eccv.tasks"], "TASK", Task)) == ["one", "other"]
+    module.TASKS += (replace(cxc, name="one"),)
+    with pytest.raises(ImportError, match="there is another TASK named 'one'"):
         discovery.find_declared(sys.modules["cxc_eccv.tasks"], "TASK", Task)
 
 

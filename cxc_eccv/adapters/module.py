@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
 from cxc_eccv.metrics.spec import Spec
-from cxc_eccv.runs.checks import whole_ids
+from cxc_eccv.runs.run import whole_ids
 from cxc_eccv.types import FloatArray
 
 LIST = "list of "

@@ -14,7 +14,7 @@ from cxc_eccv.errors import DataError, InvalidOption, UnknownIds
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.ranking.lists import read_rankings
 from cxc_eccv.ranking.readers import PlausibleRows
-from cxc_eccv.runs.checks import whole_ids
+from cxc_eccv.runs.run import whole_ids
 from cxc_eccv.types import IntArray
 
 Sets = dict[int, IntArray]

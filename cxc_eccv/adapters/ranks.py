@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 from cxc_eccv.adapters.module import PER_QUERY, Column, MetricModule, id_lists, label, names, results_of, variants
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, RunTooShallow
 from cxc_eccv.ranking.lists import GivenRanks, ranks_from_rankings, values_at_known_depth
-from cxc_eccv.runs.checks import whole_ids
 from cxc_eccv.runs.rankings import RankedLists, RankingsRun
+from cxc_eccv.runs.run import whole_ids
 from cxc_eccv.types import IntArray, Judgments, check_whole
 from cxc_eccv.types.altered import AlteredRanks
 

@@ -14,7 +14,7 @@ from datasets.splits import SplitDict, SplitInfo
 from huggingface_hub import DatasetCard, DatasetCardData
 
 from cxc_eccv.builders.config import DEFAULT_CONFIG, DatasetConfig
-from cxc_eccv.builders.markdown import fence, table
+from cxc_eccv.builders.output import BuildSummary, SplitSummary
 from cxc_eccv.builders.statistics import (
     fields_table,
     left_out_table,
@@ -22,9 +22,8 @@ from cxc_eccv.builders.statistics import (
     rows_table,
     statistics_tables,
 )
-from cxc_eccv.builders.summary import BuildSummary, SplitSummary
 from cxc_eccv.sources.catalog import OFFICIAL, Catalog
-from cxc_eccv.terminal import code_span, markdown_text
+from cxc_eccv.terminal import code_block, code_span, markdown_table, markdown_text
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -80,7 +79,7 @@ def folder_card(summary: BuildSummary, catalog: Catalog) -> DatasetCard:
     card: DatasetCard = DatasetCard.from_template(
         _front_matter(TITLE, infos, provenance.modified),
         str(TEMPLATES / "folder.md.jinja"),
-        table=table,
+        table=markdown_table,
         official=provenance.edition == OFFICIAL,
         edition=code_span(provenance.edition),
         version=markdown_text(provenance.data_version),
@@ -137,7 +136,7 @@ def _overview(summary: BuildSummary) -> str:
     for name, parts in summary.configs.items():
         n_rows = {part.split: part.shards.num_rows for part in parts}
         rows.append((f"`{name}`", parts[0].config.title, *(n_rows.get(split) for split in splits)))
-    return table(["config", "what", *splits], rows)
+    return markdown_table(["config", "what", *splits], rows)
 
 
 def dataset_info(
@@ -220,7 +219,7 @@ def config_sections(
     load = LOAD_HERE if path is None else LOAD.format(path)
     code = f'{load}"{config.name}", split="{split}")\n{textwrap.dedent(config.example)}'
     described = {**config.fields, "image": IMAGE_FIELD} if "image" in features else config.fields
-    blocks = [config.description, fence(code, "python")]
+    blocks = [config.description, code_block(code, "python")]
     blocks += [f"{level} Fields", fields_table(features, described)]
     blocks += [f"{level} How it was collected", config.collection]
     if config.defects:
@@ -271,7 +270,7 @@ def licences(groups: Iterable[str], catalog: Catalog, used: Iterable[str] | None
         (f"[{markdown_text(title)}]({quote(homepage, safe=URL)})", markdown_text(licence))
         for title, homepage, licence in terms(groups, catalog, used)
     ]
-    return table(["source", "terms"], rows)
+    return markdown_table(["source", "terms"], rows)
 
 
 PHOTOGRAPHS = (
@@ -295,7 +294,7 @@ def licence_file(
         "The data comes from several sources and keeps the terms of each. If you pass it on, pass these terms on too.",
         licences(groups, catalog, used),
         "Configs with data of each source:",
-        table(["source", "configs"], rows),
+        markdown_table(["source", "configs"], rows),
         *([PHOTOGRAPHS] if images else []),
     ]
     return "\n\n".join(blocks) + "\n"
@@ -309,4 +308,4 @@ def bibtex(groups: Iterable[str], catalog: Catalog) -> str:
 
 def citations(groups: Iterable[str], catalog: Catalog) -> str:
     """BibTeX of the groups' papers as a code block."""
-    return fence(bibtex(groups, catalog), "bibtex")
+    return code_block(bibtex(groups, catalog), "bibtex")

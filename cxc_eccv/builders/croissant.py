@@ -15,7 +15,7 @@ import datasets
 import pyarrow as pa
 
 from cxc_eccv.builders.cards import AUTHORS, IMAGE_FIELD, LANGUAGE, TAGS, TEMPLATES, TITLE, bibtex, sources_of, terms
-from cxc_eccv.builders.summary import BuildSummary, SplitSummary
+from cxc_eccv.builders.output import BuildSummary, SplitSummary
 from cxc_eccv.sources.catalog import OFFICIAL, Catalog
 
 CROISSANT = "croissant.json"

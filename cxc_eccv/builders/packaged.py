@@ -16,14 +16,12 @@ import pyarrow as pa
 
 from cxc_eccv.builders.config import DEFAULT_CONFIG, BuildOptions, DatasetConfig, dataset_configs, select_configs
 from cxc_eccv.builders.images import attach_images
-from cxc_eccv.builders.writing import conform, open_library, row_groups
+from cxc_eccv.builders.output import conform, open_library, row_groups
 from cxc_eccv.discovery import study_modules
 from cxc_eccv.errors import InvalidOption, SourceMissing, UnknownName
-from cxc_eccv.sources.catalog import load_catalog
-from cxc_eccv.sources.download import catalog_of, locate
-from cxc_eccv.sources.edition import SPLIT_NAMES
+from cxc_eccv.sources.catalog import SPLIT_NAMES, load_catalog
+from cxc_eccv.sources.download import catalog_of, locate, sha256_of
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.reading import sha256_of
 
 
 @dataclass

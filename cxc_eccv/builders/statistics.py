@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cxc_eccv.builders.markdown import table
-from cxc_eccv.terminal import code_span, markdown_text
+from cxc_eccv.terminal import code_span, markdown_table, markdown_text
 from cxc_eccv.types import FloatArray
 
 GROUP_COLUMNS = ("direction", "sampling_method")
@@ -124,7 +123,7 @@ SplitStatistics = Mapping[str, Mapping[str, Any]]  # Split name to what :func:`s
 def fields_table(features: datasets.Features, fields: Mapping[str, str]) -> str:
     """Name, type and meaning of every column."""
     rows = [(f"`{name}`", _type_name(feature), fields[name]) for name, feature in features.items()]
-    return table(["field", "type", "meaning"], rows)
+    return markdown_table(["field", "type", "meaning"], rows)
 
 
 def _type_name(feature: object) -> str:
@@ -143,7 +142,7 @@ def _type_name(feature: object) -> str:
 def rows_table(features: datasets.Features, splits: SplitStatistics) -> str:
     """Rows of every split and group."""
     head, groups = _grouped(features, splits)
-    return table([*head, "rows"], [[*place, part["rows"]] for place, part in groups])
+    return markdown_table([*head, "rows"], [[*place, part["rows"]] for place, part in groups])
 
 
 def statistics_tables(features: datasets.Features, splits: SplitStatistics) -> str:
@@ -168,7 +167,7 @@ def left_out_table(splits: SplitStatistics) -> str:
     rows = [
         (split, rule, number) for split, statistics in splits.items() for rule, number in statistics["left_out"].items()
     ]
-    return table(["split", "left out", "number"], rows) if rows else ""
+    return markdown_table(["split", "left out", "number"], rows) if rows else ""
 
 
 def made_with_line(splits: SplitStatistics) -> str:
@@ -191,7 +190,7 @@ def _number_tables(head: list[str], groups: Groups) -> Iterator[str]:
         for place, column in found:
             counts = [column.get("histogram", {}).get(span, 0) for span in bins]
             rows.append([*place, *(column[key] for key in ("known", "mean", "min", "max")), *counts])
-        yield table([*head, f"`{name}` known", "mean", "min", "max", *bins], rows)
+        yield markdown_table([*head, f"`{name}` known", "mean", "min", "max", *bins], rows)
 
 
 def _other_tables(head: list[str], groups: Groups) -> Iterator[str]:
@@ -204,8 +203,8 @@ def _other_tables(head: list[str], groups: Groups) -> Iterator[str]:
         if "values" in found
     ]
     if lists:
-        yield table([*head, "list", "items in all", "min per row", "median", "max"], lists)
+        yield markdown_table([*head, "list", "items in all", "min per row", "median", "max"], lists)
     if flags:
-        yield table([*head, "flag", "true"], flags)
+        yield markdown_table([*head, "flag", "true"], flags)
     if labels:
-        yield table([*head, "label", "rows"], labels)
+        yield markdown_table([*head, "label", "rows"], labels)

@@ -17,7 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from cxc_eccv.discovery import study_modules
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.sources.edition import SPLIT_NAMES
+from cxc_eccv.sources.catalog import SPLIT_NAMES
 from cxc_eccv.terminal import say
 
 if TYPE_CHECKING:

@@ -172,7 +172,7 @@ def encode(
 
 def _say_wrote(output: Path, wrote: str, library: Library, split: str) -> None:
     """Print what was written, and the data it is of."""
-    from cxc_eccv.sources.edition import describe_data
+    from cxc_eccv.sources.catalog import describe_data
 
     say_once(f"wrote {output}: {wrote}, {describe_data({'data': {'edition': library.edition}, 'split': split})}")
 

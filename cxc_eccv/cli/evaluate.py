@@ -303,7 +303,7 @@ def _choose_folders(
     models: list[str], titles: list[str] | None, output: Path | None
 ) -> dict[str, tuple[str, str | None]]:
     """The name of a folder for each model, to the model and the name given to it."""
-    from cxc_eccv.runs.checks import check_name
+    from cxc_eccv.runs.run import check_name
 
     wanted = max(len(models), 1)
     if titles and len(titles) != wanted:

@@ -106,7 +106,7 @@ STACKED = (((0,), (1,), (2, 3), (4,), (5,)), ((0,), (1, 5), (2, 3), (4,)))
 
 def print_sts(report: StsReport, console: Console | None = None) -> None:
     """Print the edition of the data, what a baseline was fitted on, and a table per task; correlations times 100."""
-    from cxc_eccv.sources.edition import describe_data
+    from cxc_eccv.sources.catalog import describe_data
     from cxc_eccv.sts import HEADER, modified_lines, table_rows, title
 
     print_shown(Text(visible(upper_first(describe_data(report.provenance, ""))), style="bold"), console)

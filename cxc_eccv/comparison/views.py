@@ -13,8 +13,7 @@ from typing import Any
 from cxc_eccv.comparison.differences import LONGEST_HEADING, Comparison
 from cxc_eccv.comparison.published import Agreement, ModelOrder, Placement, PublishedTable, Standing
 from cxc_eccv.comparison.ranks import ranks_under_any_labels
-from cxc_eccv.sources.catalog import OFFICIAL
-from cxc_eccv.sources.edition import describe_data
+from cxc_eccv.sources.catalog import OFFICIAL, describe_data
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.terminal import visible
 from cxc_eccv.types.reported import SPREAD

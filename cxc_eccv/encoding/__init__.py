@@ -1,11 +1,11 @@
 """Encodes images and captions with Hugging Face models: batched, resumable, on several processes."""
 
 from cxc_eccv.encoding.cross_encoding import score_pairs
-from cxc_eccv.encoding.distributed.sharded_ranks import sharded_ranks, split_ranks
+from cxc_eccv.encoding.images import TenCrops
 from cxc_eccv.encoding.models import LoadedModel, load_model
+from cxc_eccv.encoding.processes import sharded_ranks, split_ranks
 from cxc_eccv.encoding.reranking import rerank, rerank_by
-from cxc_eccv.encoding.towers.images import TenCrops
-from cxc_eccv.encoding.towers.texts import TextEncoder, text_encoder
+from cxc_eccv.encoding.towers import TextEncoder, text_encoder
 from cxc_eccv.encoding.whole_run import encode, encode_once
 
 __all__ = [

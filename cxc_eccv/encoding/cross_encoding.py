@@ -13,21 +13,7 @@ import torch
 from numpy.typing import NDArray
 from transformers import Blip2ForImageTextRetrieval, PreTrainedModel, PreTrainedTokenizerBase
 
-from cxc_eccv.encoding.distributed.processes import join_processes
-from cxc_eccv.encoding.distributed.shards import (
-    Notes,
-    Shard,
-    Side,
-    encode_side,
-    image_identity,
-    lock_output,
-    write_output,
-)
-from cxc_eccv.encoding.models import CROSS_ENCODERS, LoadedModel, load_model, model_key
-from cxc_eccv.encoding.sides import CaptionSide, ImageSide, caption_items, image_items, work_ahead
-from cxc_eccv.encoding.text_input import TextInput, Tokens, text_config
-from cxc_eccv.encoding.towers.features import ContrastiveMatcher, without_segments
-from cxc_eccv.encoding.towers.images import (
+from cxc_eccv.encoding.images import (
     Inputs,
     Prepared,
     encoder_of_images,
@@ -36,11 +22,24 @@ from cxc_eccv.encoding.towers.images import (
     join_inputs,
     prepare_image,
 )
-from cxc_eccv.encoding.towers.texts import encoder_of_texts
+from cxc_eccv.encoding.models import CROSS_ENCODERS, LoadedModel, load_model, model_key
+from cxc_eccv.encoding.processes import join_processes
+from cxc_eccv.encoding.shards import (
+    Notes,
+    Shard,
+    Side,
+    encode_side,
+    image_identity,
+    lock_output,
+    write_output,
+)
+from cxc_eccv.encoding.sides import CaptionSide, ImageSide, caption_items, image_items, work_ahead
+from cxc_eccv.encoding.text_input import TextInput, Tokens, text_config
+from cxc_eccv.encoding.towers import ContrastiveMatcher, encoder_of_texts, without_segments
 from cxc_eccv.errors import InvalidOption, ModelError, UnknownName
 from cxc_eccv.runs import ScoresRun
 from cxc_eccv.runs.array_files import write_npz
-from cxc_eccv.runs.checks import MODEL
+from cxc_eccv.runs.run import MODEL
 from cxc_eccv.types import Embeddings, IntArray, check_whole, positions_of
 from cxc_eccv.types.models import SCORES
 from cxc_eccv.writing import check_output, replaced_file

@@ -28,8 +28,6 @@ from transformers import (
 from transformers.utils.hub import cached_file
 
 from cxc_eccv.encoding.checkpoints import MODULES, NAMELESS, Origin, explain_damage, open_checkpoint, reason_of
-from cxc_eccv.encoding.distributed.processes import local_rank
-from cxc_eccv.encoding.distributed.shards import fingerprint
 from cxc_eccv.encoding.open_clip import (
     ADDRESS,
     CONFIG,
@@ -43,11 +41,13 @@ from cxc_eccv.encoding.open_clip import (
     load_open_clip,
     title_of,
 )
+from cxc_eccv.encoding.processes import local_rank
+from cxc_eccv.encoding.shards import fingerprint
 from cxc_eccv.encoding.text_input import NO_PROMPT, Prompt, in_lower_case, never_saw_capitals
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError
 from cxc_eccv.ranking.device import torch_on
-from cxc_eccv.runs.checks import check_name
 from cxc_eccv.runs.embeddings import SIMILARITIES
+from cxc_eccv.runs.run import check_name
 from cxc_eccv.types.models import DTYPES, check_dtype, check_source
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 from PIL import Image
 
-from cxc_eccv.encoding.distributed.shards import Notes, Shard, image_identity
-from cxc_eccv.encoding.towers.images import ImageEncoder, ImageItem, Prepared, prepare_image
-from cxc_eccv.encoding.towers.texts import TextEncoder
+from cxc_eccv.encoding.images import ImageEncoder, ImageItem, Prepared, prepare_image
+from cxc_eccv.encoding.shards import Notes, Shard, image_identity
+from cxc_eccv.encoding.towers import TextEncoder
 from cxc_eccv.errors import InvalidOption, MalformedRun
-from cxc_eccv.runs.checks import check_ids
+from cxc_eccv.runs.run import check_ids
 from cxc_eccv.sources.download import image_folder
 from cxc_eccv.types import IntArray
 from cxc_eccv.types.ids import all_unique
@@ -106,7 +106,7 @@ class CaptionSide:
         return list(self._texts[part])
 
     def shards(self, parts: Sequence[slice]) -> Iterator[Shard]:
-        """See :class:`~cxc_eccv.encoding.distributed.shards.Side`."""
+        """See :class:`~cxc_eccv.encoding.shards.Side`."""
         for part in parts:
             before = self._encoder.truncated
             vectors = self._encoder(self._texts[part])
@@ -128,7 +128,7 @@ class ImageSide:
         return [self._skip_bad, *(image_identity(source) for _, source in self._items[part])]
 
     def shards(self, parts: Sequence[slice]) -> Iterator[Shard]:
-        """See :class:`~cxc_eccv.encoding.distributed.shards.Side`; threads open and prepare images ahead."""
+        """See :class:`~cxc_eccv.encoding.shards.Side`; threads open and prepare images ahead."""
         items = (item for part in parts for item in self._items[part])
         prepared = work_ahead(
             lambda item: prepare_image(item, self._encoder.prepare, self._skip_bad),

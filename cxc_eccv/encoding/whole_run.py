@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from cxc_eccv.encoding.checkpoints import card_datasets
-from cxc_eccv.encoding.distributed.processes import join_processes
-from cxc_eccv.encoding.distributed.shards import (
+from cxc_eccv.encoding.images import TenCrops, encoder_of_images
+from cxc_eccv.encoding.models import LoadedModel, load_model, model_key
+from cxc_eccv.encoding.processes import join_processes
+from cxc_eccv.encoding.shards import (
     Notes,
     Side,
     encode_side,
@@ -19,10 +21,8 @@ from cxc_eccv.encoding.distributed.shards import (
     lock_output,
     write_output,
 )
-from cxc_eccv.encoding.models import LoadedModel, load_model, model_key
 from cxc_eccv.encoding.sides import CaptionSide, ImageSide, caption_items, image_items
-from cxc_eccv.encoding.towers.images import TenCrops, encoder_of_images
-from cxc_eccv.encoding.towers.texts import encoder_of_texts
+from cxc_eccv.encoding.towers import encoder_of_texts
 from cxc_eccv.errors import InvalidOption, ModelError
 from cxc_eccv.runs import EmbeddingsRun, load_embeddings, save_embeddings
 from cxc_eccv.runs.embeddings import FORMATS

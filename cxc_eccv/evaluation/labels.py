@@ -13,8 +13,8 @@ from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation.needs import Variant
 from cxc_eccv.judgments.evidence import Thresholds, gather, sources_of
 from cxc_eccv.judgments.qrels import merge
+from cxc_eccv.sources.download import sha256_of
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.reading import sha256_of
 from cxc_eccv.tasks.task import COCO, NotApplicable, Task
 from cxc_eccv.types import DIRECTIONS, IntArray, Judgments, positions_of
 

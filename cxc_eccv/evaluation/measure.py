@@ -18,7 +18,7 @@ from cxc_eccv.ranking.readers import RowReader
 from cxc_eccv.ranking.scores import places_of
 from cxc_eccv.registry import tasks
 from cxc_eccv.runs import RankingsRun, Run
-from cxc_eccv.runs.altered import add_altered, find_altered_faults
+from cxc_eccv.runs.embeddings import add_altered, find_altered_faults
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import UNREACHABLE_CAPTIONS
 from cxc_eccv.tasks.task import Collection

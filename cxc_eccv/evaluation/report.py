@@ -22,8 +22,7 @@ from cxc_eccv.evaluation.settings import Judge, Settings
 from cxc_eccv.ranking.device import torch_on
 from cxc_eccv.ranking.scores import one_blas_thread, refuse_embedding_options, similarity_of, workers
 from cxc_eccv.runs import EmbeddingsRun, MultiVectorRun, RankingsRun, Run
-from cxc_eccv.runs.checks import check_name
-from cxc_eccv.runs.run import read_record
+from cxc_eccv.runs.run import check_name, read_record
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import ClusterBootstrap, Draws, interval, wilson
 from cxc_eccv.tasks.task import COCO, Collection

@@ -16,7 +16,7 @@ from cxc_eccv.evaluation.needs import NEEDS, Need, Variant
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.registry import metric_variants, tasks
 from cxc_eccv.runs import RankingsRun, Run
-from cxc_eccv.runs.altered import why_no_altered
+from cxc_eccv.runs.embeddings import why_no_altered
 from cxc_eccv.runs.run import read_record
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import COCO, Collection, NotApplicable, Task, direction_of

@@ -17,7 +17,7 @@ import numpy as np
 import yaml
 
 import cxc_eccv
-from cxc_eccv.builders.writing import MANIFEST_NAME
+from cxc_eccv.builders.output import MANIFEST_NAME
 from cxc_eccv.errors import DataError, HubError, InvalidOption, ReportRefused, UnknownName
 from cxc_eccv.evaluation import report_from_json
 from cxc_eccv.evaluation.report_files import ROUNDING, find_report

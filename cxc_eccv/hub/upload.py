@@ -23,7 +23,7 @@ from huggingface_hub.constants import SPACES_SDK_TYPES
 
 import cxc_eccv
 from cxc_eccv.builders.cards import point_examples
-from cxc_eccv.builders.writing import FORMAT, MANIFEST_NAME
+from cxc_eccv.builders.output import FORMAT, MANIFEST_NAME
 from cxc_eccv.errors import HubConflict, HubError, InvalidOption
 from cxc_eccv.hub import leaderboard
 from cxc_eccv.hub.card import CARD, is_marked, merge_card, read_matter, split_card

@@ -10,7 +10,7 @@ import numpy as np
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
 
-from cxc_eccv.encoding.towers.images import open_picture
+from cxc_eccv.encoding.images import open_picture
 from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
 from cxc_eccv.evaluation.settings import check_split
 from cxc_eccv.integrations.scoring import image_files, main_key, make_run, score, write

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cxc_eccv.builders.lookup import caption_texts, file_names, images_of
+from cxc_eccv.builders.config import caption_texts, file_names, images_of
 from cxc_eccv.comparison.ranks import COCO
 from cxc_eccv.errors import RunTooShallow
 from cxc_eccv.evaluation.select import find_restriction

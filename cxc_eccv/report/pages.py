@@ -23,7 +23,7 @@ from cxc_eccv.report.cards import find_shown_files
 from cxc_eccv.report.charts import LineChart, Segment, line_chart, rank_chart, segments, span, table_depths
 from cxc_eccv.report.page import Page
 from cxc_eccv.report.ranks import LABELS, Verdicts, finding
-from cxc_eccv.sources.edition import describe_data
+from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.terminal import code_span, markdown_text, upper_first
 from cxc_eccv.wording import metric_name, task_name
 

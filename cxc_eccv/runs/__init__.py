@@ -4,8 +4,7 @@ from cxc_eccv.runs.embeddings import EmbeddingsRun, load_embeddings, save_embedd
 from cxc_eccv.runs.load import load_run
 from cxc_eccv.runs.multi_vectors import MultiVectorRun, MultiVectors, save_multi_vectors
 from cxc_eccv.runs.rankings import RankingsRun
-from cxc_eccv.runs.run import Run
-from cxc_eccv.runs.scores import ScoresRun
+from cxc_eccv.runs.run import Run, ScoresRun
 
 __all__ = [
     "EmbeddingsRun",

@@ -21,8 +21,8 @@ import safetensors
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import MalformedRun
-from cxc_eccv.runs.checks import parse_json
-from cxc_eccv.types.npy import array_of_npy, refuse_expansion
+from cxc_eccv.parquet import array_of_npy, refuse_expansion
+from cxc_eccv.runs.run import parse_json
 from cxc_eccv.writing import replaced_file
 
 END = struct.Struct("<4s16xH")

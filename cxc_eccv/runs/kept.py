@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, MalformedRun
-from cxc_eccv.runs.checks import MODEL, shorten
 from cxc_eccv.runs.rankings import KnownPositives, RankingsRun, narrow_ids
+from cxc_eccv.runs.run import MODEL, shorten
 from cxc_eccv.types import SIDES, IntArray
 from cxc_eccv.types.strict_json import JsonFault, decode_json
 from cxc_eccv.writing import check_output, replaced_file

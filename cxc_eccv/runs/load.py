@@ -19,12 +19,11 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
 from cxc_eccv.parquet import read_parquet
 from cxc_eccv.runs.array_files import read_arrays
-from cxc_eccv.runs.checks import CORPUS, MODEL, hash_file, parse_json, refuse_unreadable
 from cxc_eccv.runs.embeddings import OFFSETS, EmbeddingsRun, embeddings_of_arrays
 from cxc_eccv.runs.kept import known_of_table, list_values, read_kept_facts
 from cxc_eccv.runs.multi_vectors import MultiVectorRun, multi_vectors_of_arrays
 from cxc_eccv.runs.rankings import RankedLists, RankingsRun, narrow_ids
-from cxc_eccv.runs.scores import ScoresRun, scores_of_arrays
+from cxc_eccv.runs.run import CORPUS, MODEL, ScoresRun, hash_file, parse_json, refuse_unreadable, scores_of_arrays
 from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray
 
 FORMATS = (

@@ -12,11 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import MalformedRun
 from cxc_eccv.runs.array_files import write_arrays
-from cxc_eccv.runs.checks import MODEL, check_ids, check_name, hash_file, to_array
 from cxc_eccv.runs.embeddings import OFFSETS, PAIRS, SIMILARITY, check_similarity, check_vectors, texts_of_arrays
-from cxc_eccv.runs.run import VectorsOfSides, facts_of_file
+from cxc_eccv.runs.run import MODEL, VectorsOfSides, check_ids, check_name, facts_of_file, hash_file, to_array
 from cxc_eccv.types import SIDES
-from cxc_eccv.types.embedded import on_host
+from cxc_eccv.types.ids import on_host
 
 
 class MultiVectors(NamedTuple):

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import MalformedRun, UnknownName
 from cxc_eccv.parquet import write_parquet
-from cxc_eccv.runs.checks import CORPUS, MODEL, check_ids, check_name, shorten, whole_ids
+from cxc_eccv.runs.run import CORPUS, MODEL, check_ids, check_name, shorten, whole_ids
 from cxc_eccv.types import DIRECTIONS, SIDES, FloatArray, IntArray, positions_of, sides_of
 from cxc_eccv.types.ids import measure_span
 from cxc_eccv.writing import replaced_file

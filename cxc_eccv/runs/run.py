@@ -1,18 +1,26 @@
-"""Run: the protocol that evaluation uses for embeddings, scores and rankings; and the record beside a file."""
+"""Run: the protocol of embeddings, scores and rankings; ScoresRun, its plainest form; checks that all forms share."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, NoReturn, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from cxc_eccv.runs.checks import MODEL, hash_file
+from cxc_eccv.errors import CxcEccvError, MalformedRun
 from cxc_eccv.types import IntArray, sides_of
-from cxc_eccv.types.strict_json import decode_json
+from cxc_eccv.types.strict_json import JsonFault, decode_json
 from cxc_eccv.writing import replaced_file
+
+MODEL = "model"
+
+CORPUS = "corpus"
+"""Entry of a rankings file that says what represented an image, if not the image itself."""
 
 
 @runtime_checkable
@@ -61,6 +69,104 @@ def facts_of_file(run: Run) -> dict[str, Any]:
     return facts if run.model is None else {**facts, MODEL: run.model}
 
 
+def check_name(
+    where: str | Path, name: object, error: type[CxcEccvError] = MalformedRun, what: str = "the model's name"
+) -> None:
+    """Raise unless a name is None or a nonempty line of printable text."""
+    if name is not None and not (isinstance(name, str) and name.strip() and name.isprintable()):
+        raise error(f"{where}: {what} is {shorten(name)}; give one line of text, or none")
+
+
+def one_text(path: Path, array: NDArray[Any], entry: str) -> str:
+    """The text in an array that holds exactly one."""
+    if array.size != 1 or array.dtype.kind != "U":
+        raise MalformedRun(f"{path}, {entry}: is {shorten(array.tolist())}; save one text, or leave it out")
+    return str(array.item())
+
+
+def to_array(owner: str, values: ArrayLike) -> NDArray[Any]:
+    """The values, also nested lists or a tensor, as an array; messages name the owner."""
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError, RuntimeError) as error:
+        reason = "rows of unequal length" if "inhomogeneous" in str(error) else str(error)
+        raise MalformedRun(
+            f"{owner} is not an array ({reason}); give a NumPy array, such as tensor.float().cpu().numpy()"
+        ) from None
+
+
+def check_ids(path: str | Path, name: str, values: NDArray[Any]) -> IntArray:
+    """(N,) int64 ids, N > 0, without repeats, from any integer array; messages name the array and its file."""
+    if values.dtype.kind not in "iu":
+        raise MalformedRun(
+            f"{path}, {name}: has type {values.dtype}, ids must be integers. "
+            f"Save the COCO ids with {name}.astype('int64')."
+        )
+    if values.ndim != 1 or not values.size:
+        raise MalformedRun(f"{path}, {name}: has shape {values.shape}, expected (N,) with at least one id")
+    if values.dtype == np.uint64 and int(values.max()) > np.iinfo(np.int64).max:
+        raise MalformedRun(f"{path}, {name}: id {values.max()} does not fit int64")
+    ids = values.astype(np.int64)
+    unique, counts = np.unique(ids, return_counts=True)
+    if unique.size != ids.size:
+        repeated = unique[counts > 1][0]
+        rows = np.flatnonzero(ids == repeated)[:2]
+        raise MalformedRun(
+            f"{path}, {name}: id {repeated} is in rows {rows[0]} and {rows[1]}; {int((counts > 1).sum())} ids are "
+            "repeated. Keep one row per id."
+        )
+    return ids
+
+
+def whole_ids(values: ArrayLike, owner: str) -> NDArray[Any]:
+    """(N,) ids of any integer type except uint64, possibly none or repeated."""
+    array = to_array(owner, values)
+    if array.ndim == 1 and not array.size and array.dtype.kind != "O":
+        return np.empty(0, dtype=np.int32)
+    # NumPy would convert a bool among numbers to 1.
+    truths = isinstance(values, list | tuple) and not {bool, np.bool_}.isdisjoint(map(type, values))
+    beyond = array.dtype == np.uint64 and array.max() > np.iinfo(np.int64).max
+    if array.ndim != 1 or array.dtype.kind not in "iu" or truths or beyond:
+        raise MalformedRun(f"{owner} is {shorten(values)}; need a list of whole-number ids")
+    return array.astype(np.int64, copy=False) if array.dtype == np.uint64 else array
+
+
+def shorten(value: object) -> str:
+    """A value for messages, cut if long."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def refuse_unreadable(path: Path) -> None:
+    """Raise MalformedRun unless the file exists and can be opened."""
+    if not path.is_file():
+        raise MalformedRun(f"{path}: {'is a folder, not a file' if path.is_dir() else 'no such file'}")
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise MalformedRun(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def hash_file(path: Path) -> str:
+    """The SHA-256 hex digest of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def parse_json(path: Path, text: str) -> Any:  # noqa: ANN401 - whatever the text holds
+    """The value of a JSON text with whole numbers and without repeated keys."""
+    try:
+        return decode_json(text, parse_float=_refuse_float)
+    except JsonFault as fault:
+        raise MalformedRun(f"{path}: {fault}; correct it, or save it again") from None
+    except json.JSONDecodeError as error:
+        raise MalformedRun(f"{path}: not JSON ({error}); it may be cut short, save it again") from None
+
+
+def _refuse_float(number: str) -> NoReturn:
+    raise JsonFault("", f"the number {number:.40}", "whole numbers, the COCO ids")
+
+
 def record_path(path: Path) -> Path:
     """The path of the record of an encoded file."""
     return path.with_name(f"{path.stem}.encoding.json")
@@ -83,3 +189,112 @@ def read_record(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return content if matches else None
+
+
+ARRAYS = ("image_ids", "caption_ids", "scores")
+TYPES = (np.float16, np.float32, np.float64)
+ROWS_AT_ONCE = 256
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoresRun:
+    """A score for every image with every caption, for example from a cross-encoder.
+
+    Scores are compared in the precision they have.
+
+    Attributes:
+        image_ids: (N,) unique ids.
+        caption_ids: (M,) unique ids.
+        scores: (N, M) float16, float32 or float64, finite; higher means more similar.
+        path: the file they were read from, or None.
+        sha256: hex digest of that file, or None.
+        model: name of the model, or None.
+
+    Raises:
+        MalformedRun: wrong type or shape, repeated ids, or a NaN or infinite score. The message names array and place.
+
+    Example:
+        >>> run = ScoresRun(np.array([1]), np.array([7, 8]), np.array([[0.5, 0.25]]))
+        >>> run.why_not("t2i"), run.why_not("t2t")
+        (None, 'scores of images with captions do not rank t2t')
+    """
+
+    kind: ClassVar[str] = "scores"
+
+    image_ids: IntArray
+    caption_ids: IntArray
+    scores: NDArray[Any]
+    path: Path | None = None
+    sha256: str | None = None
+    model: str | None = None
+
+    def __post_init__(self) -> None:
+        where = str(self.path or "run")
+        check_name(where, self.model)
+        for name in ("image_ids", "caption_ids"):
+            values = to_array(f"{where}, {name}", getattr(self, name))
+            object.__setattr__(self, name, check_ids(where, name, values))
+        object.__setattr__(self, "scores", to_array(f"{where}, scores", self.scores))
+        _refuse_other_shapes(where, self)
+        _refuse_non_finite(where, self)
+
+    def why_not(self, direction: str) -> str | None:
+        """Why this direction cannot be ranked, or None."""
+        return None if direction in ("i2t", "t2i") else f"scores of images with captions do not rank {direction}"
+
+    def ids(self, side: str) -> IntArray:
+        """(N,) ids of the ``images`` or ``captions``."""
+        return self.image_ids if side == "images" else self.caption_ids
+
+    def facts(self) -> dict[str, Any]:
+        """Kind, file, hash and model, type of the scores, number of images and captions."""
+        return {
+            **facts_of_file(self),
+            "type": str(self.scores.dtype),
+            "images": {"count": self.image_ids.size},
+            "captions": {"count": self.caption_ids.size},
+        }
+
+
+def scores_of_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> ScoresRun:
+    """The run from the arrays of a file."""
+    lacking = [name for name in ARRAYS if name not in arrays]
+    if lacking:
+        raise MalformedRun(
+            f"{path}: holds scores but not {' and '.join(lacking)}; save image_ids (N,), caption_ids (M,) and scores "
+            "(N, M) in one file"
+        )
+    name = one_text(path, arrays[MODEL], MODEL) if MODEL in arrays else None
+    return ScoresRun(arrays["image_ids"], arrays["caption_ids"], arrays["scores"], path, hash_file(path), name)
+
+
+def _refuse_other_shapes(where: str, run: ScoresRun) -> None:
+    shape, wanted = run.scores.shape, (run.image_ids.size, run.caption_ids.size)
+    if run.scores.dtype not in TYPES:
+        raise MalformedRun(
+            f"{where}, scores: has type {run.scores.dtype}, expected float16, float32 or float64. "
+            "Save scores.astype('float32')."
+        )
+    if shape != wanted:
+        transposed = " It looks transposed: save scores.T." if shape == wanted[::-1] else ""
+        raise MalformedRun(
+            f"{where}, scores: has shape {shape}, expected {wanted}: a row per image id and a column per caption "
+            f"id.{transposed}"
+        )
+
+
+def _refuse_non_finite(where: str, run: ScoresRun) -> None:
+    for start in range(0, run.image_ids.size, ROWS_AT_ONCE):
+        finite = np.isfinite(run.scores[start : start + ROWS_AT_ONCE])
+        if finite.all():
+            continue
+        row, column = (int(place[0]) for place in np.nonzero(~finite))
+        row += start
+        value = run.scores[row, column]
+        remedy = "A matrix needs a score for every pair; save rankings instead, which may be cut short."
+        if np.isinf(value) and run.scores.dtype == np.float16:
+            remedy = "float16 overflows above 65504; save float32 scores."
+        raise MalformedRun(
+            f"{where}, scores: value {value} in row {row}, column {column} (image {run.image_ids[row]}, caption "
+            f"{run.caption_ids[column]}). {remedy}"
+        )

@@ -13,12 +13,11 @@ import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, MalformedSource, SourceMissing, UnknownName
 from cxc_eccv.sources import readers
-from cxc_eccv.sources.catalog import Catalog, fingerprint_files
-from cxc_eccv.sources.download import catalog_of, fetch, locate, mirror_folder, offline_reason, where_from
-from cxc_eccv.sources.edition import RAW_SPLIT
+from cxc_eccv.sources.catalog import RAW_SPLIT, Catalog, fingerprint_files
+from cxc_eccv.sources.download import catalog_of, fetch, locate, mirror_folder, offline_reason, sha256_of, where_from
 from cxc_eccv.sources.parsed import parse
 from cxc_eccv.sources.readers import CategorySets, EntailmentPairs, Instances, KarpathySplit, LabelFile, MinedPairs
-from cxc_eccv.sources.reading import read_ids, require_known, sha256_of
+from cxc_eccv.sources.reading import read_ids, require_known
 from cxc_eccv.types import IntArray
 
 COCO_IMAGES = "http://images.cocodataset.org"  # address of COCO's images, by folder and file name

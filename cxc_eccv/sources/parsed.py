@@ -26,8 +26,7 @@ import pyarrow as pa
 
 from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources import readers
-from cxc_eccv.sources.download import tables_folder
-from cxc_eccv.sources.reading import fingerprint
+from cxc_eccv.sources.download import fingerprint, tables_folder
 
 Content = TypeVar("Content")
 

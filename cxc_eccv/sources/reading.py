@@ -1,57 +1,37 @@
-"""Read files: bytes, hashes, and strict parsing that reports every fault as a MalformedSource."""
+"""Read files: bytes, and strict parsing that reports every fault as a MalformedSource."""
 
 from __future__ import annotations
 
 import codecs
 import gzip
-import hashlib
 import io
 import json
 import re
-import time
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cxc_eccv.errors import HashMismatch, MalformedSource
-from cxc_eccv.parquet import read_parquet
+from cxc_eccv.errors import MalformedSource
+from cxc_eccv.parquet import RATIO, array_of_npy, read_parquet, refuse_expansion
 from cxc_eccv.types import IntArray, positions_of
-from cxc_eccv.types.npy import RATIO, array_of_npy, refuse_expansion
 from cxc_eccv.types.strict_json import JsonFault, Shape, check_shape, decode_json, scan_json
 
 BLOCK = 1 << 20
 
-UNSETTLED = 2_000_000_000  # nanoseconds within which two changes of a file may get the same time
-
-
-class Fingerprint(NamedTuple):
-    """Identifies the content of a file, decompressed if it is gzipped."""
-
-    sha256: str
-    size: int
-
-
-class Expected(NamedTuple):
-    """Expected hash and size of a file; None if unknown."""
-
-    sha256: str | None
-    size: int | None = None
-
 
 def read_bytes(path: str | Path) -> bytes:
     """The content of a file; a file named ``*.gz`` is decompressed."""
-    return b"".join(_blocks(Path(path), at_once=True))
+    return b"".join(read_blocks(Path(path), at_once=True))
 
 
-def _blocks(path: Path, *, at_once: bool = False) -> Iterator[bytes]:
+def read_blocks(path: Path, *, at_once: bool = False) -> Iterator[bytes]:
     """The content block by block; if all of it must fit into memory, a gzip file may expand less."""
     packed, unpacked, ratio = path.stat().st_size, 0, 1 if at_once else RATIO
     with path.open("rb") as raw:
@@ -67,47 +47,6 @@ def _blocks(path: Path, *, at_once: bool = False) -> Iterator[bytes]:
             raise MalformedSource(path, "", str(error), "a file of the usual size") from None
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise MalformedSource(path, "", f"incomplete or damaged data ({error})", "a complete gzip file") from None
-
-
-def fingerprint(path: str | Path) -> Fingerprint:
-    """sha256 and size of a file's content, computed once per process unless the file may have changed."""
-    file = Path(path)
-    status = file.stat()
-    # Programs cannot set a file's ctime. Right after a change, a second change may show the same times.
-    changed = max(status.st_mtime_ns, status.st_ctime_ns)
-    settled = abs(time.time_ns() - changed) > UNSETTLED
-    look = 0 if settled else time.perf_counter_ns()
-    return _fingerprint(file.resolve(), status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, look)
-
-
-@lru_cache(maxsize=1024)
-def _fingerprint(path: Path, *_state: int) -> Fingerprint:
-    digest, size = hashlib.sha256(), 0
-    for block in _blocks(path):
-        digest.update(block)
-        size += len(block)
-    return Fingerprint(digest.hexdigest(), size)
-
-
-def sha256_of(path: str | Path) -> str:
-    """Hexadecimal sha256 of a file's content, decompressed if it is gzipped."""
-    return fingerprint(path).sha256
-
-
-def verify(path: Path, expected: Expected, remedy: str) -> None:
-    """Raise HashMismatch, with the remedy, unless size and hash of a file are as expected."""
-    if expected.sha256 is None and expected.size is None:
-        return
-    plain_size = None if path.suffix == ".gz" else path.stat().st_size
-    size = fingerprint(path).size if plain_size is None else plain_size
-    if expected.size is not None and size != expected.size:
-        kind = "is truncated" if size < expected.size else "is too long"
-        raise HashMismatch(f"{path} {kind}: found {size:,} bytes, expected {expected.size:,}. {remedy}")
-    if expected.sha256 is not None and sha256_of(path) != expected.sha256:
-        raise HashMismatch(
-            f"{path} is not the file that the catalog describes: found sha256 {sha256_of(path)}, "
-            f"expected {expected.sha256}. {remedy}"
-        )
 
 
 MOST_VALUES = 1 << 26
@@ -259,7 +198,7 @@ def _extend(path: Path, prefix: str, text: str, blocks: Iterator[str], error: js
 def _text_blocks(path: Path) -> Iterator[str]:
     """The text of a file in blocks, decompressed if it is gzipped."""
     decoder, offset = codecs.getincrementaldecoder("utf-8-sig")(), 0
-    for block in chain(_blocks(path), [b""]):
+    for block in chain(read_blocks(path), [b""]):
         try:
             yield decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:

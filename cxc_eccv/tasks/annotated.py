@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any
 
 from cxc_eccv.judgments.qrels import label_degrees, merged_qrels
+from cxc_eccv.sources.download import sha256_of
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.reading import sha256_of
 from cxc_eccv.tasks.task import NotApplicable, Task
 from cxc_eccv.types import Judgments
 

@@ -1,7 +1,15 @@
 """Frozen dataclasses shared by every layer: judgments, embeddings, rankings, ranks, reports."""
 
-from cxc_eccv.types.embedded import Embeddings
-from cxc_eccv.types.ids import LABELS, PROBABILITIES, FloatArray, IntArray, check_values, check_whole, positions_of
+from cxc_eccv.types.ids import (
+    LABELS,
+    PROBABILITIES,
+    Embeddings,
+    FloatArray,
+    IntArray,
+    check_values,
+    check_whole,
+    positions_of,
+)
 from cxc_eccv.types.judged import (
     CROSS_MODAL,
     DIRECTIONS,

@@ -9,7 +9,7 @@ import pytest
 from sample_configs import sample_configs
 
 from cxc_eccv.builders.config import BuildOptions
-from cxc_eccv.builders.writing.shards import conform
+from cxc_eccv.builders.output import conform
 
 pytestmark = pytest.mark.thorough
 

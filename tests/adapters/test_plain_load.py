@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from cxc_eccv.builders.config import BuildOptions
-from cxc_eccv.builders.writing.folder import build_folder
+from cxc_eccv.builders.writing import build_folder
 
 pytestmark = pytest.mark.thorough
 

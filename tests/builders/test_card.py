@@ -19,13 +19,12 @@ from sample_configs import sample_configs
 
 from cxc_eccv.builders.cards import config_card, size_category
 from cxc_eccv.builders.config import BuildOptions, dataset_configs, select_configs
-from cxc_eccv.builders.markdown import cell, fence
+from cxc_eccv.builders.output import conform
 from cxc_eccv.builders.statistics import split_statistics, statistics_tables
-from cxc_eccv.builders.writing.folder import build_folder
-from cxc_eccv.builders.writing.shards import conform
+from cxc_eccv.builders.writing import build_folder
 from cxc_eccv.errors import UnknownName
 from cxc_eccv.sources.catalog import load_catalog
-from cxc_eccv.terminal import markdown_text
+from cxc_eccv.terminal import code_block, markdown_cell, markdown_text
 
 pytestmark = pytest.mark.thorough
 
@@ -84,7 +83,7 @@ def test_the_committed_card_has_valid_front_matter(name, committed):
 def test_the_card_tells_everything_declared(name):
     config, text = dataset_configs()[name], (COMMITTED / f"{name}.md").read_text(encoding="utf-8")
     for part in (config.description, config.collection, config.example, *config.fields.values(), *config.defects):
-        assert part in text or cell(part) in text
+        assert part in text or markdown_cell(part) in text
     catalog = load_catalog()
     for group in config.sources:
         assert catalog.group(group).licence in text
@@ -137,6 +136,12 @@ def test_statistics_of_odd_columns():
         "text": {"values": {"a": 1, "b": 1}},
         "far": {"known": 2, "mean": 25.0, "min": 0.0, "max": 50.0},
     }
+    table = pa.table({"text": ["<b>_x_ | `y`"]})
+    found = {"test": split_statistics(table, "test", {})}
+    html = (
+        MarkdownIt("commonmark").enable("table").render(statistics_tables(Features({"text": Value("string")}), found))
+    )
+    assert "&lt;b&gt;_x_ | `y`" in html
 
 
 def test_a_config_without_statistics_says_so():
@@ -147,17 +152,8 @@ def test_a_config_without_statistics_says_so():
 
 
 @pytest.mark.studies
-def test_the_committed_cards_are_up_to_date_without_the_data(generate):
+def test_the_committed_cards_are_up_to_date_and_stale_and_foreign_ones_are_mended(generate, tmp_path):
     assert generate("--check") == (0, "")
-
-
-@pytest.mark.slow
-def test_the_committed_statistics_are_those_of_the_data(real_library, generate):
-    assert generate("--check", "--tagged", data=real_library.data_dir) == (0, "")
-
-
-@pytest.mark.studies
-def test_stale_and_foreign_cards_are_found_and_mended(tmp_path, generate):
     folder = tmp_path / "cards"
     shutil.copytree(COMMITTED, folder)
     (folder / "sts.md").write_text("edited by hand")
@@ -170,28 +166,27 @@ def test_stale_and_foreign_cards_are_found_and_mended(tmp_path, generate):
     }
 
 
-def test_cards_are_never_computed_from_another_edition(generate):
+@pytest.mark.slow
+def test_the_committed_statistics_are_those_of_the_data(real_library, generate):
+    assert generate("--check", "--tagged", data=real_library.data_dir) == (0, "")
+
+
+def test_cards_need_statistics_and_never_those_of_another_edition(generate, tmp_path):
     status, told = generate("--check", data="sample")
     assert (status, "CXC_ECCV_DATA holds 'sample'" in told) == (2, True)
+    status, told = generate(folder=tmp_path)
+    assert (status, "set CXC_ECCV_DATA" in told) == (2, True)
 
 
-def test_sizes_are_those_of_the_hub():
+def test_sizes_and_fences():
     sizes = {999: "n<1K", 1_000: "1K<n<10K", 46_424: "10K<n<100K", 10**8: "n>100M"}
     assert {n_rows: size_category(n_rows) for n_rows in sizes} == sizes
+    assert code_block("a\n````\nb", "text") == "`````text\na\n````\nb\n`````"
 
 
 @pytest.mark.parametrize("value", ["a|b", r"a\|b", markdown_text("a|b")])
 def test_a_bar_in_a_cell_is_escaped_once(value):
-    assert cell(value) == r"a\|b"
-
-
-def test_a_fence_is_longer_than_any_within():
-    assert fence("a\n````\nb", "text") == "`````text\na\n````\nb\n`````"
-
-
-def test_cards_need_statistics(tmp_path, generate):
-    status, told = generate(folder=tmp_path)
-    assert (status, "set CXC_ECCV_DATA" in told) == (2, True)
+    assert markdown_cell(value) == r"a\|b"
 
 
 HOSTILE = r"""
@@ -229,12 +224,3 @@ def test_what_a_mirrors_catalog_and_files_say_is_shown_as_text(tmp_path, sample_
         assert forbidden not in html
     assert 'href="https://example.org/a%28b%29%20c"' in html
     assert "free | **bold** &lt;b&gt; # Heading `code`" in html
-
-
-def test_statistics_show_values_as_text():
-    table = pa.table({"text": ["<b>_x_ | `y`"]})
-    found = {"test": split_statistics(table, "test", {})}
-    html = (
-        MarkdownIt("commonmark").enable("table").render(statistics_tables(Features({"text": Value("string")}), found))
-    )
-    assert "&lt;b&gt;_x_ | `y`" in html

@@ -96,13 +96,6 @@ def test_its_records_are_the_rows(built, read, name):
         assert record is None or record.size == (64, 64)
 
 
-def test_a_split_can_be_read_alone(built):
-    own = mlcroissant.Dataset(jsonld=built[0] / "croissant.json")  # a filter stays with its dataset
-    found = [plain(record) for record in own.records("sts", filters={"sts/split": "validation"})]
-    assert {row["split"] for row in found} == {"validation"}
-    assert len(found) == pq.read_metadata(built[0] / "sts/validation-00000-of-00001.parquet").num_rows
-
-
 def test_every_file_is_named_with_its_hash_and_size(built):
     output, _ = built
     files = [item for item in metadata_of(output)["distribution"] if item["@type"] == "cr:FileObject"]

@@ -20,8 +20,8 @@ from PIL import Image
 from sample_configs import sample_configs
 
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows, dataset_configs
-from cxc_eccv.builders.writing.folder import build_folder
-from cxc_eccv.builders.writing.shards import conform
+from cxc_eccv.builders.output import conform
+from cxc_eccv.builders.writing import build_folder
 from cxc_eccv.errors import (
     DataError,
     InvalidOption,
@@ -171,16 +171,13 @@ def test_what_cannot_be_built_is_reported_without_local_paths(tmp_path):
     assert "not built (no row): ratings/train" in str(summary)
 
 
-def test_splits_that_the_raw_files_lack_are_reported(tmp_path):
-    summary = build(tmp_path / "data", configs=["captions"], options=BuildOptions(restval_in_train=True))
-    assert [(part.split, part.reason) for part in summary.not_built] == [("restval", "it is folded into train")]
-
-
-def test_options_reach_the_rows_and_the_card(tmp_path):
+def test_options_reach_the_rows_the_card_and_the_splits(tmp_path):
     build(tmp_path / "data", configs=[RATINGS], splits=["test"], options=BuildOptions(sts=4.0))
     (file,) = (tmp_path / "data" / "ratings").iterdir()
     assert pq.read_table(file)["rating"].to_pylist() == [0.5, 4.0, 5.0]
     assert "STS 4.0" in (tmp_path / "data" / "README.md").read_text()
+    summary = build(tmp_path / "data", configs=["captions"], options=BuildOptions(restval_in_train=True))
+    assert [(part.split, part.reason) for part in summary.not_built] == [("restval", "it is folded into train")]
 
 
 def test_only_what_is_asked_for_is_built(tmp_path):
@@ -249,19 +246,16 @@ def test_images_are_embedded_and_missing_ones_counted(tmp_path, photographs, sam
     assert str(tmp_path) not in text + (tmp_path / "data" / "manifest.json").read_text()
 
 
-def test_a_folder_without_any_of_the_images_is_named(tmp_path):
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(SourceMissing, match=r"none of the 120 images was found in .*empty"):
-        build(tmp_path / "data", configs=[CAPTIONS], images=tmp_path / "empty")
-
-
-def test_a_broken_image_leaves_the_previous_build(tmp_path, photographs):
+def test_images_that_are_missing_or_broken_leave_the_previous_build(tmp_path, photographs):
     build(tmp_path / "data", configs=["sts"])
     before = contents(tmp_path / "data")
     next(photographs.rglob("*.jpg")).write_bytes(b"\xff\xd8 half a photograph")
     with pytest.raises(MalformedSource, match=r"\.jpg: found"):
         build(tmp_path / "data", configs=[CAPTIONS], images=photographs)
     assert contents(tmp_path / "data") == before
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SourceMissing, match=r"none of the 120 images was found in .*empty"):
+        build(tmp_path / "data", configs=[CAPTIONS], images=tmp_path / "empty")
 
 
 def test_foreign_files_are_kept_unless_told(tmp_path):
@@ -282,15 +276,15 @@ def test_foreign_files_are_kept_unless_told(tmp_path):
 
 SLOW_BUILD = """
 import sys, time
-from cxc_eccv.builders.writing import folder
-write = folder.write_shards
+from cxc_eccv.builders import writing
+write = writing.write_shards
 def slow(*arguments):
     written = write(*arguments)
     print("written", flush=True)
     time.sleep(60)
     return written
-folder.write_shards = slow
-folder.build_folder(sys.argv[1], configs=["sis"], data_dir="sample", progress=False)
+writing.write_shards = slow
+writing.build_folder(sys.argv[1], configs=["sis"], data_dir="sample", progress=False)
 """
 
 
@@ -315,7 +309,7 @@ def test_a_killed_build_leaves_the_previous_one(tmp_path):
 UNGUARDED = """
 import sys
 from cxc_eccv.builders.config import BuildOptions
-from cxc_eccv.builders.writing.folder import build_folder
+from cxc_eccv.builders.writing import build_folder
 build_folder(sys.argv[1], configs=["sts"], data_dir="sample", num_proc=2, progress=False)
 """
 

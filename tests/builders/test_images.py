@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from cxc_eccv.builders.images import ImageFolder, attach_images, embed_images
-from cxc_eccv.builders.writing.shards import portable_schema
+from cxc_eccv.builders.output import portable_schema
 from cxc_eccv.demo import sample_images
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
 from cxc_eccv.registry import task
@@ -87,24 +87,25 @@ def test_a_broken_file_is_named(folder, keep):
         ImageFolder(folder).read("blue.jpg")
 
 
-def test_an_absent_folder_is_named(tmp_path):
-    with pytest.raises(InvalidOption, match="absent is not a folder"):
-        ImageFolder(tmp_path / "absent")
-
-
 def test_the_word_sample_is_the_sample_s_folder_where_no_other_has_the_name(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert ImageFolder("sample").folder == sample_images()
     folder.rename(tmp_path / "sample")
     assert ImageFolder(Path("sample")).find("red.png") == Path("sample/red.png")
+    with pytest.raises(InvalidOption, match="absent is not a folder"):
+        ImageFolder(tmp_path / "absent")
 
 
-def test_attached_images_are_those_of_their_rows(folder):
+def test_attached_images_are_those_of_their_rows_in_every_split(folder):
     dataset = datasets.Dataset.from_dict({"file_name": ["blue.jpg", "red.png"], "id": [1, 2]})
     attached = attach_images(dataset, folder)
     assert attached.features["image"] == datasets.Image()
     assert [colour(row["image"]) for row in attached] == [BLUE, RED]
     assert attached["id"][:] == [1, 2]
+    part = datasets.Dataset.from_dict({"file_name": ["red.png"]})
+    attached = attach_images(datasets.DatasetDict(validation=part, test=part), folder)
+    assert isinstance(attached, datasets.DatasetDict)
+    assert colour(attached["test"][0]["image"]) == RED
 
 
 def test_every_column_of_file_names_gets_an_image(folder):
@@ -122,27 +123,11 @@ def gappy():
     return datasets.Dataset.from_dict({"file_name": ["red.png", "gone.png", "blue.jpg", "lost.png"]})
 
 
-def test_a_missing_file_is_an_error_that_names_it(folder, gappy):
-    with pytest.raises(SourceMissing, match=r"2 of 4 rows have no image below .*images, first gone\.png"):
-        attach_images(gappy, folder)
-
-
 @pytest.mark.parametrize(("missing", "expected"), [("null", [True, False, True, False]), ("drop", [True, True])])
-def test_missing_files_can_be_null_or_dropped_and_are_counted(folder, gappy, missing, expected):
+def test_missing_files_can_be_null_or_dropped_and_are_counted_or_named(folder, gappy, missing, expected):
     with pytest.warns(UserWarning, match="2 of 4 rows"):
         attached = attach_images(gappy, folder, missing=missing)
     assert [row["image"] is not None for row in attached] == expected
-
-
-def test_splits_are_attached_one_by_one(folder):
-    part = datasets.Dataset.from_dict({"file_name": ["red.png"]})
-    attached = attach_images(datasets.DatasetDict(validation=part, test=part), folder)
-    assert isinstance(attached, datasets.DatasetDict)
-    assert colour(attached["test"][0]["image"]) == RED
-
-
-@pytest.mark.parametrize(("missing", "expected"), [("null", [True, False, True, False]), ("drop", [True, True])])
-def test_a_streamed_dataset_tells_every_missing_file(folder, gappy, missing, expected):
     attached = attach_images(gappy.to_iterable_dataset(), folder, missing=missing)
     assert attached.features["image"] == datasets.Image()
     with pytest.warns(UserWarning, match="no image") as told:
@@ -165,3 +150,5 @@ def test_what_cannot_be_attached_is_refused(folder, gappy):
     taken = datasets.Dataset.from_dict({"file_name": ["red.png"], "image": ["?"]})
     with pytest.raises(InvalidOption, match="already has a column 'image'"):
         attach_images(taken, folder)
+    with pytest.raises(SourceMissing, match=r"2 of 4 rows have no image below .*images, first gone\.png"):
+        attach_images(gappy, folder)

@@ -8,7 +8,7 @@ from label_files import random_pairs, write_label_file
 from cxc_eccv.builders import cards
 from cxc_eccv.builders.config import BuildOptions, dataset_configs
 from cxc_eccv.builders.packaged import cache_key
-from cxc_eccv.builders.writing.folder import build_folder
+from cxc_eccv.builders.writing import build_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_labels
 
@@ -60,15 +60,12 @@ def test_rows_say_which_labels_are_of_the_file(file, sample_library):
     assert not judged_by(plain, "mine")
     official = [entry for row in rows for entry in row["positives"] if entry["rules"] != ["mine: majority, 1.0.0"]]
     assert len(official) == sum(len(row["positives"]) for row in plain)
-
-
-def test_weak_positives_of_training_pairs_name_the_file(file):
     library = Library("sample", labels=[file])
     rows = dataset_configs()["pairs"].rows(library, "test", BuildOptions(labels=(str(file),))).table.to_pylist()
     assert any("mine" in entry["sources"] for row in rows for entry in row["weak_positives"])
 
 
-def test_manifest_and_card_name_the_file(tmp_path, file):
+def test_manifest_and_card_name_the_file_and_its_terms(tmp_path, file):
     plain, summary = build(tmp_path / "plain"), build(tmp_path / "built", file)
     manifest = json.loads((tmp_path / "built" / "manifest.json").read_text())
     told = manifest["labels"]["labels_mine_test"]
@@ -83,9 +80,6 @@ def test_manifest_and_card_name_the_file(tmp_path, file):
     assert other.keys() == manifest.keys() - {"labels"}
     assert "labels_mine" not in (tmp_path / "plain" / "README.md").read_text()
     assert plain.conflicts != summary.conflicts  # the file contradicts some
-
-
-def test_the_card_names_the_terms_of_the_labels(file):
     told = {"name": "mine", **read_labels(file).summary}
     assert "licence" not in cards._labels_line("labels_mine_test", told, "0")
     assert "labelled by 3 people, 106 of them positive by the rule `majority`; licence `cc-by-nc-4.0`; sha256" in (

@@ -23,7 +23,7 @@ def test_the_crowd_s_votes(real_library):
         assert (sizes.min(), sizes.max()) == (least, most)
 
 
-def test_verdicts_are_the_same_in_both_directions(real_library):
+def test_verdicts_are_the_same_in_both_directions_and_ratings_leave_own_captions_out(real_library):
     pairs = []
     for direction in ("i2t", "t2i"):
         judged = flickr8k_verdicts(real_library, "test", direction)
@@ -34,9 +34,6 @@ def test_verdicts_are_the_same_in_both_directions(real_library):
         pairs.append(set(zip(images.tolist(), captions.tolist(), judged.gains.tolist(), strict=True)))
         assert int(flickr8k_human(real_library, "test", direction).n_positives.sum()) == 3_004
     assert pairs[0] == pairs[1]
-
-
-def test_ratings_leave_own_captions_out(real_library):
     assert crowd_ratings(real_library, "test").ratings.size == 47_109
     experts = expert_ratings(real_library, "test")
     assert experts.ratings.size == 5_664 * 3 == 16_992

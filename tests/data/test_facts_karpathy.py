@@ -10,11 +10,11 @@ from cxc_eccv.judgments.plausible import category_matches
 from cxc_eccv.judgments.qrels import entailed_pairs
 from cxc_eccv.sources.download import fetch
 from cxc_eccv.sources.readers.coco_instances import read_category_sets
-from cxc_eccv.sources.readers.entailment import read_entailment
+from cxc_eccv.sources.readers.judged import read_entailment
 from cxc_eccv.sources.reading import read_ids, read_json
 
 
-def test_images_and_captions(real_library):
+def test_images_and_captions_and_those_that_are_identical(real_library):
     for split in ("validation", "test"):
         content = real_library.karpathy(split)
         assert (content.images.num_rows, content.captions.num_rows) == (5_000, 25_000)
@@ -24,14 +24,17 @@ def test_images_and_captions(real_library):
     # The trailing blank is COCO's.
     assert content.captions["text"][0].as_py() == "A man with a red helmet on a small moped on a dirt road. "
     assert any("\n" in text for text in content.captions["text"].to_pylist())
-
-
-def test_identical_captions_of_different_images(real_library):
     groups: dict[str, list[int]] = {}
     for row in real_library.captions("test").to_pylist():
         groups.setdefault(row["text"], []).append(row["image_id"])
     shared = [images for images in groups.values() if len(set(images)) > 1]
     assert (len(shared), sum(map(len, shared))) == (109, 261)
+    sizes = {split: real_library.flickr30k(split) for split in ("validation", "test")}
+    assert {s: (c.images.num_rows, c.captions.num_rows) for s, c in sizes.items()} == {
+        "validation": (1_014, 5_070),
+        "test": (1_000, 5_000),
+    }
+    assert sizes["test"].image_ids[0] == 1007129816
 
 
 @pytest.mark.parametrize(
@@ -85,15 +88,6 @@ def test_full_annotations_agree_with_the_category_sets(real_library):
         derived = real_library.categories(split)
         here = np.intersect1d(full.image_ids, derived.image_ids)
         np.testing.assert_array_equal(full.of(here).present, derived.of(here).present)
-
-
-def test_flickr30k(real_library):
-    sizes = {split: real_library.flickr30k(split) for split in ("validation", "test")}
-    assert {s: (c.images.num_rows, c.captions.num_rows) for s, c in sizes.items()} == {
-        "validation": (1_014, 5_070),
-        "test": (1_000, 5_000),
-    }
-    assert sizes["test"].image_ids[0] == 1007129816
 
 
 @pytest.mark.parametrize(("name", "rows"), [("dev", 14_339), ("test", 14_740)])

@@ -5,7 +5,7 @@ import pytest
 
 from cxc_eccv.judgments.evidence import Thresholds
 from cxc_eccv.judgments.qrels import coco_links, cxc_rated, eccv_caption, merge, merged_qrels, rated_pairs
-from cxc_eccv.sources.readers.eccv import UNREACHABLE_CAPTIONS, invalid_items
+from cxc_eccv.sources.readers.judged import UNREACHABLE_CAPTIONS, invalid_items
 from cxc_eccv.types import positions_of
 
 # kind, split: rows per sampling method, mean score per method, positives at the paper's threshold
@@ -31,7 +31,7 @@ def test_rows_means_and_positives(real_library, kind, split):
     assert int((rating >= getattr(Thresholds(), kind)).sum()) == positives
 
 
-def test_first_middle_and_last_row(real_library):
+def test_first_middle_and_last_row_and_the_sides_of_pairs(real_library):
     table = real_library.cxc("sts", "test")
     assert table.slice(0, 1).to_pylist()[0] == {
         "left_id": 411553,
@@ -44,6 +44,10 @@ def test_first_middle_and_last_row(real_library):
         (648388, 431431, 1.8),
         (346617, 302572, 4.99),
     ]
+    pairs = rated_pairs(real_library, "test", "sits")
+    assert np.unique(pairs.query_ids).size == 5_000
+    assert np.unique(pairs.item_ids).size == 25_000
+    assert np.unique(rated_pairs(real_library, "test", "sis").query_ids).size <= 5_000
 
 
 @pytest.mark.parametrize(("split", "reversed_rows"), [("validation", 4_506), ("test", 5_726)])
@@ -78,13 +82,6 @@ def test_every_caption_is_rated_and_has_few_partners(real_library, split, most_p
     pairs = rated_pairs(real_library, split, "sts")
     _, partners = np.unique(pairs.query_ids, return_counts=True)
     assert (partners.min(), partners.max()) == (2, most_partners)
-
-
-def test_sits_queries_are_images(real_library):
-    pairs = rated_pairs(real_library, "test", "sits")
-    assert np.unique(pairs.query_ids).size == 5_000
-    assert np.unique(pairs.item_ids).size == 25_000
-    assert np.unique(rated_pairs(real_library, "test", "sis").query_ids).size <= 5_000
 
 
 def test_rated_pairs_alone_drop_29_original_links(real_library):
@@ -128,13 +125,10 @@ def test_totals_of_eccv_caption(real_library, direction, queries, positives, sma
     assert qrels.gallery_ids.size == (25_000 if direction == "i2t" else 5_000)
 
 
-def test_directions_are_separate_judgments(real_library):
+def test_directions_are_separate_judgments_and_two_positives_are_unreachable_and_still_count(real_library):
     by_image = {tuple(row.values()) for row in real_library.eccv("eccv", "i2t").to_pylist()}
     by_caption = {tuple(row.values())[::-1] for row in real_library.eccv("eccv", "t2i").to_pylist()}
     assert len(by_image & by_caption) == 6_089
-
-
-def test_two_positives_are_unreachable_and_still_count(real_library):
     qrels = eccv_caption(real_library, "i2t")
     rows = np.flatnonzero(qrels.unreachable)
     assert qrels.query_ids[rows].tolist() == sorted([575916, 421999], key=qrels.query_ids.tolist().index)
@@ -154,7 +148,7 @@ def test_its_copies_of_cxc_and_coco_equal_ours(real_library, direction):
         assert set(pairs) == theirs
 
 
-def test_invalid_items(real_library):
+def test_invalid_items_and_the_order_of_folds(real_library):
     table = invalid_items().to_pylist()
     captions = {row["id"] for row in table if row["kind"] == "caption"}
     assert len(captions) == 18 + 14
@@ -164,7 +158,4 @@ def test_invalid_items(real_library):
     assert 578492 not in qrels.query_ids
     positives = np.unique(qrels.gallery_ids[qrels.indices])
     assert int(positions_of(list(captions), positives)[1].sum()) == 3
-
-
-def test_fold_order_is_the_karpathy_order(real_library):
     np.testing.assert_array_equal(real_library.fold_order(), real_library.karpathy("test").caption_ids)

@@ -29,12 +29,9 @@ def items(tables):
     return [(part, *row.values()) for part, table in tables.items() for row in table.to_pylist()]
 
 
-def test_parts_have_as_many_items_as_published(tables, items):
+def test_parts_have_as_many_items_as_published_with_these_at_their_ends(tables, items):
     assert {part: table.num_rows for part, table in tables.items()} == SIZES
     assert len(items) == 7_511
-
-
-def test_first_and_last_items(tables):
     first, last = tables["add_att"].slice(0, 1).to_pylist()[0], tables["swap_obj"].slice(244).to_pylist()[0]
     assert first == {
         "item_id": 0,
@@ -94,12 +91,9 @@ def test_the_form_of_a_text_gives_captions_away(items):
     assert 0.62 < min(shares) < max(shares) < 0.67
 
 
-def test_what_is_added_makes_a_text_longer(items):
+def test_what_is_added_makes_a_text_longer_and_some_captions_are_repeated(items):
     longer = [len(negative) > len(caption) for part, *_, caption, negative in items if part.startswith("add")]
     assert np.mean(longer) == pytest.approx(0.99, abs=0.005)
-
-
-def test_repeated_captions_and_items(items):
     assert len({(image, caption) for _, _, _, image, caption, _ in items}) == 4_355
     within = Counter((part, image, caption) for part, _, _, image, caption, _ in items)
     assert Counter(part for (part, _, _), count in within.items() if count > 1) == {"swap_att": 4, "swap_obj": 1}

@@ -19,7 +19,6 @@ import cxc_eccv
 
 SAMPLE = Path(cxc_eccv.__file__).parent / "sample"
 TOOLS = Path(__file__).parents[2] / "tools"
-THRESHOLDS = {"sts": 3.0, "sis": 2.5, "sits": 3.0}
 
 
 def load(name):
@@ -56,10 +55,15 @@ def test_whole_folder_is_under_650_kilobytes():
     assert sum(sizes) < 640_000
 
 
-def test_splits_hold_as_many_images_and_captions_as_announced(images):
+def test_splits_hold_as_many_images_and_captions_as_announced_with_the_defects_of_the_real_ones(images):
     assert Counter(image["split"] for image in images) == {"train": 60, "restval": 10, "val": 60, "test": 60}
     assert Counter(len(image["sentences"]) for image in images) == {5: 188, 6: 2}
     assert sorted(image["split"] for image in images if len(image["sentences"]) == 6) == ["test", "train"]
+    texts = [(image["split"], sentence["raw"]) for image in images for sentence in image["sentences"]]
+    assert [text for text in texts if text[1].endswith(" ") or "\n" in text[1]] == [
+        ("test", "A cross and a star. "),
+        ("val", "A big black cross and a tiny blue heart on\ncream."),
+    ]
 
 
 def test_images_and_captions_are_named_as_those_of_coco(images):
@@ -75,14 +79,6 @@ def test_images_and_captions_are_named_as_those_of_coco(images):
         assert image["filename"] == f"COCO_{folder}_{image['cocoid']:012d}.jpg"
         assert image["sentids"] == sorted(image["sentids"])
         assert [(s["sentid"], s["imgid"]) for s in image["sentences"]] == [(n, place) for n in image["sentids"]]
-
-
-def test_captions_carry_the_defects_of_the_real_ones(images):
-    texts = [(image["split"], sentence["raw"]) for image in images for sentence in image["sentences"]]
-    assert [text for text in texts if text[1].endswith(" ") or "\n" in text[1]] == [
-        ("test", "A cross and a star. "),
-        ("val", "A big black cross and a tiny blue heart on\ncream."),
-    ]
 
 
 @pytest.mark.parametrize(("split", "n_captions", "n_groups"), [("val", 53, 24), ("test", 66, 30)])
@@ -124,26 +120,6 @@ def test_pycocotools_loads_the_instances(images, images_of_test):
     assert len({row["id"] for row in rows}) == 378
     shown = {row["image_id"] for row in rows}
     assert [image["cocoid"] for image in images_of_test if image["cocoid"] not in shown] == [749867]
-
-
-@pytest.mark.parametrize(
-    ("name", "counts", "positives"),
-    [
-        ("sts_val", {"c2c_isim": 48, "c2c_cocaption": 60}, 41),
-        ("sts_test", {"c2c_isim": 48, "c2c_cocaption": 60}, 48),
-        ("sis_val", {"i2i_csim": 86}, 31),
-        ("sis_test", {"i2i_csim": 86}, 35),
-        ("sits_val", {"c2i_intrasim": 80, "c2i_original": 62}, 97),
-        ("sits_test", {"c2i_intrasim": 80, "c2i_original": 63}, 96),
-    ],
-)
-def test_ratings_have_every_level(name, counts, positives):
-    """That they are of distinct pairs of the split, and between 0 and 5, their reader holds."""
-    rows = ratings(name)
-    scores = [float(row[2]) for row in rows]
-    assert Counter(row[3] for row in rows) == counts
-    assert sum(score >= THRESHOLDS[name.partition("_")[0]] for score in scores) == positives
-    assert {min(int(score), 4) for score in scores} == {0, 1, 2, 3, 4}
 
 
 @pytest.mark.parametrize(("split", "mistaken"), [("val", 2), ("test", 3)])
@@ -244,7 +220,7 @@ def make_sample(monkeypatch, capsys):
     return run
 
 
-def test_the_check_lists_what_differs_and_forgives_another_jpeg_encoder(tmp_path, make_sample):
+def test_the_check_lists_what_differs_and_leaves_a_foreign_folder_alone(tmp_path, make_sample):
     folder = tmp_path / "sample"
     shutil.copytree(SAMPLE, folder)
     encoded, repainted, lost, *_ = sorted((folder / "coco" / "images").iterdir())
@@ -264,13 +240,10 @@ def test_the_check_lists_what_differs_and_forgives_another_jpeg_encoder(tmp_path
         f"coco/images/{lost.name}: missing",
         "cxc/sts_val.csv: different",
     ]
-
-
-def test_the_generator_leaves_a_foreign_folder_alone(tmp_path, make_sample):
     (tmp_path / "thesis.txt").write_text("years of work")
     status, told = make_sample(tmp_path)
     assert (status, "is not empty and no sample" in told) == (2, True)
-    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["sample", "thesis.txt"]
 
 
 @pytest.mark.parametrize("name", ["scenes", "likeness"])

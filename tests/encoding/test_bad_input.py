@@ -10,7 +10,7 @@ import tiny_models
 from PIL import Image
 
 from cxc_eccv.encoding import encode, load_model, text_encoder
-from cxc_eccv.encoding.towers.images import open_picture
+from cxc_eccv.encoding.images import open_picture
 from cxc_eccv.errors import (
     CheckpointMismatch,
     DataError,
@@ -76,15 +76,12 @@ def test_other_modes_are_converted_and_counted(mode):
     np.testing.assert_allclose(run.images.vectors[0], plain.images.vectors[0], rtol=1e-4, atol=1e-5)
 
 
-def test_a_palette_with_transparency_loses_it(tmp_path):
+def test_a_palette_loses_its_transparency_and_sixteen_bits_a_channel_are_refused(tmp_path):
     path = tmp_path / "p.png"
     tiny_models.picture(1).convert("P").save(path, transparency=bytes([0, 128, 255]))
     picture = open_picture(path)
     assert picture.mode == "P"
     assert picture.image.mode == "RGB"
-
-
-def test_sixteen_bits_a_channel_are_refused(tmp_path):
     Image.fromarray(np.full((8, 8), 40000, dtype=np.uint16)).save(tmp_path / "deep.png")
     with pytest.raises(MalformedSource, match="found mode I;16, expected 8 bits a channel"):
         open_picture(tmp_path / "deep.png")

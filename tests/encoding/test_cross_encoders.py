@@ -159,21 +159,6 @@ def test_a_bad_image_has_no_cosine(tmp_path):
         np.testing.assert_allclose(run.scores, expected.scores[[0, 1, 3]], rtol=1e-5, atol=1e-6)
 
 
-def test_a_score_that_a_model_lacks_is_refused():
-    vilt = tiny_models.vilt()
-    with pytest.raises(InvalidOption, match="score itc: ViltForImageAndTextRetrieval has only a matching head"):
-        score_pairs(vilt[0], score="itc", **options(vilt))
-    blip = tiny_models.blip()
-    with pytest.raises(UnknownName, match="unknown score 'sum'"):
-        score_pairs(blip[0], score="sum", **options(blip))
-    model, _, images = blip
-    words = transformers.BertTokenizer(vocab={word: place for place, word in enumerate(tiny_models.WORDS[:-1])})
-    with pytest.raises(
-        ModelError, match=r"the tokenizer has no \[ENC\], and its id is unclear with 24 embeddings for 21 tokens"
-    ):
-        score_pairs(model, score="itm+itc", **options((model, words, images)))
-
-
 def test_a_prompt_stands_around_every_caption(parts):
     prompt = load_model(parts[0], processor=parts[1:], caption_prompt="the {} on street")
     run = score_pairs(prompt, **options(parts))
@@ -200,15 +185,12 @@ def test_a_bad_image_leaves_the_matrix_and_the_lists(first_stage, tmp_path):
     assert 3 not in lists["t2i"].items
 
 
-def test_silly_sizes_are_refused_with_advice(first_stage):
+def test_what_does_not_fit_is_refused_with_advice(first_stage):
     parts = tiny_models.blip()
     with pytest.raises(InvalidOption, match=r"4 images with 5 captions are 20 pairs.*--rerank FILE.npz --top-k 20"):
         score_pairs(parts[0], max_pairs=19, **options(parts))
     with pytest.raises(InvalidOption, match="top_k is 5, expected a whole number from 1 to 4"):
         rerank(parts[0], first_stage, top_k=5, **options(parts))
-
-
-def test_a_cross_encoder_has_no_embeddings_and_a_dual_encoder_scores_no_pairs(first_stage):
     blip, clip = tiny_models.blip(), tiny_models.clip()
     with pytest.raises(ModelError, match="BlipForImageTextRetrieval scores pairs and has no embeddings"):
         encode(blip[0], captions=CAPTIONS, processor=blip[1:], progress=False)
@@ -217,3 +199,15 @@ def test_a_cross_encoder_has_no_embeddings_and_a_dual_encoder_scores_no_pairs(fi
     short = EmbeddingsRun(first_stage.images, Embeddings([100], np.ones((1, 6))))
     with pytest.raises(MissingIds, match="lacks 4 of 5 captions, the first: 101"):
         rerank(blip[0], short, top_k=1, **options(blip))
+    vilt = tiny_models.vilt()
+    with pytest.raises(InvalidOption, match="score itc: ViltForImageAndTextRetrieval has only a matching head"):
+        score_pairs(vilt[0], score="itc", **options(vilt))
+    blip = tiny_models.blip()
+    with pytest.raises(UnknownName, match="unknown score 'sum'"):
+        score_pairs(blip[0], score="sum", **options(blip))
+    model, _, images = blip
+    words = transformers.BertTokenizer(vocab={word: place for place, word in enumerate(tiny_models.WORDS[:-1])})
+    with pytest.raises(
+        ModelError, match=r"the tokenizer has no \[ENC\], and its id is unclear with 24 embeddings for 21 tokens"
+    ):
+        score_pairs(model, score="itm+itc", **options((model, words, images)))

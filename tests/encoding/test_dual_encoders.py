@@ -44,19 +44,6 @@ def test_every_vector_is_that_of_the_item_alone(name):
         close(vector, alone(model, "get_text_features", tokens))
 
 
-def test_a_folder_and_a_saved_model_give_what_the_loaded_ones_give(tmp_path):
-    parts = tiny_models.clip()
-    name = tiny_models.save(parts, tmp_path / "model")
-    (tmp_path / "val2014").mkdir()
-    pairs = tiny_models.picture_files(tmp_path / "val2014", 3)
-    captions = {"caption_id": [5, 6], "text": ["a dog", "a cat"]}
-    one = encode(str(name), images=tmp_path, captions=captions, device="cpu", progress=False)
-    other = encode(parts[0], images=pairs, captions=captions, processor=parts[1:], progress=False)
-    assert one.images.ids.tolist() == [1, 2, 3]
-    np.testing.assert_array_equal(one.images.vectors, other.images.vectors)
-    np.testing.assert_array_equal(one.captions.vectors, other.captions.vectors)
-
-
 CAPITALS = [(1, "A Dog on the Bus"), (2, "TWO CATS."), (3, "a dog on the bus")]
 
 
@@ -105,17 +92,14 @@ def test_the_first_siglip_and_other_models_keep_what_their_tokenizers_keep(tmp_p
     close(lowered.captions.vectors[0], run.captions.vectors[1])
 
 
-def test_the_text_tower_of_siglip_alone_gives_the_vectors_of_the_pair():
-    model, tokenizer, _ = tiny_models.siglip(tiny_models.gemma_tokenizer(), positions=64)
-    expected = text_encoder(model, processor=tokenizer)(["A dog", "two cats"])
-    np.testing.assert_array_equal(text_encoder(model.text_model, processor=tokenizer)(["a dog", "two cats"]), expected)
-
-
-def test_padding_on_the_left_moves_no_text():
+def test_neither_padding_on_the_left_nor_the_text_tower_alone_moves_a_text():
     model, tokenizer, _ = tiny_models.dual()
     expected = text_encoder(model, processor=tokenizer)(tiny_models.TEXTS)
     tokenizer.padding_side = "left"
     close(text_encoder(model, processor=tokenizer)(tiny_models.TEXTS), expected)
+    model, tokenizer, _ = tiny_models.siglip(tiny_models.gemma_tokenizer(), positions=64)
+    expected = text_encoder(model, processor=tokenizer)(["A dog", "two cats"])
+    np.testing.assert_array_equal(text_encoder(model.text_model, processor=tokenizer)(["a dog", "two cats"]), expected)
 
 
 @pytest.mark.parametrize("name", ["dual", "vit"])

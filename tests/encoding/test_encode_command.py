@@ -48,33 +48,27 @@ def test_one_side_alone(command, model, tmp_path):
     assert load_run(tmp_path / "c.npz").images is None
 
 
-def test_captions_of_a_file_with_a_prompt_and_a_name(command, model, tmp_path):
+def test_captions_of_a_file_with_a_prompt_and_a_name_and_none_swallowed_by_a_quote(command, model, tmp_path):
     (tmp_path / "mine.csv").write_text("caption_id,text\n7,a dog\n8,a cat\n")
     words = ("--model", model("bert"), "--captions", tmp_path / "mine.csv", "--output", tmp_path / "t.npz")
     command(*words, "--caption-prompt", "a photo of {}", "--name", "BERT")
     run = load_run(tmp_path / "t.npz")
     assert (run.model, run.captions.ids.tolist()) == ("BERT", [7, 8])
     assert json.loads((tmp_path / "t.encoding.json").read_text())["caption_prompt"] == "a photo of {}"
-
-
-def test_a_quote_in_a_file_of_captions_swallows_no_caption(command, model, tmp_path):
     (tmp_path / "mine.csv").write_text('caption_id,text\n1,a\n2,"b\n3,c\n4,d"\n')
-    words = ("--model", model("bert"), "--captions", tmp_path / "mine.csv", "--output", tmp_path / "t.npz")
+    words = ("--model", model("bert"), "--captions", tmp_path / "mine.csv", "--output", tmp_path / "quoted.npz")
     out = command(*words, status=2)
     assert "mine.csv, line 3: found a stray or unclosed quote" in " ".join(out.err.split())
-    assert not (tmp_path / "t.npz").exists()
+    assert not (tmp_path / "quoted.npz").exists()
 
 
-def test_a_cross_encoder_ranks_the_top_of_a_dual_encoder_anew(command, model, tmp_path):
+def test_a_cross_encoder_ranks_the_top_of_a_dual_encoder_or_of_its_cosines_anew(command, model, tmp_path):
     command("--model", model("dual"), "--images", IMAGES, "--output", tmp_path / "run.npz")
     words = ("--model", model("blip"), "--images", IMAGES, "--top-k", 2, "--output", tmp_path / "top.parquet")
     command(*words, "--rerank", tmp_path / "run.npz")
     lists = load_run(tmp_path / "top.parquet").lists
     assert set(lists["i2t"].depths) == set(lists["t2i"].depths) == {2}
     assert set(lists["t2i"].query_ids) == set(load_run(tmp_path / "run.npz").captions.ids)
-
-
-def test_the_authors_protocol_and_a_name(command, model, tmp_path):
     words = ("--model", model("blip2"), "--images", IMAGES, "--name", "BLIP-2, tiny")
     out = command(*words, "--score", "itc", "--output", tmp_path / "itc.npz")
     assert load_run(tmp_path / "itc.npz").scores.shape == (60, 300)
@@ -121,7 +115,7 @@ def test_what_does_not_fit_is_one_message(words, message, command, model, tmp_pa
 WAITS = """
 import sys
 from cxc_eccv.cli import main
-from cxc_eccv.encoding.distributed.shards import FolderStore
+from cxc_eccv.encoding.shards import FolderStore
 put = FolderStore.put
 def put_when_told(*arguments):
     print("working", flush=True)

@@ -1,14 +1,17 @@
-"""The quick way to pixel values gives those of the model's processor, and is taken where that is sure."""
+"""Pixels: the quick way gives the values of the model's processor where that is sure; and ten crops."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+import tiny_models
 import torch
 import transformers
-from PIL import Image
+from PIL import Image, ImageOps
 
-from cxc_eccv.encoding.towers.images import PlainSteps, plain_steps
+from cxc_eccv.encoding import TenCrops, encode
+from cxc_eccv.encoding.images import PlainSteps, plain_steps
+from cxc_eccv.errors import InvalidOption, ModelError, TowerMissing
 
 PLAIN = ("BlipImageProcessorPil", "CLIPImageProcessorPil", "SiglipImageProcessorPil", "ViTImageProcessorPil")
 OTHER = (
@@ -52,16 +55,6 @@ def test_same_bits_as_the_processor(name, settings):
         assert torch.equal(found["pixel_values"], wanted["pixel_values"])
 
 
-@pytest.mark.parametrize("name", PLAIN)
-def test_every_value_of_every_channel(name):
-    levels = np.arange(256, dtype=np.uint8)
-    picture = Image.fromarray(np.stack([levels, levels[::-1], np.roll(levels, 100)], axis=-1).reshape(16, 16, 3))
-    processor = make_processor(name, {"do_resize": False, "do_center_crop": False})
-    wanted = processor(images=[picture], return_tensors="np")["pixel_values"]
-    found = plain_steps(processor)(picture)["pixel_values"].numpy()
-    assert (found.view(np.uint32) == wanted.view(np.uint32)).all()
-
-
 @pytest.mark.parametrize("name", OTHER)
 def test_a_processor_with_steps_of_its_own_is_left_alone(name):
     assert plain_steps(make_processor(name)) is None
@@ -87,3 +80,69 @@ def test_a_backend_that_does_more_is_found_out(monkeypatch):
     whole = backend.resize
     monkeypatch.setattr(backend, "resize", lambda self, *args, **options: whole(self, *args, **options)[:, ::-1])
     assert plain_steps(processor) is None
+
+
+CROPS = TenCrops(40, 32)
+
+
+def gradient(width, height):
+    """An image whose red and green tell the place of a pixel."""
+    ys, xs = np.mgrid[:height, :width]
+    return Image.fromarray(np.stack([xs, ys, 0 * xs], axis=-1).astype(np.uint8))
+
+
+@pytest.mark.parametrize("size", [(60, 40), (40, 70), (40, 40)])
+def test_the_crops_are_corners_and_middle_of_the_image_and_its_mirror(size):
+    width, height = size
+    crops = TenCrops(40, 32)(gradient(width, height))
+    assert [crop.size for crop in crops] == [(32, 32)] * 10
+    right, bottom = width - 32, height - 32
+    places = [(0, 0), (right, 0), (0, bottom), (right, bottom), (right // 2, bottom // 2)]
+    assert [crop.getpixel((0, 0))[:2] for crop in crops[:5]] == places
+    # Mirrored, a crop's first pixel is as far from the right.
+    assert [crop.getpixel((0, 0))[:2] for crop in crops[5:]] == [(width - 1 - left, top) for left, top in places]
+
+
+@pytest.mark.parametrize(
+    ("size", "scaled"), [((500, 375), (341, 256)), ((375, 500), (256, 341)), ((100, 100), (256, 256))]
+)
+def test_the_shorter_side_is_scaled_to_256(size, scaled):
+    image = tiny_models.picture(1, size)
+    expected = image.resize(scaled, Image.Resampling.BILINEAR)
+    crops = TenCrops()(image)
+    assert crops[0].tobytes() == expected.crop((0, 0, 224, 224)).tobytes()
+    corner = (scaled[0] - 224, scaled[1] - 224, *scaled)
+    assert crops[3].tobytes() == expected.crop(corner).tobytes()
+    assert crops[8].tobytes() == ImageOps.mirror(expected).crop(corner).tobytes()
+
+
+@pytest.mark.parametrize("name", ["resnet", "vit", "dinov2", "clip", "siglip"])
+def test_a_vector_is_the_mean_over_the_crops(name):
+    model, tokenizer, processor = getattr(tiny_models, name)()
+    pictures = [(number, tiny_models.picture(number, (50 + number, 44))) for number in (1, 2, 3)]
+    options = {"processor": (tokenizer, processor) if tokenizer else processor, "progress": False, "device": "cpu"}
+    found = encode(model, images=pictures, ten_crops=CROPS, batch_size=2, **options).images
+    assert found.ids.tolist() == [1, 2, 3]
+    for (_, image), vector in zip(pictures, found.vectors, strict=True):
+        # Crops have the size that the processors of these models scale to, so that they leave them as they are.
+        crops = list(enumerate(CROPS(image)))
+        alone = encode(model, images=crops, **options).images.vectors
+        np.testing.assert_allclose(vector, alone.mean(axis=0), rtol=1e-4, atol=1e-5)
+    plain = encode(model, images=pictures, **options).images
+    assert np.abs(plain.vectors - found.vectors).max() > 1e-3
+
+
+@pytest.mark.parametrize(("side", "size"), [(32, 40), (0, 0), (40, 0)])
+def test_crops_that_do_not_fit_are_refused(side, size):
+    with pytest.raises(InvalidOption, match="do not fit images"):
+        TenCrops(side, size)
+
+
+def test_a_model_of_another_size_or_kind_is_refused():
+    pictures = [(1, tiny_models.picture(1, (50, 44)))]
+    model, _, processor = tiny_models.vit()
+    with pytest.raises(ModelError, match="does not accept"):
+        encode(model, images=pictures, processor=processor, ten_crops=TenCrops(40, 24), progress=False)
+    model, tokenizer, _ = tiny_models.bert()
+    with pytest.raises(TowerMissing, match="no image tower"):
+        encode(model, images=pictures, processor=tokenizer, ten_crops=CROPS, progress=False)

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,9 +12,10 @@ import tiny_models
 import torch
 from folded_judgments import in_folds
 
-from cxc_eccv.encoding import encode, sharded_ranks, split_ranks
+from cxc_eccv.encoding import encode, processes, sharded_ranks, split_ranks
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds
 from cxc_eccv.ranking import positive_ranks
+from cxc_eccv.ranking.large_gallery import ShardCounts
 from cxc_eccv.registry import task
 from cxc_eccv.types import Embeddings
 
@@ -35,6 +37,7 @@ def on_two_processes(script, *arguments):
 ENCODE = """
 import os, sys
 from pathlib import Path
+from types import SimpleNamespace
 from cxc_eccv.encoding import encode, sides
 for side in (sides.CaptionSide, sides.ImageSide):
     side.shard_size = 4
@@ -79,7 +82,7 @@ def test_two_processes_write_the_file_of_one(tmp_path, monkeypatch):
 
 
 GROUPS = """
-from cxc_eccv.encoding.distributed.processes import join_processes
+from cxc_eccv.encoding.processes import join_processes
 for number in range(6):
     with join_processes() as processes:
         assert processes.gather((number, processes.rank)) == [(number, 0), (number, 1)]
@@ -95,6 +98,7 @@ def test_processes_join_again_and_again(tmp_path):
 RANKS = """
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 import numpy as np
 import torch.distributed as dist
 sys.path.insert(0, str(Path(sys.argv[3])))
@@ -140,13 +144,22 @@ def test_ranks_of_a_split_gallery_are_those_of_one_process(tmp_path, make_run, s
             assert alone.ties.sum() > 0 or direction in ("t2i", "i2i")
 
 
-def test_one_process_alone_ranks_the_whole_gallery(make_run, sample_library):
+def test_one_process_alone_ranks_the_whole_gallery_by_the_similarity_of_its_run(make_run, sample_library):
     run = make_run(sample_library)
     for direction in ("i2t", "t2t"):
         judgments = task("cxc").judgments(sample_library, "test", direction)
         for asked in (judgments, in_folds(judgments)):
             expected = positive_ranks(run, asked, direction)
             np.testing.assert_array_equal(split_ranks(run, direction, asked).ranks, expected.ranks)
+    plain = make_run(sample_library)
+    longer = Embeddings(
+        plain.captions.ids, plain.captions.vectors * np.linspace(1, 9, plain.captions.ids.size)[:, None]
+    )
+    run = type(plain)(plain.images, longer, similarity="dot")
+    judgments = task("cxc").judgments(sample_library, "test", "i2t")
+    expected = positive_ranks(run, judgments, "i2t", similarity="dot").ranks
+    assert split_ranks(run, "i2t", judgments).ranks.tolist() == expected.tolist()
+    assert split_ranks(run, "i2t", judgments, similarity="cosine").ranks.tolist() != expected.tolist()
 
 
 @pytest.mark.slow
@@ -165,30 +178,13 @@ def test_coco_1k_is_split(make_run, real_library):
         assert set(found.n_gallery.tolist()) == {5000 if direction == "i2t" else 1000}
 
 
-def test_the_similarity_that_a_run_is_meant_for_is_taken(make_run, sample_library):
-    plain = make_run(sample_library)
-    longer = Embeddings(
-        plain.captions.ids, plain.captions.vectors * np.linspace(1, 9, plain.captions.ids.size)[:, None]
-    )
-    run = type(plain)(plain.images, longer, similarity="dot")
-    judgments = task("cxc").judgments(sample_library, "test", "i2t")
-    expected = positive_ranks(run, judgments, "i2t", similarity="dot").ranks
-    assert split_ranks(run, "i2t", judgments).ranks.tolist() == expected.tolist()
-    assert split_ranks(run, "i2t", judgments, similarity="cosine").ranks.tolist() != expected.tolist()
-
-
-def test_a_zero_vector_in_a_shard_is_refused(make_run, sample_library):
+def test_a_zero_vector_or_a_gap_in_a_shard_is_refused(make_run, sample_library):
     run = make_run(sample_library)
     judgments = task("cxc").judgments(sample_library, "test", "i2t")
     vectors = run.captions.vectors.copy()
     vectors[4] = 0
     with pytest.raises(MalformedRun, match=rf"zero vector, .* the first: {run.captions.ids[4]}"):
         sharded_ranks(run.images, judgments, run.captions.ids, vectors)
-
-
-def test_a_gallery_with_gaps_is_refused(make_run, sample_library):
-    run = make_run(sample_library)
-    judgments = task("cxc").judgments(sample_library, "test", "i2t")
     with pytest.raises(MissingIds, match=r"positives have no vector"):
         sharded_ranks(run.images, judgments, run.captions.ids[5:], run.captions.vectors[5:])
     with pytest.raises(MissingIds, match="none of the positives is in a shard"):
@@ -198,3 +194,10 @@ def test_a_gallery_with_gaps_is_refused(make_run, sample_library):
         sharded_ranks(run.images, judgments, *further)
     with pytest.raises(InvalidOption, match="the run has no images"):
         split_ranks(type(run)(None, run.captions), "i2t", judgments)
+
+
+def test_an_item_in_two_shards_is_refused():
+    both = SimpleNamespace(count=2, total=lambda counts: 2 * counts)  # both processes have the first item
+    counts = ShardCounts(np.zeros(1, np.int64), np.zeros(1, np.int64), np.packbits([True]))
+    with pytest.raises(DataError, match="1 items are in two shards; every item must be counted once"):
+        processes._add_up(counts, both)

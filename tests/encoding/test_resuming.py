@@ -12,8 +12,8 @@ import pytest
 import tiny_models
 
 from cxc_eccv.encoding import encode, load_model, sides
-from cxc_eccv.encoding.distributed.shards import FolderStore, Notes, Shard, remove_parts
-from cxc_eccv.encoding.towers.images import encoder_of_images
+from cxc_eccv.encoding.images import encoder_of_images
+from cxc_eccv.encoding.shards import FolderStore, Notes, Shard, remove_parts
 
 pytestmark = pytest.mark.thorough
 
@@ -144,7 +144,7 @@ def test_a_shard_file_is_read_back(tmp_path):
 SLOW_RUN = """
 import sys, time
 from cxc_eccv.encoding import encode, sides
-from cxc_eccv.encoding.distributed.shards import FolderStore
+from cxc_eccv.encoding.shards import FolderStore
 sides.CaptionSide.shard_size = 8
 put = FolderStore.put
 FolderStore.put = lambda *arguments: (put(*arguments), time.sleep(float(sys.argv[3])))

@@ -11,7 +11,7 @@ from cxc_eccv.evaluation.select import select
 from cxc_eccv.registry import task
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers.eccv import UNREACHABLE_CAPTIONS
+from cxc_eccv.sources.readers.judged import UNREACHABLE_CAPTIONS
 from cxc_eccv.tasks.task import COCO, FLICKR30K
 from cxc_eccv.types import Embeddings, Judgments
 

@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from cxc_eccv.builders.cards import point_examples
-from cxc_eccv.builders.writing.folder import build_folder
+from cxc_eccv.builders.writing import build_folder
 
 REPO = "org/data"
 

@@ -10,7 +10,7 @@ import pytest
 from hub_endpoints import WRITER
 from hub_server import Fault
 
-from cxc_eccv.builders.writing.folder import build_folder
+from cxc_eccv.builders.writing import build_folder
 from cxc_eccv.evaluation import evaluate, report_to_json
 from cxc_eccv.hub.leaderboard import leaderboard_tasks
 from cxc_eccv.hub.submit import checked_report

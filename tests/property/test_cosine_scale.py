@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scaled_runs import scale, scale_each, sides, with_altered_queries
 
-from cxc_eccv.encoding.distributed.sharded_ranks import split_ranks
+from cxc_eccv.encoding.processes import split_ranks
 from cxc_eccv.encoding.reranking import _take_vectors
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.ranking.scores import to_unit_length

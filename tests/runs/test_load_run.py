@@ -111,15 +111,21 @@ def test_dicts_take_what_users_have():
     assert array.items.dtype == np.int32
     assert RankedLists.of({5: [2**40]}).items.dtype == np.int64
     assert array.items.tolist() == [30, 10, 20, 20, 10]
-
-
-def test_ids_and_directions():
     run = RankingsRun.from_dicts(i2t={1: [7]}, t2t={8: [9, 7]}, i2i={2: [1]})
     assert run.ids("images").tolist() == [1, 2]
     assert run.ids("captions").tolist() == [7, 8, 9]
     assert run.why_not("t2i") == "the run has no t2i rankings"
     with pytest.raises(UnknownName, match="unknown direction 'i2c'"):
         RankingsRun({"i2c": run.lists["i2t"]})
+    far = 10**15
+    with pytest.raises(MalformedRun, match=f"query 2 lists item {far} twice, at ranks 1 and 3"):
+        RankedLists.of({1: [5, far], 2: [far, 5, far]})
+    lists = RankedLists.of({1: [5, 6], 2: [5, 6]})
+    assert dataclasses.replace(lists, scores=np.array([2.0, 1.0, 9.0, 9.0])).scores is not None
+    with pytest.raises(MalformedRun, match=r"query 2 has score 9\.5 at rank 2"):
+        dataclasses.replace(lists, scores=np.array([2.0, 1.0, 9.0, 9.5]))
+    with pytest.raises(MalformedRun, match="query 2 has score inf at rank 1"):
+        dataclasses.replace(lists, scores=np.array([2.0, 1.0, np.inf, 9.5]))
 
 
 def test_npz_files_are_told_apart(tmp_path):
@@ -177,12 +183,6 @@ def test_text_that_leaves_something_open_is_refused(name, text, words, tmp_path)
         load_run(tmp_path / name)
 
 
-def test_bytes_that_are_no_text_are_refused(tmp_path):
-    (tmp_path / "i2t.trec").write_bytes(b"1 Q0 2 1 0.5 \xff")
-    with pytest.raises(MalformedRun, match="byte 13 is not UTF-8"):
-        load_run(tmp_path / "i2t.trec")
-
-
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
@@ -211,12 +211,6 @@ def test_tables_that_are_no_rankings_are_refused(columns, words, tmp_path):
         load_run(tmp_path / "run.parquet")
 
 
-def test_a_column_of_other_directions_is_refused(tmp_path):
-    pq.write_table(pa.table({"query_id": [1], "item_ids": [[2]], "direction": ["I2T"]}), tmp_path / "run.parquet")
-    with pytest.raises(UnknownName, match=r"run\.parquet.*'I2T'; did you mean|Known: i2t"):
-        load_run(tmp_path / "run.parquet")
-
-
 def test_the_direction_is_an_option_where_the_file_does_not_say_it(tmp_path):
     (tmp_path / "run.json").write_text(json.dumps(T2I))
     assert as_dicts(load_run(tmp_path / "run.json", direction="t2i")) == {"t2i": T2I}
@@ -241,27 +235,18 @@ def test_options_at_odds_with_the_files_are_refused(tmp_path):
         load_run(tmp_path / "run.json", tmp_path / "run.parquet")
 
 
-def test_files_that_cannot_be_opened(tmp_path):
+def test_files_that_cannot_be_opened_or_name_other_directions(tmp_path):
     (tmp_path / "folder.json").mkdir()
     with pytest.raises(MalformedRun, match="is a folder"):
         load_run(tmp_path / "folder.json")
     with pytest.raises(MalformedRun, match="no such file"):
         load_run(tmp_path / "absent.trec")
-
-
-def test_repeats_are_found_among_ids_far_apart():
-    far = 10**15
-    with pytest.raises(MalformedRun, match=f"query 2 lists item {far} twice, at ranks 1 and 3"):
-        RankedLists.of({1: [5, far], 2: [far, 5, far]})
-
-
-def test_scores_may_rise_from_one_query_to_the_next():
-    lists = RankedLists.of({1: [5, 6], 2: [5, 6]})
-    assert dataclasses.replace(lists, scores=np.array([2.0, 1.0, 9.0, 9.0])).scores is not None
-    with pytest.raises(MalformedRun, match=r"query 2 has score 9\.5 at rank 2"):
-        dataclasses.replace(lists, scores=np.array([2.0, 1.0, 9.0, 9.5]))
-    with pytest.raises(MalformedRun, match="query 2 has score inf at rank 1"):
-        dataclasses.replace(lists, scores=np.array([2.0, 1.0, np.inf, 9.5]))
+    pq.write_table(pa.table({"query_id": [1], "item_ids": [[2]], "direction": ["I2T"]}), tmp_path / "run.parquet")
+    with pytest.raises(UnknownName, match=r"run\.parquet.*'I2T'; did you mean|Known: i2t"):
+        load_run(tmp_path / "run.parquet")
+    (tmp_path / "i2t.trec").write_bytes(b"1 Q0 2 1 0.5 \xff")
+    with pytest.raises(MalformedRun, match="byte 13 is not UTF-8"):
+        load_run(tmp_path / "i2t.trec")
 
 
 NAME = "CLIP B/32, ours \u2013 épée"

@@ -82,13 +82,10 @@ def test_bad_arrays_are_refused_by_name(save, changes, words):
         assert word in str(caught.value)
 
 
-def test_a_file_of_other_arrays_says_what_it_holds_and_what_it_needs(tmp_path):
+def test_other_files_say_what_they_hold_and_what_is_needed(tmp_path):
     np.savez(tmp_path / "other.npz", features=np.ones(3))
     with pytest.raises(MalformedRun, match=r"holds \['features'\]; needs image_ids with"):
         load_embeddings(tmp_path / "other.npz")
-
-
-def test_neither_pickles_nor_bare_arrays_are_read(tmp_path):
     with (tmp_path / "bare.npz").open("wb") as file:
         np.save(file, np.ones(3))
     with pytest.raises(MalformedRun, match=r"single \.npy array"):
@@ -96,9 +93,6 @@ def test_neither_pickles_nor_bare_arrays_are_read(tmp_path):
     np.array([{"a": 1}], dtype=object).dump(tmp_path / "pickle.npz")
     with pytest.raises(MalformedRun, match="not a readable"):
         load_embeddings(tmp_path / "pickle.npz")
-
-
-def test_missing_files_and_unknown_formats(tmp_path):
     with pytest.raises(MalformedRun, match="no such file"):
         load_embeddings(tmp_path / "absent.npz")
     with pytest.raises(MalformedRun, match=r"unknown embeddings format '\.pt'; use \.npz or \.safetensors"):
@@ -112,14 +106,8 @@ def test_real_types_become_float32(save, dtype):
     np.testing.assert_array_equal(run.images.vectors, np.arange(6).reshape(2, 3))
 
 
-def test_a_text_only_file_has_no_images(save):
-    run = load_embeddings(save(image_ids=None, image_embeddings=None))
-    assert run.images is None
-    np.testing.assert_array_equal(run.captions.ids, CAPTIONS)
-
-
 @pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
-def test_saved_runs_read_back_and_equal_runs_give_equal_bytes(tmp_path, suffix):
+def test_vectors_of_altered_sentences_and_saved_runs_read_back_and_equal_runs_give_equal_bytes(tmp_path, suffix):
     random = np.random.default_rng(0)
     run = EmbeddingsRun(
         Embeddings(IMAGES, random.standard_normal((2, 5))), Embeddings(CAPTIONS, random.standard_normal((3, 5)))
@@ -134,10 +122,6 @@ def test_saved_runs_read_back_and_equal_runs_give_equal_bytes(tmp_path, suffix):
     assert first.read_bytes() == second.read_bytes()
     assert read.sha256 == load_embeddings(second).sha256
     assert sorted(path.name for path in tmp_path.iterdir()) == [first.name, second.name]
-
-
-@pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
-def test_vectors_of_altered_sentences_are_kept_as_they_stand(tmp_path, suffix):
     further = {"rococo_danger_ids": np.array([23, 21]), "rococo_danger_embeddings": np.eye(2, 3, dtype=np.float32)}
     run = EmbeddingsRun(None, Embeddings(CAPTIONS, np.ones((3, 3))), further=further)
     save_embeddings(tmp_path / f"run{suffix}", run)
@@ -184,9 +168,12 @@ def test_a_file_says_which_similarity_it_is_meant_for(suffix, similarity, tmp_pa
         assert load_embeddings(path).similarity == similarity
 
 
-def test_a_run_has_a_known_similarity_or_none():
+def test_a_run_has_a_known_similarity_or_none(save):
     with pytest.raises(MalformedRun, match="run: its similarity is 'Dot'; save cosine or dot, or none"):
         EmbeddingsRun(None, Embeddings([1], [[1.0]]), similarity="Dot")
+    run = load_embeddings(save(image_ids=None, image_embeddings=None))
+    assert run.images is None
+    np.testing.assert_array_equal(run.captions.ids, CAPTIONS)
 
 
 @pytest.mark.parametrize("value", [1e-60, 1e-40, -1e-60, np.float32(1e-44)])

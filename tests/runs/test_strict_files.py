@@ -14,15 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import cxc_eccv as ce
-from cxc_eccv.builders.writing.shards import write_shards
+from cxc_eccv.builders.output import write_shards
 from cxc_eccv.errors import CxcEccvError, InvalidOption, MalformedRun, MalformedSource
-from cxc_eccv.parquet import read_parquet
+from cxc_eccv.parquet import array_of_npy, read_parquet
 from cxc_eccv.report.folder import write_folder
 from cxc_eccv.runs import RankingsRun, load_embeddings, load_run
 from cxc_eccv.runs.array_files import write_safetensors
 from cxc_eccv.runs.rankings import RankedLists
 from cxc_eccv.sources.reading import read_ids
-from cxc_eccv.types.npy import array_of_npy
 
 IDS, VECTORS = np.array([21, 22, 23]), np.arange(1, 7, dtype=np.float32).reshape(3, 2)
 
@@ -223,11 +222,6 @@ def test_safetensors_headers_that_the_official_reader_refuses_or_should(tensors,
         load_run(with_header(tensors, change))
 
 
-def test_safetensors_with_bytes_at_the_end(tensors):
-    with pytest.raises(MalformedRun, match="cut short or damaged"):
-        load_run(with_header(tensors, lambda header: None, extra=b"x"))
-
-
 @pytest.mark.parametrize("keep", [0, 5, 8, 60, -4])
 def test_safetensors_cut_short(tensors, keep):
     tensors.write_bytes(tensors.read_bytes()[:keep])
@@ -235,11 +229,13 @@ def test_safetensors_cut_short(tensors, keep):
         load_run(tensors)
 
 
-def test_a_flipped_value_of_ours_is_noticed(tensors):
+def test_a_flipped_value_and_bytes_at_the_end_are_noticed(tensors):
     data = tensors.read_bytes()
     tensors.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
     with pytest.raises(MalformedRun, match="does not match its checksum"):
         load_run(tensors)
+    with pytest.raises(MalformedRun, match="cut short or damaged"):
+        load_run(with_header(tensors, lambda header: None, extra=b"x"))
 
 
 @pytest.fixture
@@ -361,19 +357,16 @@ def page_is_checked(path):
     return False
 
 
-def test_tables_of_datasets_and_reports_are_written_with_checksums(tmp_path, make_run, sample_library):
-    shards = write_shards([pa.table({"n": [1, 2, 3]})], tmp_path, "test")
-    write_folder(tmp_path, ce.evaluate(make_run(sample_library), "coco_5k", data_dir=sample_library, per_query=True))
-    for name in (shards.files[0], "per_query.parquet"):
-        assert page_is_checked(tmp_path / name), name
-
-
-def test_rankings_are_written_with_checksums(tmp_path):
+def test_tables_of_datasets_reports_and_rankings_are_written_with_checksums(tmp_path, make_run, sample_library):
     pytest.importorskip("torch", reason="torch is not installed: pip install torch")
     from cxc_eccv.runs.rankings import write_rankings
 
     write_rankings(tmp_path / "top.parquet", RankingsRun.from_dicts(i2t={1: [7, 8]}))
     assert page_is_checked(tmp_path / "top.parquet")
+    shards = write_shards([pa.table({"n": [1, 2, 3]})], tmp_path, "test")
+    write_folder(tmp_path, ce.evaluate(make_run(sample_library), "coco_5k", data_dir=sample_library, per_query=True))
+    for name in (shards.files[0], "per_query.parquet"):
+        assert page_is_checked(tmp_path / name), name
 
 
 NASTY = "\x1b[31m\r\n\u202ex"

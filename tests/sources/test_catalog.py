@@ -1,4 +1,4 @@
-"""The catalog's facts, its lookups, and what a malformed catalog gets."""
+"""The catalog's facts, its lookups, what a malformed catalog gets, and the sentence that names the data."""
 
 import re
 import tomllib
@@ -9,7 +9,7 @@ import pytest
 from cxc_eccv import __version__
 from cxc_eccv.builders.cards import bibtex
 from cxc_eccv.errors import MalformedSource, SourceMissing, UnknownName
-from cxc_eccv.sources.catalog import load_catalog
+from cxc_eccv.sources.catalog import DRAWINGS, describe_data, load_catalog
 
 ROOT = Path(__file__).parents[2]
 
@@ -47,10 +47,21 @@ def write(folder, text):
     return path
 
 
-def test_hosts_that_keep_versions_are_pinned_to_a_commit():
+def test_the_official_catalog_is_pinned_and_takes_what_it_does_not_say_from_group_and_archive():
     addresses = [entry.url for entry in load_catalog() if entry.url and "githubusercontent" in entry.url]
     assert len(addresses) == 76
     assert all(re.search(r"/[0-9a-f]{40}/", address) for address in addresses)
+    for entry in load_catalog():
+        assert entry.url or entry.derived_from or entry.group in ("entailment", "simplification", "coco_fg", "thumb"), (
+            entry.name
+        )
+    entry = load_catalog().entry("instances_val2014")
+    assert entry.url == "http://images.cocodataset.org/annotations/annotations_trainval2014.zip"
+    assert (entry.member, entry.size) == ("annotations/instances_val2014.json", 160_682_675)
+    catalog = load_catalog()
+    assert catalog.entry("sts_val").licence == catalog.group("cxc").licence
+    assert catalog.entry("sts_val").citation == "parekh2021crisscrossed"
+    assert catalog.entry("captions_val2014").citation == "chen2015microsoft"
 
 
 def test_only_these_files_have_no_published_hash():
@@ -78,34 +89,10 @@ def test_only_these_files_have_no_published_hash():
     }
 
 
-OWN_FILES = ("entailment", "simplification", "coco_fg", "thumb")
-
-
-def test_files_without_an_address_say_where_they_come_from():
-    for entry in load_catalog():
-        assert entry.url or entry.derived_from or entry.group in OWN_FILES, entry.name
-
-
-def test_members_take_the_address_of_their_archive():
-    entry = load_catalog().entry("instances_val2014")
-    assert entry.url == "http://images.cocodataset.org/annotations/annotations_trainval2014.zip"
-    assert (entry.member, entry.size) == ("annotations/instances_val2014.json", 160_682_675)
-
-
-def test_terms_default_to_the_groups():
-    catalog = load_catalog()
-    assert catalog.entry("sts_val").licence == catalog.group("cxc").licence
-    assert catalog.entry("sts_val").citation == "parekh2021crisscrossed"
-    assert catalog.entry("captions_val2014").citation == "chen2015microsoft"
-
-
-def test_every_citation_is_bibtex_under_its_own_key():
+def test_every_citation_is_bibtex_under_its_own_key_and_a_group_s_paper_comes_first():
     for key, text in load_catalog().citations.items():
         assert re.match(rf"@\w+\{{{key},\n", text)
         assert text.count("{") == text.count("}")
-
-
-def test_bibtex_of_a_group_opens_with_its_own_paper():
     text = bibtex(["flickr30k"], load_catalog())
     assert text.startswith("@article{young2014image,")
     assert "@inproceedings{karpathy2015deep," in text
@@ -199,3 +186,28 @@ def test_the_legal_files_name_every_source_and_this_version():
         assert any(key in text for text in catalog.citations.values())
     licence = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["license"]
     assert f"\nlicense: {licence}\n" in citation
+
+
+@pytest.mark.parametrize(
+    ("data", "collection", "sentence"),
+    [
+        ({"edition": "official"}, "COCO", "test split of COCO (official data)"),
+        ({"edition": "official"}, "", "test split of official data"),
+        (
+            {"edition": "official", "modified": {"sts_val": {}}},
+            "COCO",
+            "test split of COCO, modified data: not the official data",
+        ),
+        ({"edition": "mine"}, "Flickr30k", "test split of Flickr30k, edition 'mine': not the official data"),
+        ({"edition": "sample"}, "COCO", "test split of the embedded sample (60 drawings): not results on COCO"),
+        ({}, "COCO", ""),
+    ],
+)
+def test_the_sentence_names_split_and_edition(data, collection, sentence):
+    assert describe_data({"data": data, "split": "test"}, collection) == sentence
+
+
+def test_the_sample_has_as_many_drawings_as_the_sentence_says(sample_library):
+    sizes = {split: sample_library.karpathy(split).image_ids.size for split in sample_library.splits}
+    assert sizes == DRAWINGS
+    assert describe_data({"data": {"edition": "sample"}}) == "embedded sample (190 drawings): not results on COCO"

@@ -124,12 +124,14 @@ def site(tmp_path, monkeypatch):
     thread.join()
 
 
-def test_a_file_is_downloaded_once_and_verified(site):
+def test_a_file_is_downloaded_once_and_verified_with_progress_on_standard_error(site, capsys):
     site.serve(whole())
-    assert site.fetch() == site.fetch() == locate("sts_val", site.folder) == site.target
+    assert fetch("sts_val", site.folder) == site.fetch() == locate("sts_val", site.folder) == site.target
     assert site.target.read_bytes() == BODY
     assert site.requests == [""]
     assert site.left() == ["cxc/sts_val.csv"]
+    shown = capsys.readouterr()
+    assert ("100%" in shown.err, shown.out) == (True, "")
 
 
 @pytest.mark.parametrize("known_hash", [True, False])
@@ -189,12 +191,13 @@ def test_a_body_cut_short_starts_again_where_no_hash_would_notice_a_wrong_contin
     assert site.requests == ["", ""]
 
 
-def test_progress_goes_to_standard_error(site, capsys):
-    site.serve(whole())
-    fetch("sts_val", site.folder)
-    shown = capsys.readouterr()
-    assert "100%" in shown.err
-    assert shown.out == ""
+def test_a_body_cut_short_is_noticed_whatever_the_http_library(site, monkeypatch):
+    lenient = property(lambda self: False, lambda self, value: None)
+    monkeypatch.setattr(urllib3.response.HTTPResponse, "enforce_content_length", lenient, raising=False)
+    site.serve(cut_short, known_hash=False)
+    with pytest.raises(DownloadFailed, match="the body ended after 524,288 of 1,048,576 bytes"):
+        site.fetch()
+    assert site.left() == []
 
 
 @pytest.mark.parametrize("code", [404, 403, 410])
@@ -212,15 +215,6 @@ def test_lasting_faults_give_up(site):
     with pytest.raises(DownloadFailed, match="4 attempts to download it failed; the last error: 502 Server Error"):
         site.fetch()
     assert (len(site.requests), site.pauses) == (4, [1.0, 2.0, 4.0])
-
-
-def test_a_body_cut_short_is_noticed_whatever_the_http_library(site, monkeypatch):
-    lenient = property(lambda self: False, lambda self, value: None)
-    monkeypatch.setattr(urllib3.response.HTTPResponse, "enforce_content_length", lenient, raising=False)
-    site.serve(cut_short, known_hash=False)
-    with pytest.raises(DownloadFailed, match="the body ended after 524,288 of 1,048,576 bytes"):
-        site.fetch()
-    assert site.left() == []
 
 
 def test_another_file_than_the_catalogs_is_refused(site):
@@ -294,13 +288,10 @@ def test_a_body_larger_than_the_file_is_cut_off(site, known_hash, monkeypatch):
     assert len(sent) < 1000
 
 
-def test_a_body_as_large_as_allowed_arrives(site, monkeypatch):
+def test_a_body_or_a_member_may_be_as_large_as_allowed(site, monkeypatch):
     monkeypatch.setattr(transfer, "LARGEST", len(BODY))
     site.serve(whole(), known_hash=False)
     assert site.fetch().read_bytes() == BODY
-
-
-def test_a_member_that_unpacks_to_more_than_allowed_is_cut_off(site, monkeypatch):
     monkeypatch.setattr(transfer, "LARGEST", 1 << 20)
     serve_archive(site, bundle(two=b"0" * (3 << 20)), {"two": BODY})
     with pytest.raises(DownloadFailed, match="the file is too large"):
@@ -400,14 +391,11 @@ def test_an_archive_is_downloaded_once_for_all_its_members(site):
     assert site.left() == ["archives/z.zip", "archives/z.zip.sha256", "cxc/one.json", "cxc/two.json"]
 
 
-def test_an_archive_without_the_member_says_what_it_holds(site):
+def test_an_archive_without_the_member_or_with_another_is_refused(site):
     serve_archive(site, bundle(one=b"[1]"), {"two": b"[2]"})
     with pytest.raises(MalformedSource, match=r"z\.zip: found members inner/one\.json, expected a member 'inner/two"):
         site.fetch("two")
     assert site.left() == ["archives/z.zip", "archives/z.zip.sha256"]
-
-
-def test_a_member_with_another_hash_is_refused(site):
     serve_archive(site, bundle(one=b"[1]"), {"one": b"[1]"}, sha256="0" * 64)
     with pytest.raises(HashMismatch, match=r"It is the member 'inner/one\.json' of .*z\.zip"):
         site.fetch("one")

@@ -1,16 +1,18 @@
-"""Mirror folders, editions, offline behaviour and states; nothing here touches the network."""
+"""Mirror folders, editions, offline behaviour, states, and hashes; nothing here touches the network."""
 
 import gzip
 import hashlib
 import os
 import socket
+import time
 
 import pytest
 
-from cxc_eccv.errors import HashMismatch, InvalidOption, SourceMissing, UnknownName
+from cxc_eccv.errors import HashMismatch, InvalidOption, MalformedSource, SourceMissing, UnknownName
+from cxc_eccv.sources import download
 from cxc_eccv.sources.catalog import load_catalog
-from cxc_eccv.sources.download import catalog_of, fetch, locate, state
-from cxc_eccv.sources.reading import read_bytes, sha256_of
+from cxc_eccv.sources.download import Expected, catalog_of, fetch, fingerprint, locate, sha256_of, state, verify
+from cxc_eccv.sources.reading import read_bytes
 
 MIRROR = os.environ.get("CXC_ECCV_DATA", "")
 VARIABLES = ("CXC_ECCV_DATA", "CXC_ECCV_OFFLINE", "HF_HUB_OFFLINE")
@@ -84,15 +86,12 @@ def test_an_altered_mirror_file_is_refused_unless_allowed(tmp_path, data, messag
         assert call("sts_val", folder, allow_modified=True) == path
 
 
-def test_the_official_catalog_rules_a_mirror_without_its_own(tmp_path):
+def test_a_mirror_rules_by_its_own_catalog_or_the_official_one(tmp_path):
     path = put(tmp_path / "data", "cxc/sts_val.csv")
     with pytest.raises(HashMismatch, match="is truncated: found 44 bytes, expected 3,092,201") as caught:
         fetch("sts_val", tmp_path / "data")
     assert load_catalog().entry("sts_val").url in str(caught.value)
     assert fetch("sts_val", tmp_path / "data", allow_modified=True) == path
-
-
-def test_a_mirror_file_without_published_hash_is_accepted_and_the_mirror_left_alone(tmp_path):
     path = put(tmp_path / "data", "coco/dataset_coco.json", b"{}")
     assert fetch("karpathy_coco", tmp_path / "data") == path
     assert [item.name for item in path.parent.iterdir()] == ["dataset_coco.json"]
@@ -215,3 +214,65 @@ def test_every_file_of_the_real_mirror_is_what_the_catalog_says():
     for name, entry in found.items():
         data = read_bytes(fetch(name, MIRROR, offline=True))
         assert (hashlib.sha256(data).hexdigest(), len(data)) == (entry.sha256, entry.size), name
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda data: data[:-9], lambda data: data[:20] + b"\x00\x00" + data[22:], lambda _: b"plain"]
+)
+def test_a_damaged_gzip_file_is_malformed(tmp_path, damage):
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(damage(gzip.compress(bytes(range(256)) * 4)))
+    for read in (read_bytes, sha256_of):
+        with pytest.raises(MalformedSource, match=r"a\.csv\.gz: found incomplete or .*expected a complete gzip file"):
+            read(path)
+
+
+def test_a_file_is_hashed_once_until_it_changes(tmp_path, monkeypatch):
+    reads = []
+    blocks = download.read_blocks
+    monkeypatch.setattr(download, "UNSETTLED", -1)
+    monkeypatch.setattr(download, "read_blocks", lambda path: reads.append(path) or blocks(path))
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"one")
+    assert [sha256_of(path) for _ in range(3)] == [hashlib.sha256(b"one").hexdigest()] * 3
+    assert len(reads) == 1
+    path.write_bytes(b"three")
+    assert sha256_of(path) == hashlib.sha256(b"three").hexdigest()
+    assert len(reads) == 2
+
+
+@pytest.mark.parametrize("unsettled", [download.UNSETTLED, -1])
+def test_a_change_that_keeps_size_and_time_is_noticed(tmp_path, monkeypatch, unsettled):
+    monkeypatch.setattr(download, "UNSETTLED", unsettled)
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"one")
+    times = path.stat()
+    assert sha256_of(path) == hashlib.sha256(b"one").hexdigest()
+    if unsettled < 0:
+        time.sleep(0.05)  # longer than a tick of the file system's clock
+    path.write_bytes(b"two")
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert sha256_of(path) == hashlib.sha256(b"two").hexdigest()
+
+
+def test_verification_checks_the_size_before_it_hashes(tmp_path, monkeypatch):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"12345")
+    monkeypatch.setattr(download, "read_blocks", lambda path: pytest.fail("hashed"))
+    with pytest.raises(HashMismatch, match=r"a\.csv is truncated: found 5 bytes, expected 1,000\. Do this\."):
+        verify(path, Expected("0" * 64, 1000), "Do this.")
+    with pytest.raises(HashMismatch, match=r"a\.csv is too long: found 5 bytes, expected 4\. Do this\."):
+        verify(path, Expected("0" * 64, 4), "Do this.")
+    verify(path, Expected(None), "")
+
+
+def test_verification_of_a_gzipped_twin_counts_original_bytes(tmp_path):
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(b"12345"))
+    digest = hashlib.sha256(b"12345").hexdigest()
+    assert (read_bytes(path), fingerprint(path)) == (b"12345", (digest, 5))
+    verify(path, Expected(digest, 5), "")
+    with pytest.raises(HashMismatch, match="truncated: found 5 bytes, expected 6"):
+        verify(path, Expected(digest, 6), "")
+    with pytest.raises(HashMismatch, match=f"found sha256 {digest}, expected {'0' * 64}. Do this."):
+        verify(path, Expected("0" * 64, 5), "Do this.")

@@ -121,6 +121,13 @@ def test_labels_are_a_source_between_those_of_papers_and_those_of_machines(file)
     assert merged.sources == ("coco", "mine")
     assert merged.rules == ("coco: original link", "mine: majority, 1.0.0")
     assert "labels_mine_test" in library.files_used()
+    found = read_labels(file)
+    said = {"version": "1.0.0", "scheme": "eccv", "rule": "majority", "people": 3, "pairs": 200}
+    assert found.summary == said | {"positive": int(np.asarray(found.table["positive"]).sum())}
+    licensed = replace(found, facts={**found.facts, "licence": "cc-by-4.0", "citation": "@misc{mine,}"})
+    assert licensed.summary == found.summary | {"licence": "cc-by-4.0"}
+    origin = {"repository": "org/mine", "revision": "0" * 40}
+    assert replace(found, origin=origin).summary == found.summary | origin
 
 
 def test_a_pair_is_judged_in_both_directions_and_in_no_other(file, sample_library):
@@ -185,7 +192,7 @@ def test_labels_of_other_data_are_refused_with_what_to_do(tmp_path, sample_libra
         Library("sample", labels=[strange]).labels("mine", "test")
 
 
-def test_two_files_of_one_name_and_split_are_refused(tmp_path, sample_library, file):
+def test_two_files_of_one_name_and_split_or_with_a_declared_name_are_refused(tmp_path, sample_library, file):
     with pytest.raises(DataError, match="both hold labels 'mine' of test: name only one"):
         merge(Library("sample", labels=[file, shutil.copy(file, tmp_path / "again.parquet")]), "test", "i2t")
     pairs = random_pairs(sample_library, "validation")
@@ -200,9 +207,6 @@ def test_two_files_of_one_name_and_split_are_refused(tmp_path, sample_library, f
     assert library.labels("theirs", "validation") is None
     with pytest.raises(UnknownName, match="did you mean 'mine'"):
         library.labels("mines", "test")
-
-
-def test_a_name_that_is_taken_is_refused(tmp_path, sample_library):
     file = write_label_file(tmp_path / "x.parquet", sample_library, *random_pairs(sample_library), name="eccv")
     with pytest.raises(DataError, match="which is the name of a declared source"):
         merge(Library("sample", labels=[file]), "test", "i2t")
@@ -217,6 +221,8 @@ def test_a_folder_holds_label_files_beside_what_else_a_project_has(tmp_path, sam
     assert Library("sample", labels=[folder]).label_names == ("mine",)
     with pytest.raises(SourceMissing, match="holds no label file"):
         Library("sample", labels=[folder / "rounds"]).label_names  # noqa: B018
+    with pytest.raises(SourceMissing, match=r"out/mine.parquet: there is no such label file"):
+        Library("sample", labels=["out/mine.parquet"]).label_names  # noqa: B018
 
 
 @pytest.mark.parametrize("named", ["nobody/labels", "nobody/labels@v1"])
@@ -229,18 +235,3 @@ def test_nothing_is_asked_of_the_hub_where_downloads_are_off(monkeypatch, tmp_pa
         Library("sample", labels=[named], offline=True if how == "argument" else None).label_names  # noqa: B018
     assert f"labels {named}: there is no such file or folder" in str(caught.value)
     assert f"downloads are off ({'offline=True' if how == 'argument' else how + '=1'})" in str(caught.value)
-
-
-def test_a_file_that_is_not_there_is_no_dataset_on_the_hub():
-    with pytest.raises(SourceMissing, match=r"out/mine.parquet: there is no such label file"):
-        Library("sample", labels=["out/mine.parquet"]).label_names  # noqa: B018
-
-
-def test_what_reports_say_of_labels(file):
-    found = read_labels(file)
-    said = {"version": "1.0.0", "scheme": "eccv", "rule": "majority", "people": 3, "pairs": 200}
-    assert found.summary == said | {"positive": int(np.asarray(found.table["positive"]).sum())}
-    licensed = replace(found, facts={**found.facts, "licence": "cc-by-4.0", "citation": "@misc{mine,}"})
-    assert licensed.summary == found.summary | {"licence": "cc-by-4.0"}
-    origin = {"repository": "org/mine", "revision": "0" * 40}
-    assert replace(found, origin=origin).summary == found.summary | origin

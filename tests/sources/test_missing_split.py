@@ -7,7 +7,7 @@ import pytest
 import cxc_eccv as ce
 from cxc_eccv.builders.config import BuildOptions
 from cxc_eccv.builders.packaged import load
-from cxc_eccv.builders.writing.folder import build_folder
+from cxc_eccv.builders.writing import build_folder
 from cxc_eccv.errors import DataError
 from cxc_eccv.sources.library import Library
 
@@ -62,14 +62,11 @@ def test_evaluation_says_it_for_a_split_of_its_own(mirror, make_run):
     assert said.startswith("split 'validation' is not in the available files, which hold test. coco/dataset_coco.json")
 
 
-def test_what_a_build_left_out_names_the_file(mirror, tmp_path):
+def test_a_build_names_the_file_it_lacks_and_a_file_that_lacks_the_split_is_named(mirror, tmp_path):
     options = BuildOptions(allow_modified=True)
     summary = build_folder(tmp_path / "out", configs=["pairs"], data_dir=mirror, options=options, progress=False)
     told = "not built (it is in coco/dataset_coco.json, which is missing): pairs/train, pairs/restval"
     assert told in str(summary)
-
-
-def test_a_file_that_is_there_and_lacks_the_split_is_named(mirror):
     (mirror / "coco" / "karpathy_val.json").rename(mirror / "coco" / "dataset_coco.json")
     said = message(lambda: Library(mirror, allow_modified=True).captions("test"))
     assert "which hold validation. " in said

@@ -9,15 +9,15 @@ import yaml
 import cxc_eccv as ce
 from cxc_eccv.builders.config import BuildOptions
 from cxc_eccv.builders.packaged import load
-from cxc_eccv.builders.writing.folder import build_folder
+from cxc_eccv.builders.writing import build_folder
 from cxc_eccv.comparison.pairing import notes_on
 from cxc_eccv.comparison.scored_report import ScoredReport
 from cxc_eccv.hub.card import merge_matter
 from cxc_eccv.hub.upload import DATASET_KEYS
 from cxc_eccv.report.console import print_report
 from cxc_eccv.report.folder import write_folder
+from cxc_eccv.sources.download import sha256_of
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.reading import sha256_of
 from cxc_eccv.sts import StsReport, to_markdown
 
 
@@ -61,20 +61,20 @@ def test_a_report_and_its_pages_name_the_files(reports, hashes, tmp_path):
             assert text.count(hashes["found"]) == (2 if report is modified else 0)
 
 
-def test_the_console_names_them(reports, hashes, capsys):
+def test_console_comparison_and_sentence_similarity_name_them(reports, hashes, capsys):
     for report in reports:
         print_report(report)
         words = " ".join(capsys.readouterr().out.split())
         told = f"modified data: sits_test has sha256 {hashes['found']}, expected {hashes['expected']}" in words
         assert told == (report is reports[0])
-
-
-def test_a_comparison_of_two_such_reports_names_them(reports, hashes):
     modified, plain = (ScoredReport(name, report, {}) for name, report in zip("ab", reports, strict=True))
     told = f"modified data: sits_test, sha256 {hashes['found']}, expected {hashes['expected']}"
     assert told in notes_on(modified, modified)
     assert told in notes_on(plain, modified)
     assert notes_on(plain, plain) == []
+    text = to_markdown(StsReport({}, reports[0].provenance))
+    assert f"Modified data: sits\\_test has sha256 {hashes['found']}, expected {hashes['expected']}." in text
+    assert "odified" not in to_markdown(StsReport({}, reports[1].provenance))
 
 
 def test_each_of_two_reports_names_its_own_modified_files(reports):
@@ -86,13 +86,9 @@ def test_each_of_two_reports_names_its_own_modified_files(reports):
     assert notes_on(scored("sis_test"), scored("sts_test")) == told
 
 
-def test_a_report_on_sentence_similarity_names_them(reports, hashes):
-    text = to_markdown(StsReport({}, reports[0].provenance))
-    assert f"Modified data: sits\\_test has sha256 {hashes['found']}, expected {hashes['expected']}." in text
-    assert "odified" not in to_markdown(StsReport({}, reports[1].provenance))
-
-
-def test_a_built_folder_names_them_in_manifest_card_and_summary(mirror, hashes, tmp_path):
+def test_a_built_folder_names_them_in_manifest_card_and_summary_and_one_of_the_data_as_it_is_does_not(
+    mirror, hashes, tmp_path
+):
     options = {"configs": ["sits"], "options": BuildOptions(allow_modified=True)}
     summary = build_folder(tmp_path / "out", data_dir=mirror, progress=False, **options)
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["modified"] == {"sits_test": hashes}
@@ -100,13 +96,10 @@ def test_a_built_folder_names_them_in_manifest_card_and_summary(mirror, hashes, 
     assert yaml.safe_load(card.split("---")[1])["modified_data"] == [{"file": "sits_test", **hashes}]
     assert f"| `sits_test` | `{hashes['expected']}` | `{hashes['found']}` |" in card
     assert f"modified data: sits_test has sha256 {hashes['found']}, expected {hashes['expected']}" in str(summary)
-
-
-def test_a_folder_of_the_data_as_it_is_does_not(tmp_path):
     options = BuildOptions(allow_modified=True)
-    summary = build_folder(tmp_path, configs=["sits"], data_dir="sample", options=options, progress=False)
-    assert "modified" not in json.loads((tmp_path / "manifest.json").read_text())
-    assert "modified" not in (tmp_path / "README.md").read_text().lower().replace("`--allow-modified`", "")
+    summary = build_folder(tmp_path / "plain", configs=["sits"], data_dir="sample", options=options, progress=False)
+    assert "modified" not in json.loads((tmp_path / "plain" / "manifest.json").read_text())
+    assert "modified" not in (tmp_path / "plain" / "README.md").read_text().lower().replace("`--allow-modified`", "")
     assert "modified" not in str(summary)
 
 

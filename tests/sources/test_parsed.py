@@ -130,9 +130,13 @@ def test_what_is_kept_equals_what_was_read(name, compressed, tmp_path, tables):
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
-def test_a_kept_file_is_not_read_again(ratings, calls):
+def test_a_kept_file_is_read_again_by_a_changed_reader_alone(ratings, calls, monkeypatch):
     assert parse(readers.read_counted, ratings, "sts").equals(parse(readers.read_counted, ratings, "sts"))
     assert len(calls) == 1
+    parse(readers.read_counted, ratings, "sts")
+    monkeypatch.setattr(parsed, "readers_version", lambda: "another")
+    parse(readers.read_counted, ratings, "sts")
+    assert len(calls) == 2
 
 
 def test_arguments_and_endings_tell_entries_apart(tmp_path, ratings, tables, calls):
@@ -146,12 +150,19 @@ def test_arguments_and_endings_tell_entries_apart(tmp_path, ratings, tables, cal
     assert len(list(tables.iterdir())) == 2
 
 
-def test_a_changed_raw_file_is_read_anew(ratings):
-    assert parse(READER, ratings, "sts")["rating"].to_pylist() == [3.5]
+def test_the_entry_of_another_or_a_changed_file_is_not_taken(tmp_path, ratings, tables):
+    parse(READER, ratings, "sts")
+    (first,) = tables.iterdir()
+    other = tmp_path / "other.csv"
+    other.write_text(HEADER + ROW.replace("3.5", "1.5"))
+    parse(READER, other, "sts")
+    second = next(path for path in tables.iterdir() if path != first)
+    second.write_bytes(first.read_bytes())
+    assert parse(READER, other, "sts")["rating"].to_pylist() == [1.5]
     times = ratings.stat()
-    ratings.write_text(HEADER + ROW.replace("3.5", "1.5"))
+    ratings.write_text(HEADER + ROW.replace("3.5", "2.5"))
     os.utime(ratings, ns=(times.st_atime_ns, times.st_mtime_ns))
-    assert parse(READER, ratings, "sts")["rating"].to_pylist() == [1.5]
+    assert parse(READER, ratings, "sts")["rating"].to_pylist() == [2.5]
 
 
 def test_a_raw_file_that_changes_while_it_is_read_is_not_kept(ratings, tables, replace_reader):
@@ -162,13 +173,6 @@ def test_a_raw_file_that_changes_while_it_is_read_is_not_kept(ratings, tables, r
 
     parse(replace_reader(read_and_write), ratings, "sts")
     assert not tables.exists()
-
-
-def test_a_changed_reader_reads_anew(ratings, calls, monkeypatch):
-    parse(readers.read_counted, ratings, "sts")
-    monkeypatch.setattr(parsed, "readers_version", lambda: "another")
-    parse(readers.read_counted, ratings, "sts")
-    assert len(calls) == 2
 
 
 def test_the_version_follows_the_source_code(monkeypatch, tmp_path):
@@ -183,23 +187,6 @@ def test_the_version_follows_the_source_code(monkeypatch, tmp_path):
     assert parsed.readers_version.__wrapped__() == first
     (tmp_path / "sources/readers/a.py").write_text("A = 2")
     assert parsed.readers_version.__wrapped__() != first
-
-
-def test_without_source_code_nothing_is_kept(ratings, tables, monkeypatch):
-    def no_source():
-        raise FileNotFoundError("sources")
-
-    monkeypatch.setattr(parsed, "readers_version", no_source)
-    assert parse(READER, ratings, "sts").num_rows == 1
-    assert not tables.exists()
-
-
-def test_a_reader_from_elsewhere_is_not_remembered(ratings, tables):
-    def read_ratings(path):
-        return path.name
-
-    assert parse(read_ratings, ratings) == parse(lambda path: path.name, ratings) == "sts_val.csv"
-    assert not tables.exists()
 
 
 @pytest.mark.parametrize(
@@ -221,9 +208,22 @@ def test_what_is_refused_is_refused_again(tmp_path, tables):
     assert not tables.exists()
 
 
-def test_small_files_are_not_kept(ratings, tables, monkeypatch):
-    monkeypatch.setattr(parsed, "SMALLEST", ratings.stat().st_size + 1)
-    parse(READER, ratings, "sts")
+def test_small_files_and_results_of_readers_from_elsewhere_or_without_source_are_not_kept(ratings, tables, monkeypatch):
+    def read_ratings(path):
+        return path.name
+
+    def no_source():
+        raise FileNotFoundError("sources")
+
+    assert parse(read_ratings, ratings) == parse(lambda path: path.name, ratings) == "sts_val.csv"
+    assert not tables.exists()
+    with monkeypatch.context() as patch:
+        patch.setattr(parsed, "readers_version", no_source)
+        assert parse(READER, ratings, "sts").num_rows == 1
+    assert not tables.exists()
+    with monkeypatch.context() as patch:
+        patch.setattr(parsed, "SMALLEST", ratings.stat().st_size + 1)
+        parse(READER, ratings, "sts")
     assert not tables.exists()
 
 
@@ -244,17 +244,6 @@ def test_a_damaged_entry_is_replaced(damage, ratings, tables):
     entry.write_bytes(damage(whole))
     assert same(parse(READER, ratings, "sts"), plain)
     assert entry_in(tables).read_bytes() == whole
-
-
-def test_the_entry_of_another_file_is_not_taken(tmp_path, ratings, tables):
-    parse(READER, ratings, "sts")
-    (first,) = tables.iterdir()
-    other = tmp_path / "other.csv"
-    other.write_text(HEADER + ROW.replace("3.5", "1.5"))
-    parse(READER, other, "sts")
-    second = next(path for path in tables.iterdir() if path != first)
-    second.write_bytes(first.read_bytes())
-    assert parse(READER, other, "sts")["rating"].to_pylist() == [1.5]
 
 
 @pytest.mark.parametrize("place", ["folder", "pipe", "nothing"])
@@ -288,16 +277,13 @@ def test_a_full_disk_is_no_error_and_leaves_nothing(ratings, tables, monkeypatch
     assert not list(tables.iterdir())
 
 
-def test_drafts_of_killed_processes_go(ratings, tables):
+def test_drafts_of_killed_processes_and_the_oldest_entries_go(ratings, tables, tmp_path, monkeypatch):
     tables.mkdir(parents=True)
     for name, age in (("old.part", 2 * parsed.LONGEST_WRITE), ("new.part", 0)):
         (tables / name).touch()
         os.utime(tables / name, (time.time() - age,) * 2)
     parse(READER, ratings, "sts")
     assert [path.name for path in tables.iterdir() if path.suffix == ".part"] == ["new.part"]
-
-
-def test_the_oldest_entries_go(tmp_path, tables, monkeypatch):
     monkeypatch.setattr(parsed, "KEPT", 3)
     for number in range(5):
         path = tmp_path / f"{number}.csv"
@@ -305,7 +291,7 @@ def test_the_oldest_entries_go(tmp_path, tables, monkeypatch):
         parse(READER, path, "sts")
         for entry in tables.iterdir():
             os.utime(entry, ns=(0, entry.stat().st_mtime_ns - 10**9))
-    assert len(list(tables.iterdir())) == 3
+    assert len(list(tables.glob("*.arrow"))) == 3
 
 
 PROCESS = """

@@ -76,14 +76,11 @@ def test_bad_lists(path, text, parts):
     assert all(part in str(refused.value) for part in parts), refused.value
 
 
-def test_bytes_that_are_no_text(path):
+def test_bytes_that_are_no_text_a_mark_at_the_start_and_a_compressed_file(path):
     for content in (b'[{"a": "\xff"}]', b'["\xc3'):
         path.write_bytes(content)
         with pytest.raises(MalformedSource, match=r"byte 0x\w\w near offset \d+, expected UTF-8 text"):
             list(read_records(path))
-
-
-def test_a_mark_at_the_start_and_a_compressed_file(path):
     path.write_bytes(b"\xef\xbb\xbf [ ]\n")
     assert list(read_records(path)) == []
     packed = path.with_name("list.json.gz")

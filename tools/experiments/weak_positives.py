@@ -47,9 +47,9 @@ from sample.collection import draw_collection, of_split
 from sample.likeness import is_true
 from scipy import stats
 
+from cxc_eccv.sources.download import sha256_of
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import MINED_FACTS, MINED_SCHEMA, read_mined
-from cxc_eccv.sources.reading import sha256_of
 
 Pair = tuple[int, int]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import typer.main
 
-from cxc_eccv.builders.markdown import table
 from cxc_eccv.cli.app import app
 from cxc_eccv.cli.choices import split_help
+from cxc_eccv.terminal import markdown_table
 
 __all__ = ["commands"]
 
@@ -44,7 +44,7 @@ def _command(name: str, command: Any) -> str:  # noqa: ANN401 - a class of typer
 
 
 def _table(parameters: list[Any]) -> str:
-    return table(["argument or option", "default", "meaning"], [_row(parameter) for parameter in parameters])
+    return markdown_table(["argument or option", "default", "meaning"], [_row(parameter) for parameter in parameters])
 
 
 def _usage(parameters: list[Any]) -> Iterator[str]:

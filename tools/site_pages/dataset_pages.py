@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 from cxc_eccv.builders.cards import BUILT, URL, config_sections
 from cxc_eccv.builders.config import DatasetConfig, dataset_configs
-from cxc_eccv.builders.markdown import table
 from cxc_eccv.sources.catalog import load_catalog
+from cxc_eccv.terminal import markdown_table
 from site_pages.parts import GENERATED
 
 __all__ = ["dataset_page", "datasets_table", "statistics"]
@@ -44,4 +44,4 @@ def datasets_table() -> str:
     rows = [
         (f"[`{name}`]({name}.md)", config.title, ", ".join(config.splits)) for name, config in dataset_configs().items()
     ]
-    return table(["config", "what", "splits"], rows)
+    return markdown_table(["config", "what", "splits"], rows)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from cxc_eccv import registry
 from cxc_eccv.adapters.described import ARXIV, Description
-from cxc_eccv.builders.markdown import table
 from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.terminal import markdown_table
 from site_pages.task_page import task_links
 
 __all__ = ["metric_parts", "metrics_table"]
@@ -29,7 +29,7 @@ def metric_parts(spec: Spec) -> dict[str, str]:
 def metrics_table() -> str:
     """A row for every metric."""
     rows = [(f"[{Description(spec).title}]({name}.md)", f"`{name}`") for name, spec in registry.metrics().items()]
-    return table(["metric", "name"], rows)
+    return markdown_table(["metric", "name"], rows)
 
 
 def _facts(spec: Spec) -> str:

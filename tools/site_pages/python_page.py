@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cxc_eccv import errors
-from cxc_eccv.builders.markdown import table
 from cxc_eccv.errors import DataError
+from cxc_eccv.terminal import markdown_table
 from site_pages.parts import GENERATED
 
 __all__ = ["FOLDER", "error_table", "reference_pages", "summaries"]
@@ -144,7 +144,11 @@ def summaries() -> str:
     blocks = []
     for name, group in GROUPS.items():
         rows = [(f"[`{shown}`][{_path(value)}]", _sentence(value)) for shown, value in _values(group)]
-        blocks += [f"## [{group.title}](python/{name}.md)", group.introduction, table(["name", "what it is"], rows)]
+        blocks += [
+            f"## [{group.title}](python/{name}.md)",
+            group.introduction,
+            markdown_table(["name", "what it is"], rows),
+        ]
     return "\n\n".join(blocks).replace("](../files.md)", "](files.md)").replace("](../../", "](../")
 
 
@@ -155,7 +159,7 @@ def error_table() -> str:
         name: kind for name, kind in named.items() if inspect.isclass(kind) and issubclass(kind, Exception)
     }
     rows = [(f"`{name}`", f"`{kind.__bases__[0].__name__}`", _sentence(kind)) for name, kind in tree.items()]
-    return table(["exception", "is a", "when"], rows)
+    return markdown_table(["exception", "is a", "when"], rows)
 
 
 def _page(group: Group) -> str:

@@ -7,9 +7,9 @@ from typing import Any
 
 from cxc_eccv import registry
 from cxc_eccv.adapters.described import ARXIV
-from cxc_eccv.builders.markdown import table
 from cxc_eccv.hub.leaderboard import leaderboard_tasks
 from cxc_eccv.tasks.task import Task
+from cxc_eccv.terminal import markdown_table
 
 __all__ = ["leaderboard_table", "task_links", "task_sections", "tasks_table"]
 
@@ -41,7 +41,7 @@ def tasks_table() -> str:
         )
         for tasks in families()
     ]
-    return table(["task", "splits", "main metric"], rows)
+    return markdown_table(["task", "splits", "main metric"], rows)
 
 
 def task_sections(sizes: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
@@ -109,7 +109,9 @@ def _facts(tasks: Sequence[Task]) -> str:
 
 def leaderboard_table() -> str:
     """A row for every task that the leaderboard declares by default."""
-    return table(["key in report.json"], [(f"`{entry.key}`",) for entry in leaderboard_tasks().values() if entry.main])
+    return markdown_table(
+        ["key in report.json"], [(f"`{entry.key}`",) for entry in leaderboard_tasks().values() if entry.main]
+    )
 
 
 def _sizes(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -117,7 +119,7 @@ def _sizes(rows: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
         return "Sizes were not computed: its raw files were not at hand."
     shown = [name for name in COLUMNS if any(name in row for row in rows)]
-    return table(
+    return markdown_table(
         [COLUMNS[name] for name in shown], [[row.get(name) for name in shown] for row in rows if row["split"] == SHOWN]
     )
 

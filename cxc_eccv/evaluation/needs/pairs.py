@@ -13,7 +13,7 @@ from cxc_eccv.evaluation.needs.need import AnyRanks, Need, QueryValues, Scored, 
 from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.ranking.rank import similarities_of_run
 from cxc_eccv.runs import EmbeddingsRun, Run
-from cxc_eccv.runs.altered import compared_captions
+from cxc_eccv.runs.embeddings import compared_captions
 from cxc_eccv.statistics import Draws
 from cxc_eccv.tasks.task import TEXT, NotApplicable, Task
 from cxc_eccv.types import CROSS_MODAL, Comparisons, Embeddings, FloatArray, RatedPairs, Result

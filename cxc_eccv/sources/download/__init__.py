@@ -6,26 +6,86 @@ that it lacks are not taken from elsewhere, so editions never mix.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import stat
+import time
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import lru_cache
 from importlib import resources
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, Literal, NamedTuple
 
 from platformdirs import user_cache_dir
 
-from cxc_eccv.errors import DownloadFailed, InvalidOption, MalformedSource, SourceMissing, WriteFailed
-from cxc_eccv.sources.catalog import OFFICIAL, Archive, Catalog, Entry, load_catalog
-from cxc_eccv.sources.edition import SAMPLE
-from cxc_eccv.sources.reading import Expected, sha256_of, shown, verify
+from cxc_eccv.errors import DownloadFailed, HashMismatch, InvalidOption, MalformedSource, SourceMissing, WriteFailed
+from cxc_eccv.sources.catalog import OFFICIAL, SAMPLE, Archive, Catalog, Entry, load_catalog
+from cxc_eccv.sources.reading import read_blocks, shown
 from cxc_eccv.writing import is_plain, replaced_file
 
 OFFLINE_VARIABLES = ("CXC_ECCV_OFFLINE", "HF_HUB_OFFLINE")
 
 State = Literal["in mirror", "present", "to download", "user-provided", "not in edition"]
+
+
+UNSETTLED = 2_000_000_000  # nanoseconds within which two changes of a file may get the same time
+
+
+class Fingerprint(NamedTuple):
+    """Identifies the content of a file, decompressed if it is gzipped."""
+
+    sha256: str
+    size: int
+
+
+class Expected(NamedTuple):
+    """Expected hash and size of a file; None if unknown."""
+
+    sha256: str | None
+    size: int | None = None
+
+
+def fingerprint(path: str | Path) -> Fingerprint:
+    """sha256 and size of a file's content, computed once per process unless the file may have changed."""
+    file = Path(path)
+    status = file.stat()
+    # Programs cannot set a file's ctime. Right after a change, a second change may show the same times.
+    changed = max(status.st_mtime_ns, status.st_ctime_ns)
+    settled = abs(time.time_ns() - changed) > UNSETTLED
+    look = 0 if settled else time.perf_counter_ns()
+    return _fingerprint(file.resolve(), status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, look)
+
+
+@lru_cache(maxsize=1024)
+def _fingerprint(path: Path, *_state: int) -> Fingerprint:
+    digest, size = hashlib.sha256(), 0
+    for block in read_blocks(path):
+        digest.update(block)
+        size += len(block)
+    return Fingerprint(digest.hexdigest(), size)
+
+
+def sha256_of(path: str | Path) -> str:
+    """Hexadecimal sha256 of a file's content, decompressed if it is gzipped."""
+    return fingerprint(path).sha256
+
+
+def verify(path: Path, expected: Expected, remedy: str) -> None:
+    """Raise HashMismatch, with the remedy, unless size and hash of a file are as expected."""
+    if expected.sha256 is None and expected.size is None:
+        return
+    plain_size = None if path.suffix == ".gz" else path.stat().st_size
+    size = fingerprint(path).size if plain_size is None else plain_size
+    if expected.size is not None and size != expected.size:
+        kind = "is truncated" if size < expected.size else "is too long"
+        raise HashMismatch(f"{path} {kind}: found {size:,} bytes, expected {expected.size:,}. {remedy}")
+    if expected.sha256 is not None and sha256_of(path) != expected.sha256:
+        raise HashMismatch(
+            f"{path} is not the file that the catalog describes: found sha256 {sha256_of(path)}, "
+            f"expected {expected.sha256}. {remedy}"
+        )
 
 
 def mirror_folder(data_dir: str | Path | None = None) -> Path | None:

@@ -28,8 +28,7 @@ from tqdm import tqdm
 
 from cxc_eccv.errors import DownloadFailed, HashMismatch, MalformedSource
 from cxc_eccv.sources.catalog import Archive, Entry
-from cxc_eccv.sources.download import expected_of, open_plain, pin, record_of
-from cxc_eccv.sources.reading import Expected, verify
+from cxc_eccv.sources.download import Expected, expected_of, open_plain, pin, record_of, verify
 from cxc_eccv.writing import explained, locked, refuse_unwritable
 from cxc_eccv.writing import resumable as noted
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.sources.edition import SPLIT_OF_RAW, SPLITS
+from cxc_eccv.sources.catalog import SPLIT_OF_RAW, SPLITS
 from cxc_eccv.sources.reading import first_duplicate, integer, read_json, require_keys, shown, text
 from cxc_eccv.types import IntArray
 

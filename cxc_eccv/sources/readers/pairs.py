@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import DownloadFailed, MalformedSource, SourceMissing
 from cxc_eccv.parquet import write_parquet
-from cxc_eccv.sources.edition import SPLITS
+from cxc_eccv.sources.catalog import SPLITS
 from cxc_eccv.sources.reading import parse_metadata, read_table, shown
 from cxc_eccv.writing import replaced_file
 

@@ -21,6 +21,7 @@ from cxc_eccv.studies.asking.answers import identify_worker
 from cxc_eccv.studies.asking.questions import CANDIDATE
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.studies.asking.settling import RULES, keep_last
+from cxc_eccv.terminal import code_block, code_span, markdown_table, markdown_text
 
 if TYPE_CHECKING:
     from huggingface_hub import DatasetCardData
@@ -112,9 +113,8 @@ def label_card(facts: Mapping[str, Any], table: pa.Table, mixed: Mixed | None = 
     from huggingface_hub import DatasetCard
 
     from cxc_eccv import __version__
-    from cxc_eccv.builders import cards, markdown
+    from cxc_eccv.builders import cards
     from cxc_eccv.sources.catalog import load_catalog
-    from cxc_eccv.terminal import code_span, markdown_text
 
     scheme, agreement = schemes()[facts["scheme"]], facts.get("agreement")
     models = [str(model["name"] if isinstance(model, Mapping) else model) for model in facts["models"]]
@@ -132,17 +132,15 @@ def label_card(facts: Mapping[str, Any], table: pa.Table, mixed: Mixed | None = 
         edition=code_span(facts["data"].get("edition", "unknown")),
         version=markdown_text(facts["version"]),
         package=__version__,
-        agree=markdown.fence(
-            AGREE.format(load=cards.LOAD_HERE, split=facts["split"], positive=scheme.positive), "python"
-        ),
-        example=markdown.fence(f'{cards.LOAD_HERE}split="{facts["split"]}")\nprint(dataset[0])', "python"),
-        command=markdown.fence(
+        agree=code_block(AGREE.format(load=cards.LOAD_HERE, split=facts["split"], positive=scheme.positive), "python"),
+        example=code_block(f'{cards.LOAD_HERE}split="{facts["split"]}")\nprint(dataset[0])', "python"),
+        command=code_block(
             f"cxc-eccv evaluate model.npz --split {facts['split']} --labels PATH_OR_NAME "
             f"--sources coco,cxc,{facts['name']}",
             "sh",
         ),
         licence=markdown_text(facts["licence"]) if "licence" in facts else "",
-        own_citation=markdown.fence(str(facts["citation"]).strip(), "bibtex") if "citation" in facts else "",
+        own_citation=code_block(str(facts["citation"]).strip(), "bibtex") if "citation" in facts else "",
         citations=cards.citations(["eccv_caption"], load_catalog()),
     )
     text = f"{card.content.rstrip()}\n\n"
@@ -151,17 +149,14 @@ def label_card(facts: Mapping[str, Any], table: pa.Table, mixed: Mixed | None = 
 
 def _card_tables(facts: Mapping[str, Any], table: pa.Table) -> dict[str, str | None]:
     """The tables of the card, by their name in its template."""
-    from cxc_eccv.builders import markdown
-    from cxc_eccv.terminal import markdown_text
-
     positive, counts = int(pc.sum(table["positive"]).as_py()), facts.get("counts")
     overview = [facts["name"], facts["split"], table.num_rows, positive, facts["people"], str(facts["version"])]
     return {
-        "overview": markdown.table(
+        "overview": markdown_table(
             ["name", "split", "labelled pairs", "positives", "people who answered", "version"],
             [[markdown_text(cell) if isinstance(cell, str) else cell for cell in overview]],
         ),
-        "fields": markdown.table(
+        "fields": markdown_table(
             ["field", "type", "meaning"],
             [
                 (f"`{field.name}`", "list" if pa.types.is_list(field.type) else str(field.type), FIELDS[field.name])
@@ -169,7 +164,7 @@ def _card_tables(facts: Mapping[str, Any], table: pa.Table) -> dict[str, str | N
             ],
         ),
         "counts": counts
-        and markdown.table(["answers and pairs", "number"], [(COUNTS[name], n) for name, n in counts.items()]),
+        and markdown_table(["answers and pairs", "number"], [(COUNTS[name], n) for name, n in counts.items()]),
     }
 
 

@@ -18,6 +18,7 @@ from cxc_eccv.sources.readers import KarpathySplit, LabelFile
 from cxc_eccv.statistics import Estimate, estimate_ratio
 from cxc_eccv.statistics.agreement import cohen_kappa
 from cxc_eccv.studies.annotation.proposing.pool import Pairs
+from cxc_eccv.terminal import code_block, code_span, markdown_table, markdown_text
 from cxc_eccv.types import FloatArray, IntArray
 from cxc_eccv.writing import replaced_file
 
@@ -147,8 +148,7 @@ def _tenths(probabilities: FloatArray) -> IntArray:
 
 def describe_mixed(mixed: Mixed, split: str) -> str:
     """The card's section: fields, counts, and the quality of the judge's labels."""
-    from cxc_eccv.builders import cards, markdown
-    from cxc_eccv.terminal import code_span, markdown_text
+    from cxc_eccv.builders import cards
 
     counts = {row["values"]: row["counts"] for row in pc.value_counts(mixed.table["judged_by"]).to_pylist()}
     ways = {"people": "people alone", "judge": "the judge alone", "both": "both"}
@@ -156,8 +156,8 @@ def describe_mixed(mixed: Mixed, split: str) -> str:
     blocks = [
         f"The config `mixed` has {mixed.table.num_rows:,} pairs, judged {counted}. The judge is a model: its "
         "probabilities are not labels that anybody verified, and no evaluation counts them as positives unless asked.",
-        markdown.fence(f'{cards.LOAD_HERE}"mixed", split="{split}")\nprint(dataset[0])', "python"),
-        markdown.table(["field", "meaning"], [(f"`{name}`", meaning) for name, meaning in FIELDS.items()]),
+        code_block(f'{cards.LOAD_HERE}"mixed", split="{split}")\nprint(dataset[0])', "python"),
+        markdown_table(["field", "meaning"], [(f"`{name}`", meaning) for name, meaning in FIELDS.items()]),
     ]
     if isinstance(mixed.quality, str):
         return "\n\n".join([*blocks, f"How good the judge is, is unknown: {markdown_text(mixed.quality)}"])
@@ -169,8 +169,8 @@ def describe_mixed(mixed: Mixed, split: str) -> str:
         f"People judged {quality.pairs:,} pairs that were drawn, with known probabilities, among {quality.among:,} "
         f"unlabelled pairs that can change {code_span(quality.key)}. So over these {quality.among:,}, and no others, "
         f"the judge's labels (positive from {THRESHOLD:g} on) have, in percent with 95% intervals over the draw:",
-        markdown.table(["measure", "value"], rows),
-        markdown.table(
+        markdown_table(["measure", "value"], rows),
+        markdown_table(
             ["probability", "judged by people", "share of the pairs", "mean probability", "people say yes"],
             [
                 (

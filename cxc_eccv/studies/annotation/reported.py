@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cxc_eccv.sources.edition import describe_data
+from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.studies.annotation.changes import LabelChanges, change_tables
 from cxc_eccv.studies.asking.agreement import STATISTICS, Agreement, Together
 from cxc_eccv.studies.asking.quality import ACCEPTED, BY_HAND, REJECTED, Activity, SheetQuality, WorkerQuality

@@ -22,15 +22,8 @@ import pyarrow as pa
 from cxc_eccv.errors import MalformedSource, SourceMissing
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.runs import Run
-from cxc_eccv.sources.reading import (
-    check_content,
-    parse_metadata,
-    read_json,
-    read_table,
-    require_keys,
-    sha256_of,
-    shown,
-)
+from cxc_eccv.sources.download import sha256_of
+from cxc_eccv.sources.reading import check_content, parse_metadata, read_json, read_table, require_keys, shown
 from cxc_eccv.studies.annotation.proposing import CANDIDATES
 from cxc_eccv.studies.asking.answers import READ, SCHEMA, identify_worker, refuse_many_rows
 from cxc_eccv.studies.asking.questions import Question, Questionnaire, sheets_from_table, sheets_to_table

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.sources.edition import SPLIT_NAMES
+from cxc_eccv.sources.catalog import SPLIT_NAMES
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import COLLECTIONS
 from cxc_eccv.types import IntArray, Judgments

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from huggingface_hub import EvalResult, ModelCardData
 
 import cxc_eccv
-from cxc_eccv.builders.markdown import fence, table
 from cxc_eccv.hub.card import CARD, join_card, merge_card
 from cxc_eccv.hub.leaderboard import NAME
 from cxc_eccv.sources.catalog import OFFICIAL
-from cxc_eccv.terminal import code_span, markdown_text
+from cxc_eccv.terminal import code_block, code_span, markdown_table, markdown_text
 from cxc_eccv.types import Report
 from cxc_eccv.wording import list_names, metric_name, show_value, task_name
 from cxc_eccv.writing import replaced_file
@@ -119,14 +118,14 @@ def _write_card(trained: Trained, command: str, scoring: str) -> str:
         *_pair_results(trained.pairs),
         "## Training",
         _data(trained),
-        fence(command, "sh"),
+        code_block(command, "sh"),
         f"Version {cxc_eccv.__version__} of `cxc_eccv`, seed {trained.settings['seed']}. All settings:",
-        table(("option", "value"), _settings(trained)),
+        markdown_table(("option", "value"), _settings(trained)),
         "## Use",
         f"`pip install 'cxc_eccv[train]'`, then, with its path or its name on the Hub in place of `{folder}`:",
-        fence(trained.loading.replace("FOLDER", folder).strip(), "python"),
+        code_block(trained.loading.replace("FOLDER", folder).strip(), "python"),
         "These commands compute its scores:",
-        fence(scoring, "sh"),
+        code_block(scoring, "sh"),
     ]
     return join_card(_front_matter(trained), "\n\n".join(sections))
 
@@ -191,7 +190,7 @@ def _results(report: Report | None) -> Iterable[str]:
         f"On {report.provenance['split']}, version {markdown_text(data['version'])} of the "
         f"{markdown_text(data['edition'])} data; fractions in percent."
     )
-    yield table(("task", "direction", "metric", "value", "interval", "queries"), rows)
+    yield markdown_table(("task", "direction", "metric", "value", "interval", "queries"), rows)
 
 
 def _pair_results(scored: ScoredPairs | None) -> Iterable[str]:
@@ -213,7 +212,7 @@ def _pair_results(scored: ScoredPairs | None) -> Iterable[str]:
         f"{markdown_text(data['version'])} of the {markdown_text(data['edition'])} data; in percent, at threshold "
         f"{report.threshold:.4f}."
     )
-    yield table(("measure", "value", "interval"), rows)
+    yield markdown_table(("measure", "value", "interval"), rows)
 
 
 def _data(trained: Trained) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cxc_eccv.builders.lookup import caption_texts, file_names
+from cxc_eccv.builders.config import caption_texts, file_names
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.evaluation.calls import open_units

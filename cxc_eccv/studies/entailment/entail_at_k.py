@@ -18,7 +18,7 @@ from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.judgments.qrels import label_pairs
 from cxc_eccv.metrics.entail_at_k import entail_at_k
 from cxc_eccv.registry import task
-from cxc_eccv.sources.edition import describe_data
+from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.sources.reading import check_content, read_json, require_keys, shown

@@ -287,7 +287,7 @@ def _key(premise: str, image: Path | None, hypothesis: str) -> str:
     """Hash of a pair's content; an image counts by its file's name, size and time."""
     seen = ""
     if image is not None:
-        from cxc_eccv.encoding.distributed.shards import image_identity  # needs torch
+        from cxc_eccv.encoding.shards import image_identity  # needs torch
 
         seen = repr(image_identity(image))
     return blake2b("\0".join((premise, seen, hypothesis)).encode(), digest_size=16).hexdigest()

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cxc_eccv.builders.config import caption_texts, file_names
 from cxc_eccv.builders.images import ImageFolder
-from cxc_eccv.builders.lookup import caption_texts, file_names
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
 from cxc_eccv.parquet import read_parquet, write_parquet
 from cxc_eccv.sources.library import Library

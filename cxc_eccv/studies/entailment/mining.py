@@ -21,8 +21,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import cxc_eccv
-from cxc_eccv.encoding.distributed.processes import Processes, join_processes
-from cxc_eccv.encoding.distributed.shards import (
+from cxc_eccv.encoding.processes import Processes, join_processes
+from cxc_eccv.encoding.shards import (
     Notes,
     Shard,
     encode_side,

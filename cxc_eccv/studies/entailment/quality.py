@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.report import provenance_of
 from cxc_eccv.parquet import write_parquet
-from cxc_eccv.sources.edition import describe_data
+from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics.agreement import cohen_kappa
 from cxc_eccv.studies.entailment.labelled import LabelledPairs, SeenPairs

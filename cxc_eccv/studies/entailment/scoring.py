@@ -16,9 +16,9 @@ from PIL import Image
 from tqdm.auto import tqdm
 
 from cxc_eccv.encoding.checkpoints import Origin, open_checkpoint, reason_of
+from cxc_eccv.encoding.images import open_picture
 from cxc_eccv.encoding.models import LoadedModel, Processors, load_model, model_key, processor_state
 from cxc_eccv.encoding.sides import work_ahead
-from cxc_eccv.encoding.towers.images import open_picture
 from cxc_eccv.errors import ModelError
 from cxc_eccv.studies.entailment.answerer import Answerer
 from cxc_eccv.studies.entailment.classifier import EntailmentClassifier, EntailmentConfig

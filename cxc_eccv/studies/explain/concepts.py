@@ -20,10 +20,9 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
-from cxc_eccv.sources.coco_words import load_category_words
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import Instances
-from cxc_eccv.sources.wordnet import find_synset, load_wordnet
+from cxc_eccv.sources.wordnet import find_synset, load_category_words, load_wordnet
 from cxc_eccv.studies.explain.altering.sentences import plural_of
 from cxc_eccv.types import FloatArray, IntArray, positions_of
 from cxc_eccv.types.seen import Concepts

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from cxc_eccv.builders.lookup import caption_texts
+from cxc_eccv.builders.config import caption_texts
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.report import choose_similarity, describe_run, name_model, provenance_of
 from cxc_eccv.evaluation.select import Selection
 from cxc_eccv.runs import Run
-from cxc_eccv.sources.edition import describe_data
+from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.wordnet import VERSION as WORDNET
 from cxc_eccv.statistics import ClusterBootstrap, Draws, interval

@@ -19,7 +19,7 @@ import pyarrow as pa
 from markupsafe import Markup
 from scipy.optimize import linear_sum_assignment
 
-from cxc_eccv.builders.lookup import caption_texts, file_names
+from cxc_eccv.builders.config import caption_texts, file_names
 from cxc_eccv.report.charts import Segment, segments
 from cxc_eccv.report.pages import page_images, page_style, template
 from cxc_eccv.sources.library import Library

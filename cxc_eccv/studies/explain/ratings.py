@@ -18,13 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cxc_eccv.builders.lookup import caption_texts, file_names
+from cxc_eccv.builders.config import caption_texts, file_names
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MalformedSource
 from cxc_eccv.evaluation.settings import SPLITS, Settings
 from cxc_eccv.metrics.bootstrap_spearman import CodedPairs
 from cxc_eccv.parquet import read_parquet
 from cxc_eccv.registry import metrics
-from cxc_eccv.sources.edition import describe_data
+from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import parse_json, shown
 from cxc_eccv.statistics import ClusterBootstrap, Draws, interval

@@ -20,9 +20,9 @@ from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMis
 from cxc_eccv.judgments.qrels import merged_qrels
 from cxc_eccv.parquet import read_parquet, write_parquet
 from cxc_eccv.runs import load_run
+from cxc_eccv.sources.download import sha256_of
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_labels
-from cxc_eccv.sources.reading import sha256_of
 from cxc_eccv.studies.annotation import project as module
 from cxc_eccv.studies.annotation.known import compare_labels, find_rated
 from cxc_eccv.studies.annotation.project import Project

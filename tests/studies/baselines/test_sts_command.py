@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from cxc_eccv.cli.app import app
 from cxc_eccv.demo import TfIdf
-from cxc_eccv.encoding.towers.texts import text_encoder
+from cxc_eccv.encoding.towers import text_encoder
 from cxc_eccv.errors import InvalidOption, MalformedSource, UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sts import evaluate_sts

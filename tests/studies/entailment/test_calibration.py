@@ -9,7 +9,7 @@ import pytest
 from command_line import run_command
 
 import cxc_eccv as ce
-from cxc_eccv.builders.lookup import caption_texts
+from cxc_eccv.builders.config import caption_texts
 from cxc_eccv.cli.user_tables import policy
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
 from cxc_eccv.runs import save_embeddings

@@ -9,7 +9,7 @@ import pytest
 import tiny_models
 from command_line import run_command
 
-from cxc_eccv.builders.lookup import caption_texts, file_names
+from cxc_eccv.builders.config import caption_texts, file_names
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library

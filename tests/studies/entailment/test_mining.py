@@ -11,7 +11,7 @@ import pytest
 from tiny_flickr import IMAGES, flickr_library, run_in_order
 from torchrun import torchrun
 
-from cxc_eccv.encoding.distributed.shards import FolderStore
+from cxc_eccv.encoding.shards import FolderStore
 from cxc_eccv.errors import DataError, InvalidOption, MissingIds, RunTooShallow, SourceMissing, UnknownName
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun
 from cxc_eccv.sources.download import mirror_folder

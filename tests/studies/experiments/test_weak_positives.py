@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from cxc_eccv.sources.download import sha256_of
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_mined
-from cxc_eccv.sources.reading import sha256_of
 
 
 @pytest.fixture

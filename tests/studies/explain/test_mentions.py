@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 from cxc_eccv.errors import DataError
-from cxc_eccv.sources.coco_words import NO_CATEGORY, load_category_words
+from cxc_eccv.sources.wordnet import NO_CATEGORY, load_category_words
 from cxc_eccv.studies.explain.concepts import (
     find_differences,
     find_mentions,

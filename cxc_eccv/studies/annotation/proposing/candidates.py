@@ -17,7 +17,7 @@ from cxc_eccv.evaluation.settings import PairValues
 from cxc_eccv.judgments.evidence import sources_of
 from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.runs import Run
-from cxc_eccv.runs.checks import whole_ids
+from cxc_eccv.runs.run import whole_ids
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.annotation.proposing.alike import propose_alike
 from cxc_eccv.studies.annotation.proposing.pool import (

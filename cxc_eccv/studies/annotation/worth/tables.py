@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from cxc_eccv.report.charts import LineChart, step_chart
 from cxc_eccv.report.pages import page_style, template
-from cxc_eccv.sources.edition import describe_data
+from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.statistics import Estimate
 from cxc_eccv.studies.annotation.worth.appraisal import Appraisal, SetCounts, SetWorth
 from cxc_eccv.studies.annotation.worth.bias import DEPTH, Biases, BiasOfSet, Likeness

@@ -18,13 +18,13 @@ from transformers import AutoTokenizer, TrainingArguments, set_seed
 
 from cxc_eccv.encoding import encode
 from cxc_eccv.encoding.checkpoints import load_part
-from cxc_eccv.encoding.distributed.processes import Processes
+from cxc_eccv.encoding.processes import Processes
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.runs import Run
+from cxc_eccv.sources.download import sha256_of
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.reading import sha256_of
 from cxc_eccv.sts import Encoder, task_names
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups
 from cxc_eccv.studies.baselines.char_gru.data import (

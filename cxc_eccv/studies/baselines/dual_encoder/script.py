@@ -24,10 +24,9 @@ from cxc_eccv.evaluation.report_files import REPORT_FOLDER
 from cxc_eccv.metrics.recall_at_k import recall_at_k
 from cxc_eccv.ranking import positive_ranks
 from cxc_eccv.runs import EmbeddingsRun
-from cxc_eccv.sources.download import mirror_folder
-from cxc_eccv.sources.edition import SPLIT_NAMES
+from cxc_eccv.sources.catalog import SPLIT_NAMES
+from cxc_eccv.sources.download import mirror_folder, sha256_of
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.reading import sha256_of
 from cxc_eccv.studies.baselines.caption_groups import link_judgments, parts_of
 from cxc_eccv.studies.baselines.dual_encoder.arguments import (
     RESNET,

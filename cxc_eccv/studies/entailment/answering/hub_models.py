@@ -270,7 +270,7 @@ class VisionLanguage(HubModel):
         return (yes - no).sigmoid().cpu().numpy(), 0
 
     def _open(self, images: Sequence[Any]) -> list[Any]:
-        from cxc_eccv.encoding.towers.images import open_picture
+        from cxc_eccv.encoding.images import open_picture
 
         opened = {image: open_picture(image).image for image in dict.fromkeys(images)}
         return [opened[image] for image in images]

@@ -51,7 +51,7 @@ def data() -> None:
       cxc-eccv entailment data
       cxc-eccv entailment data --data-dir sample
     """
-    from cxc_eccv.sources.edition import describe_data
+    from cxc_eccv.sources.catalog import describe_data
     from cxc_eccv.studies.entailment.training_data import count_corpora, table_of_counts
     from cxc_eccv.tables import tables_to_console
 

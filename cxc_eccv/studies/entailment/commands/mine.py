@@ -145,7 +145,7 @@ def _part_of(split: str) -> tuple[str, str]:
 
 
 def _tell(mined: MinedPairs, output: Path) -> None:
-    from cxc_eccv.sources.edition import describe_data
+    from cxc_eccv.sources.catalog import describe_data
     from cxc_eccv.studies.entailment.mining_rule import table_of_rule
     from cxc_eccv.studies.entailment.quality import warn_of_training_data
     from cxc_eccv.tables import tables_to_console

@@ -10,7 +10,7 @@ from functools import cache
 
 from PIL import ImageColor
 
-from cxc_eccv.sources.coco_words import load_category_words
+from cxc_eccv.sources.wordnet import load_category_words
 from cxc_eccv.studies.explain.altering.sentences import (
     Change,
     Kind,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cxc_eccv.sources.coco_words import words_for_living
+from cxc_eccv.sources.wordnet import words_for_living
 from cxc_eccv.studies.explain.altering.sentences import (
     Kind,
     Places,

@@ -275,7 +275,7 @@ def concepts(
       cxc-eccv concepts --annotations instances_val2014.json --image 391895
       cxc-eccv concepts --source visual-genome --split val
     """
-    from cxc_eccv.sources.edition import describe_data
+    from cxc_eccv.sources.catalog import describe_data
     from cxc_eccv.studies.explain.concepts import load_concepts
 
     library = open_library()

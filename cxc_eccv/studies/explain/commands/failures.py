@@ -66,7 +66,7 @@ def ratings(
       --output ratings.json
     """
     from cxc_eccv.evaluation.report import provenance_of
-    from cxc_eccv.sources.reading import sha256_of
+    from cxc_eccv.sources.download import sha256_of
     from cxc_eccv.studies.explain.ratings import read_failures, read_ratings, report_ratings
     from cxc_eccv.tables import tables_to_console
     from cxc_eccv.writing import refuse_unwritable

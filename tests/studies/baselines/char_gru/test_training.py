@@ -9,7 +9,7 @@ import pytest
 from safetensors.numpy import load_file
 from torchrun import torchrun
 
-from cxc_eccv.encoding.towers.texts import text_encoder
+from cxc_eccv.encoding.towers import text_encoder
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, MissingIds, UnknownName
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
 from cxc_eccv.studies.baselines.char_gru.data import SharedBatches

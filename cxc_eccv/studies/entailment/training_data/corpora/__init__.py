@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.discovery import modules_of
-from cxc_eccv.sources.edition import SPLIT_OF_RAW
+from cxc_eccv.sources.catalog import SPLIT_OF_RAW
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.types import FloatArray, IntArray, positions_of

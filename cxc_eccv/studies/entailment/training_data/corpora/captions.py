@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.compute as pc
 
-from cxc_eccv.builders.lookup import caption_texts, file_names, images_of
+from cxc_eccv.builders.config import caption_texts, file_names, images_of
 from cxc_eccv.errors import SourceMissing
 from cxc_eccv.sources.download import where_from, why_not_in_edition
 from cxc_eccv.sources.library import Library

@@ -20,7 +20,7 @@ from transformers.image_transforms import get_resize_output_image_size
 
 from cxc_eccv.encoding.models import LoadedModel
 from cxc_eccv.encoding.open_clip import OpenClip
-from cxc_eccv.encoding.towers.features import image_features
+from cxc_eccv.encoding.towers import image_features
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, ModelError, SourceMissing, TowerMissing
 from cxc_eccv.types import check_whole
 from cxc_eccv.types.models import check_central_crop

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from tqdm import tqdm
 
-from cxc_eccv.encoding.distributed.processes import Processes
+from cxc_eccv.encoding.processes import Processes
 from cxc_eccv.errors import DataError, MalformedRun
 from cxc_eccv.runs.array_files import read_npz, write_npz
 from cxc_eccv.runs.run import record_path, write_record

@@ -22,13 +22,22 @@ from cxc_eccv.builders.cards import LICENCE_FILE, folder_card, licence_file
 from cxc_eccv.builders.config import DEFAULT_CONFIG, BuildOptions, DatasetConfig, select_configs
 from cxc_eccv.builders.croissant import CROISSANT, croissant_text
 from cxc_eccv.builders.images import ImageFolder, embed_images
+from cxc_eccv.builders.output import (
+    BuildSummary,
+    NotBuilt,
+    SplitSummary,
+    conform,
+    open_library,
+    portable_schema,
+    provenance_of,
+    replaceable_files,
+    row_groups,
+    write_manifest,
+    write_shards,
+)
 from cxc_eccv.builders.statistics import split_statistics
-from cxc_eccv.builders.summary import BuildSummary, NotBuilt, SplitSummary
-from cxc_eccv.builders.writing.manifest import open_library, provenance_of, replaceable_files, write_manifest
-from cxc_eccv.builders.writing.shards import conform, portable_schema, row_groups, write_shards
 from cxc_eccv.errors import InvalidOption, SourceMissing
-from cxc_eccv.sources.catalog import load_catalog
-from cxc_eccv.sources.edition import SPLIT_NAMES, SPLITS
+from cxc_eccv.sources.catalog import SPLIT_NAMES, SPLITS, load_catalog
 from cxc_eccv.sources.library import Library
 from cxc_eccv.writing import replaced_folder
 

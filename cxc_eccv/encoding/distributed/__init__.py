@@ -1,1 +1,0 @@
-"""Work shared by several processes: shards of an encoding, and ranks of a split gallery."""

@@ -1,1 +1,0 @@
-"""The text and image towers of models, which turn items into vectors."""
