@@ -153,7 +153,7 @@ DATASET, EMBEDDINGS = "dataset", "ridge.npz"
 
 def earlier_files(folder: Path) -> list[str]:
     """Files of an earlier demo in ``folder``, as paths below it."""
-    from cxc_eccv.builders.writing import replaceable_files
+    from cxc_eccv.builders.output import replaceable_files
 
     finish_interrupted(folder)
     return [*(f"{DATASET}/{name}" for name in replaceable_files(folder / DATASET)), EMBEDDINGS]

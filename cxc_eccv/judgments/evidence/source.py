@@ -84,7 +84,7 @@ class Source:
     """A source of labels. To add one, write a file in ``judgments/evidence`` that defines ``SOURCE``.
 
     Attributes:
-        name: name in provenance, equal to the file's name.
+        name: name in provenance; that of the file, unless it has several sources.
         title: name in tables.
         order: place among the sources, oldest and most general first; under ``override`` the last one decides.
         rule: maps direction and thresholds to the reason why pairs are positive, in words.

@@ -632,3 +632,13 @@ def test_a_step_that_is_killed_leaves_what_was_there_and_the_next_goes_on(step, 
         assert state(work / str(place) / "left") in (before, after), place
         assert visible(work / str(place) / "project") == visible(work / str(len(killed)) / "project"), place
         assert not list((work / str(place)).rglob("project/**/*.building")), place
+
+
+def test_a_round_whose_writer_died_before_it_was_counted_is_counted_by_the_next_step(copy, sample_library, tmp_path):
+    folder = copy("proposed")
+    before = content_of(folder)
+    reseal(folder / "annotation.json", rounds=0)
+    project = Project.open(folder, sample_library)
+    assert len(project.rounds) == 1
+    project.add_answers([write_answers(tmp_path / "ann.jsonl", project, "ann", knows(project))])
+    assert content_of(folder)["annotation.json"] == before["annotation.json"]

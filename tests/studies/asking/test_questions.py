@@ -173,3 +173,14 @@ def test_practice_is_an_own_caption_then_another_and_nothing_that_is_asked(conte
     assert all((owners[one.caption_id] == one.image_id) is (one.role == POSITIVE) for one in found)
     assert not {(one.image_id, one.caption_id) for one in found} & set(own[::2])
     assert len({one.pair_id for one in found}) == 5
+
+
+def test_no_known_pair_has_an_invalid_image_or_caption(content):
+    images, captions = content.image_ids[::2], content.caption_ids[::2]
+    asked = [
+        own for seed in range(5) for sheet in sheets_of(content, seed=seed, invalid=(images, captions)) for own in sheet
+    ]
+    known = [own for own in asked if own.role != CANDIDATE]
+    assert not {own.image_id for own in known} & set(images.tolist())
+    assert not {own.caption_id for own in known} & set(captions.tolist())
+    assert {own.image_id for own in asked} & set(images.tolist())

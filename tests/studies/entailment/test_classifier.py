@@ -346,3 +346,20 @@ def test_parameters_get_gradients_under_bfloat16_autocast():
     found.loss.backward()
     assert found.loss.dtype == found.logits.dtype == torch.float32
     assert all(one.grad is not None and one.grad.isfinite().all() for one in model.joint_head.parameters())
+
+
+def test_a_batch_without_images_spends_nothing_on_vision_and_one_with_some_only_on_these():
+    model, processor = classifier("bert over vit")
+    sizes = []
+    model.image_model.register_forward_pre_hook(
+        lambda _module, _given, named: sizes.append(len(named["pixel_values"])), with_kwargs=True
+    )
+    model(**processor(["a dog"], None, ["a cat"]))
+    assert not sizes
+    batch = batch_of(processor)
+    assert len(batch["pixel_values"]) == 5  # four images, and a black one for the two pairs without
+    model(**batch)
+    assert sizes == [4]
+    picture = tiny_models.picture(1)
+    model(**processor(["a dog"] * 3, [picture] * 3, ["a cat", "a", "a man"]))
+    assert sizes == [4, 1]

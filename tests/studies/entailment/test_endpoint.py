@@ -7,6 +7,8 @@ import signal
 import socket
 import subprocess
 import sys
+from concurrent.futures import as_completed
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -218,3 +220,18 @@ def test_the_token_of_the_hub_goes_to_no_other_host(monkeypatch):
     with chat_server(right) as (url, requests):
         judge_at(url).score(["a"], None, ["b"])
     assert "hf_token_of_the_hub" not in json.dumps(requests)
+
+
+def test_an_interrupted_run_keeps_what_is_on_its_way(tmp_path, monkeypatch):
+    def interrupt(asked):
+        yield from islice(as_completed(asked), 7)
+        raise KeyboardInterrupt
+
+    with chat_server(right) as (url, requests):
+        with monkeypatch.context() as patched:
+            patched.setattr(endpoints, "as_completed", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                judge_at(url, workers=2).score(*PAIRS)
+        assert 7 <= len(kept(tmp_path)) == len(requests)
+        judge_at(url).score(*PAIRS)
+        assert len(requests) == 12

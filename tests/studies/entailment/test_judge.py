@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
 import numpy as np
@@ -254,3 +255,15 @@ def test_models_judged_by_different_classifiers_are_not_compared(sample_library,
     check_comparable(one, same)
     with pytest.raises(InvalidOption, match="the judge of pairs without a label is"):
         check_comparable(one, two)
+
+
+@pytest.mark.thorough
+def test_two_at_once_keep_all_answers(sample_library, make_run, monkeypatch):
+    monkeypatch.setattr(StandIn, "pairs_at_once", 20)
+    runs = [make_run(sample_library, seed=seed) for seed in (0, 1)]
+    with ThreadPoolExecutor(2) as pool:
+        both = list(pool.map(lambda run: evaluate(run, sample_library, StandIn("1")), runs))
+    later = StandIn("1")
+    for run, report in zip(runs, both, strict=True):
+        assert evaluate(run, sample_library, later).results == report.results
+    assert not later.asked

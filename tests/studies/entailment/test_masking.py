@@ -152,3 +152,13 @@ def test_pairs_that_share_an_image_keep_it_whole_where_a_copy_is_masked():
     batch = processor(["a dog"] * 2, [picture, picture], ["a cat", "a"], [1, 0])
     found = model(**batch)
     torch.testing.assert_close(found.logits, model.eval()(**batch).logits, atol=1e-5, rtol=0)
+
+
+def test_patches_need_not_be_square():
+    config = transformers.ViTConfig(**{**SIZES, "patch_size": (16, 8)})
+    model, pixels = tiny_models.seeded(lambda: transformers.ViTModel(config)), noise(1)
+    first = int(first_token_attention(model, pixels).argmax())
+    row, column = divmod(first, 4)  # two rows of four patches
+    expected = torch.zeros(32, 32, dtype=torch.bool)
+    expected[16 * row : 16 * row + 16, 8 * column : 8 * column + 8] = True
+    assert torch.equal((blank_attended(model, pixels, 1 / 8) == 0).all(1)[0], expected)

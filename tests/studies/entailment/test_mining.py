@@ -13,7 +13,7 @@ from torchrun import torchrun
 
 from cxc_eccv.encoding.shards import FolderStore
 from cxc_eccv.errors import DataError, InvalidOption, MissingIds, RunTooShallow, SourceMissing, UnknownName
-from cxc_eccv.runs import EmbeddingsRun, RankingsRun
+from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_mined
@@ -355,3 +355,27 @@ def test_two_processes_mine_the_file_of_one(library, run, tmp_path):
     torchrun("script.py", "two.parquet", Path(__file__).parent, folder=tmp_path)
     mine(run, SharedWords(), library, top_k=7, threshold=0.75, output=tmp_path / "one.parquet")
     assert (tmp_path / "two.parquet").read_bytes() == (tmp_path / "one.parquet").read_bytes()
+
+
+def test_a_precision_that_is_out_of_reach_is_told_before_any_pair_is_scored(library, run, labelled):
+    classifier, chance = SharedWords(), np.random.default_rng(0).random(labelled.table.num_rows) < 0.05
+    column = labelled.table.schema.get_field_index("label")
+    table = labelled.table.set_column(column, "label", pa.array(chance).cast(pa.int8()))
+    with pytest.raises(InvalidOption, match=r"no threshold reaches a precision of 0\.9 on these 1,200 pairs"):
+        mine(run, classifier, library, precision=0.9, labelled=replace(labelled, table=table), top_k=60)
+    assert len(classifier.asked) == 1_200
+
+
+def test_scores_and_lists_give_what_vectors_give(library, run):
+    content, table = library.karpathy("train"), cosines(run).astype(np.float64)
+    options = {"top_k": 5, "threshold": 0.75}
+    wanted = rows_of(mine(run, SharedWords(), library, **options))
+    scores = ScoresRun(content.image_ids, content.caption_ids, table)
+    assert rows_of(mine(scores, SharedWords(), library, **options)) == wanted
+    tops = content.caption_ids[np.argsort(-table)[:, :10]]
+    lists = RankingsRun.from_dicts(i2t=dict(zip(content.image_ids.tolist(), tops, strict=True)))
+    assert rows_of(mine(lists, SharedWords(), library, **options)) == wanted
+    with pytest.raises(RunTooShallow):
+        mine(lists, SharedWords(), library, top_k=6, threshold=0.75)
+    with pytest.raises(MissingIds, match="lacks"):
+        mine(vectors_of(library, "validation"), SharedWords(), library, threshold=0.75)

@@ -180,3 +180,23 @@ def test_a_processor_needs_what_its_model_reads():
         EntailmentProcessor.for_model(model, image_processor=images, visual_tokenizer=tokenizer)
     with pytest.raises(InvalidOption, match=r"the tokenizer has \d+ tokens, but BertModel embeds only 22"):
         EntailmentProcessor.for_model(cases.classifier("bert alone")[0], tiny_models.clip_tokenizer())
+
+
+def test_an_image_of_many_pairs_is_opened_once_a_batch(loaded, tmp_path, monkeypatch):
+    from cxc_eccv.studies.entailment import scoring
+
+    opened = []
+    whole = scoring.open_picture
+    monkeypatch.setattr(scoring, "open_picture", lambda source: opened.append(source.name) or whole(source))
+    files = [path for _, path in tiny_models.picture_files(tmp_path, 2)]
+    loaded.score(["a dog"] * 6, files * 3, ["a cat", "a", "a man"] * 2, batch_size=3, progress=False)
+    assert opened == [path.name for path in files]
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGBA", "CMYK"])
+def test_images_given_to_the_processor_may_be_of_other_modes(loaded, mode):
+    picture = tiny_models.picture(1).convert(mode)
+    given, wanted = (loaded.processor([""], [one], ["a"])["pixel_values"] for one in (picture, picture.convert("RGB")))
+    assert torch.equal(given, wanted)
+    with pytest.raises(MalformedSource, match="8 bits a channel"):
+        loaded.processor([""], [tiny_models.picture(1).convert("F")], ["a"])
