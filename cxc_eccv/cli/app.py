@@ -10,7 +10,7 @@ import io
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import typer
@@ -84,23 +84,24 @@ app.command(cls=Command)(push)
 app.add_typer(shelf, name="shelf")
 
 
-def _add_commands(added: typer.Typer) -> None:
-    """Add the commands of the studies from their module or room ``commands``. Groups of one name merge.
-
-    A command is a function or a group; it is named like its file, or stands in its file's ``COMMANDS``.
-    """
-    groups: dict[str, typer.Typer] = {}
+def _find_commands() -> Iterator[tuple[str, Any]]:
+    """Names and commands of the studies: those named like a file of their room ``commands``, or in its ``COMMANDS``."""
     for room in study_modules("commands"):
-        for place, module in (modules_of(room) if hasattr(room, "__path__") else {"commands": room}).items():
-            for name in getattr(module, "COMMANDS", (place,)):
-                command = getattr(module, name)
-                if not isinstance(command, typer.Typer):
-                    added.command(cls=DataCommand)(command)
-                elif name in groups:
-                    groups[name].registered_commands += command.registered_commands
-                else:
-                    groups[name] = command
-                    added.add_typer(command, name=name)
+        for place, module in (modules_of(room) if hasattr(room, "__path__") else {"": room}).items():
+            yield from ((name, getattr(module, name)) for name in getattr(module, "COMMANDS", (place,)))
+
+
+def _add_commands(added: typer.Typer) -> None:
+    """Add the commands of the studies, functions or groups; groups of one name merge."""
+    groups: dict[str, typer.Typer] = {}
+    for name, command in _find_commands():
+        if not isinstance(command, typer.Typer):
+            added.command(cls=DataCommand)(command)
+        elif name in groups:
+            groups[name].registered_commands += command.registered_commands
+        else:
+            groups[name] = command
+            added.add_typer(command, name=name)
 
 
 _add_commands(app)
