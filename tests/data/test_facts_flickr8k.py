@@ -38,6 +38,7 @@ def test_verdicts_are_the_same_in_both_directions_and_ratings_leave_own_captions
     experts = expert_ratings(real_library, "test")
     assert experts.ratings.size == 5_664 * 3 == 16_992
     assert np.unique(experts.ratings).tolist() == [1, 2, 3, 4]
+    assert experts.ratings.reshape(-1, 3).sum(axis=0).tolist() == [7_748, 8_827, 10_325]
 
 
 def test_experts_are_looser_than_the_crowd(real_library):

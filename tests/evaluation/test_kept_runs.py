@@ -110,6 +110,7 @@ def test_scores_keep_their_precision(tmp_path, sample_library):
     scores = 1 + 1e-12 * random.integers(0, 3000, (content.image_ids.size, content.caption_ids.size))
     run = ScoresRun(content.image_ids, content.caption_ids, scores)
     kept = keep_run(tmp_path / "a.run.parquet", run, data_dir=sample_library, depth=100, **QUIET)
+    assert {lists.scores.dtype for lists in kept.lists.values()} == {np.dtype(np.float64)}
     options = {"data_dir": sample_library, "tasks": ["eccv_caption", "cxc/i2t"], **QUIET}
     assert assert_equal_where_given(ce.evaluate(kept, **options), ce.evaluate(run, **options)) == []
 

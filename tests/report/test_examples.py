@@ -168,6 +168,18 @@ def test_scores_and_rankings_show_the_same_items(run, table, sample_library):
         assert (rows[0]["score"] is None) == (other is rankings)
 
 
+def test_items_are_ranked_by_the_similarity_of_the_report(run, sample_library):
+    lengths = np.random.default_rng(0).uniform(0.5, 2, (run.captions.ids.size, 1))
+    long = EmbeddingsRun(run.images, Embeddings(run.captions.ids, run.captions.vectors * lengths))
+    scores = run.images.vectors @ long.captions.vectors.T
+    best = dict(zip(run.images.ids.tolist(), run.captions.ids[scores.argmax(axis=1)].tolist(), strict=True))
+    _, report = sample_report(sample_library, long, similarity="dot")
+    rows = collect_examples(long, report, sample_library).to_pylist()
+    first = [(row["query_id"], row["item_id"]) for row in rows if row["direction"] == "i2t" and row["rank"] == 1]
+    assert first
+    assert all(best[image] == caption for image, caption in first)
+
+
 def test_rankings_cut_short_show_what_they_hold(run, sample_library):
     ranked = np.argsort(-(run.captions.vectors @ run.images.vectors.T), axis=1, kind="stable")[:, :6]
     cut = RankingsRun.from_dicts(

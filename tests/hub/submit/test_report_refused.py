@@ -64,6 +64,8 @@ def test_a_report_is_checked_without_the_hub(tmp_path, no_network, capsys):
     assert "Not checked yet: the eval.yaml and the raw files of the released dataset, which --dataset names." in out
     status, out, _ = submit("--check", "--tasks", "cxc/t2t", "--dataset", "org/data")
     assert "cxc_t2t_recall_at_1: 0.25\nNot checked yet: the eval.yaml and the raw files of org/data." in out
+    status, out, _ = submit("--check", "--model", "me/clip", "--dataset", "org/data")
+    assert (status, out.partition("Not checked yet")[2]) == (0, ": the eval.yaml and the raw files of org/data.\n")
     for options, message in (
         (["--check", "--yes"], "leave out --check or --yes"),
         (["--model", "org/name"], "with --model and --dataset, or check the report alone with --check"),
