@@ -83,6 +83,11 @@ def test_sheets_and_what_speaks_against_them(report):
     assert "cxc-eccv annotate check 'labels of mine' --accept SHEET:WORKER" in " ".join(report.sheet_table.notes)
 
 
+def test_remarks_are_those_of_answers_that_have_one(sample_library):
+    answers = sample_answers(sample_library, remark="too dark")
+    assert len(report_of(answers.to_pylist()).remarks) == sum(row["remark"] != "" for row in answers.to_pylist()) == 9
+
+
 def test_time_is_that_of_the_sheets_whose_time_is_known(sample_library):
     def told(seconds):
         rows = sample_answers(sample_library).to_pylist()
