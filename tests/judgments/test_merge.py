@@ -6,7 +6,7 @@ from tiny_world import TinyWorld
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing, UnknownName
 from cxc_eccv.judgments.evidence import Thresholds, match_hypotheses
-from cxc_eccv.judgments.evidence.papers import co_captions
+from cxc_eccv.judgments.evidence.source import co_captions
 from cxc_eccv.judgments.plausible import category_distances
 from cxc_eccv.judgments.qrels import POLICIES, eccv_caption, merge, merged_qrels
 

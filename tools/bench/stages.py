@@ -56,7 +56,7 @@ WRAPPED = {
     "report": ("evaluation.calls:make_report",),
     "imports of tasks and metrics": ("registry:task", "evaluation.select:tasks", "evaluation.select:plan_of"),
     "libraries of threads found": ("ranking.scores:_libraries",),
-    "values of queries": ("evaluation.needs.ranks:Ranks.score", "evaluation.needs.rows:TopItems.score"),
+    "values of queries": ("evaluation.needs.need:Ranks.score", "evaluation.needs.rows:TopItems.score"),
 }
 """Stage to functions, each ``module:name`` as it is called; time in an inner stage is the inner one's alone."""
 

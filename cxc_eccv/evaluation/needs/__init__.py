@@ -8,9 +8,17 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from cxc_eccv.evaluation.needs.need import AnyRanks, Need, OtherScores, QueryValues, Scored, Variant
+from cxc_eccv.evaluation.needs.need import (
+    Alterations,
+    AnyRanks,
+    Need,
+    OtherScores,
+    QueryValues,
+    Ranks,
+    Scored,
+    Variant,
+)
 from cxc_eccv.evaluation.needs.pairs import ComparedScores, PairSimilarities
-from cxc_eccv.evaluation.needs.ranks import Alterations, Ranks
 from cxc_eccv.evaluation.needs.rows import JudgedItems, MatchCounts, TopItems
 
 __all__ = [

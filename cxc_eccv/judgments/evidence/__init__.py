@@ -1,12 +1,12 @@
 """Sources of labels, each with its name, order, rule and evidence: those of papers, and one SOURCE per further file."""
 
 from cxc_eccv.judgments.evidence.entailment import labels_of_file, match_hypotheses
-from cxc_eccv.judgments.evidence.papers import co_captions
 from cxc_eccv.judgments.evidence.source import (
     KIND,
     Evidence,
     Source,
     Thresholds,
+    co_captions,
     gather,
     item_ids,
     label_file_source,

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from cxc_eccv.judgments.evidence.papers import co_captions
-from cxc_eccv.judgments.evidence.source import Evidence, Source, Thresholds
+from cxc_eccv.judgments.evidence.source import Evidence, Source, Thresholds, co_captions
 from cxc_eccv.sources.library import Library
 
 
