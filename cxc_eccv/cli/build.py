@@ -54,7 +54,7 @@ def images(
             f"the images of the edition {library.edition!r} are not at COCO. Unset CXC_ECCV_DATA, or name "
             "the folder of the official data with --data-dir."
         )
-    rows = [row for one in splits for row in library.images(one).to_pylist() if row["folder"] == name]
+    rows = [row for part in splits for row in library.images(part).to_pylist() if row["folder"] == name]
     addresses = {row["file_name"]: f"{COCO_IMAGES}/{name}/{row['file_name']}" for row in rows}
     try:
         downloaded, kept = fetch_photographs(addresses, output)

@@ -277,14 +277,14 @@ class Command(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - classes of typer that are not public
         """Arguments, then the options group by group, one below the other in the same columns."""
-        records: dict[str, Any] = {one.name: one.get_help_record(ctx) for one in self._listed(ctx)}
+        records: dict[str, Any] = {command.name: command.get_help_record(ctx) for command in self._listed(ctx)}
         arguments = {parameter.name for parameter in self.params if parameter.param_type_name == "argument"}
         groups = {"Arguments": [records.pop(name) for name in [*records] if name in arguments]}
-        own = [name for name, record in records.items() if record]
-        for title, names in OPTION_GROUPS.items() if len(own) > MANY else ():
-            groups[title] = [records[name] for name in own if name in names]
-            own = [name for name in own if name not in names]
-        groups["Other options" if len(groups) > 1 else "Options"] = [records[name] for name in own]
+        shown = [name for name, record in records.items() if record]
+        for title, names in OPTION_GROUPS.items() if len(shown) > MANY else ():
+            groups[title] = [records[name] for name in shown if name in names]
+            shown = [name for name in shown if name not in names]
+        groups["Other options" if len(groups) > 1 else "Options"] = [records[name] for name in shown]
         width = min(COLUMN, max(len(record[0]) for rows in groups.values() for record in rows))
         for title, rows in groups.items():
             if rows:

@@ -80,7 +80,9 @@ def quantize(
     for precision, quantized in made.items():
         runs[precision] = quantized.search, quantized.size
         runs[f"{precision} rescored"] = rescore(quantized), quantized.size
-    reports = {name: evaluate(one, chosen, data_dir=library, intervals="none") for name, (one, _) in runs.items()}
+    reports = {
+        name: evaluate(quantized, chosen, data_dir=library, intervals="none") for name, (quantized, _) in runs.items()
+    }
     print_shown(tables_to_console([_lay_out(reports, {name: size for name, (_, size) in runs.items()})]))
 
 

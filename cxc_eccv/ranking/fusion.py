@@ -111,21 +111,21 @@ def best_items(run: Run, direction: str, depth: int) -> RankedLists:
 
 def _fuse_lists(lists: Sequence[RankedLists], method: str, weights: FloatArray) -> RankedLists:
     queries = np.sort(lists[0].query_ids)
-    for one in lists[1:]:
-        apart = np.setxor1d(queries, one.query_ids)
+    for ranked in lists[1:]:
+        apart = np.setxor1d(queries, ranked.query_ids)
         if apart.size:
             raise MissingIds(
-                f"{lists[0].place} and {one.place} do not rank the same queries: {apart.size:,} are in only one of "
+                f"{lists[0].place} and {ranked.place} do not rank the same queries: {apart.size:,} are in only one of "
                 f"them, the first: {apart[0]}. Rank the same queries with all models."
             )
-    if method == "sum" and (bare := [one.place for one in lists if one.scores is None]):
+    if method == "sum" and (bare := [ranked.place for ranked in lists if ranked.scores is None]):
         raise InvalidOption(f"{bare[0]}: has ranks but no scores, which a sum needs; use the method rrf")
-    orders = [np.argsort(one.query_ids) for one in lists]
+    orders = [np.argsort(ranked.query_ids) for ranked in lists]
     parts = []
     for start in range(0, queries.size, QUERIES_AT_ONCE):
         blocks = [
-            _terms(one, order[start : start + QUERIES_AT_ONCE], method, weight)
-            for one, order, weight in zip(lists, orders, weights, strict=True)
+            _terms(ranked, order[start : start + QUERIES_AT_ONCE], method, weight)
+            for ranked, order, weight in zip(lists, orders, weights, strict=True)
         ]
         parts.append(_add_terms(blocks, min(QUERIES_AT_ONCE, queries.size - start)))
     lengths, items, scores = (np.concatenate(column) for column in zip(*parts, strict=True))

@@ -64,20 +64,20 @@ def quantize(run: EmbeddingsRun, precision: str) -> Quantized:
     if precision not in PRECISIONS:
         raise UnknownName("precision", precision, PRECISIONS)
     sides: dict[str, Embeddings] = {side: getattr(run, side) for side in SIDES if getattr(run, side) is not None}
-    vectors = {side: _scale(run, side, one) for side, one in sides.items()}
+    vectors = {side: _scale(run, side, values) for side, values in sides.items()}
     if precision == "int8":
         every = np.concatenate([*vectors.values()])
         start = every.min(axis=0)
         step = (every.max(axis=0) - start) / LEVELS
         step = np.where(step == 0, 1, step).astype(np.float32)
-        levels = {side: np.clip(np.floor((one - start) / step), 0, LEVELS) for side, one in vectors.items()}
-        search = {side: one - 128 for side, one in levels.items()}
-        items = {side: one * step + start for side, one in levels.items()}
-        size = sum(one.size for one in vectors.values())
+        levels = {side: np.clip(np.floor((values - start) / step), 0, LEVELS) for side, values in vectors.items()}
+        search = {side: values - 128 for side, values in levels.items()}
+        items = {side: values * step + start for side, values in levels.items()}
+        size = sum(values.size for values in vectors.values())
     else:
-        items = {side: (one > 0).astype(np.float32) for side, one in vectors.items()}
-        search = {side: 2 * one - 1 for side, one in items.items()}
-        size = sum(len(one) * -(-one.shape[1] // 8) for one in vectors.values())
+        items = {side: (values > 0).astype(np.float32) for side, values in vectors.items()}
+        search = {side: 2 * values - 1 for side, values in items.items()}
+        size = sum(len(values) * -(-values.shape[1] // 8) for values in vectors.values())
     searched, queries, restored = (_with_vectors(run, sides, values) for values in (search, vectors, items))
     return Quantized(searched, queries, restored, size)
 

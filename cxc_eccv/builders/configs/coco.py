@@ -124,7 +124,7 @@ def _judged_captions(library: Library, split: str, options: BuildOptions) -> dic
 
 
 def _captions_per_caption(
-    library: Library, split: str, merged: MergedPairs, keep: NDArray[np.bool_], column: str, said: NDArray[np.bool_]
+    library: Library, split: str, merged: MergedPairs, keep: NDArray[np.bool_], column: str, says: NDArray[np.bool_]
 ) -> pa.ListArray:
     """Per caption: the kept captions of its image, with the sources that said so."""
     content = library.karpathy(split)
@@ -132,7 +132,7 @@ def _captions_per_caption(
     columns = {
         "caption_id": ids,
         "caption": caption_texts(library, split, ids),
-        column: subset_lists(said[keep], merged.sources),
+        column: subset_lists(says[keep], merged.sources),
     }
     of_images = struct_lists(np.bincount(merged.queries[keep], minlength=merged.query_ids.size), columns)
     return of_images.take(pa.array(positions_of(content.caption_image_ids, merged.query_ids)[0]))

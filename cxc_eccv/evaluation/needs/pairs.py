@@ -112,9 +112,13 @@ class ComparedScores(Need[Comparisons]):
         seen = replace(run, captions=Embeddings(np.arange(len(every)), every))
         *captions, negatives = np.split(np.arange(len(every)), len(vectors))
         right = (
-            [(captions[0], captions[1])] if self.judged.of_text else [(self.judged.image_ids, own) for own in captions]
+            [(captions[0], captions[1])]
+            if self.judged.of_text
+            else [(self.judged.image_ids, texts) for texts in captions]
         )
-        wrong = [(own, negatives) for own in captions] if self.judged.of_text else [(self.judged.image_ids, negatives)]
+        wrong = (
+            [(texts, negatives) for texts in captions] if self.judged.of_text else [(self.judged.image_ids, negatives)]
+        )
         queries, items = (np.concatenate(side) for side in zip(*right, *wrong, strict=True))
         pairs = RatedPairs(queries, items, np.zeros(items.size))
         scores = similarities_of_run(seen, self.direction, pairs, similarity=similarity)

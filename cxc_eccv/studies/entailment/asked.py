@@ -127,10 +127,10 @@ def _task_of(runs: Mapping[str, Run], library: Library, split: str) -> Task:
     for name, run in runs.items():
         if (reason := run.why_not("i2t")) is not None:
             raise InvalidOption(f"{name} ranks no captions for images: {reason}")
-        held = collections_held([own.collection for own in tasks], run, library, split)
-        about[name] = next(own.name for own in tasks if held[own.collection] is None)
+        held = collections_held([entry.collection for entry in tasks], run, library, split)
+        about[name] = next(entry.name for entry in tasks if held[entry.collection] is None)
     if len(set(about.values())) > 1:
-        listed = ", ".join(f"{name} is of {task(own).collection.name}" for name, own in about.items())
+        listed = ", ".join(f"{name} is of {task(first).collection.name}" for name, first in about.items())
         raise InvalidOption(f"the runs are of different collections: {listed}. Export each collection by itself.")
     return task(next(iter(about.values())))
 

@@ -164,8 +164,8 @@ class Endpoint(Answerer):
         """The probability that answers stand for; None if they say neither yes nor no."""
         if self.repeats is None:
             return _probability_of(answers[0])
-        said = [match[1].lower() == "yes" for match in map(WITHIN.search, answers) if match]
-        return float(np.mean(said)) if said else None
+        verdicts = [match[1].lower() == "yes" for match in map(WITHIN.search, answers) if match]
+        return float(np.mean(verdicts)) if verdicts else None
 
     def _request(self, content: list[dict[str, Any]], how: Mapping[str, Any]) -> Answer:
         """The saved answer to a request; without one, it is sent and the answer saved."""

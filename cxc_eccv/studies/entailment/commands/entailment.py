@@ -124,15 +124,17 @@ def score(
         check_precision(precision)
     library = open_library()
     if scores is not None:
-        labelled, said, facts = _read_scores(scores, pairs, library, images)
+        labelled, probabilities, facts = _read_scores(scores, pairs, library, images)
     else:
-        labelled, said, facts = _ask(model, pairs, library, images, batch_size, device, calibrate_on)
+        labelled, probabilities, facts = _ask(model, pairs, library, images, batch_size, device, calibrate_on)
     if threshold is not None:
         facts |= {"threshold": threshold, "threshold_from": "as given"}
     calibration = facts.pop("fitted", None)
-    report = report_classifier(labelled, said, library, precision=precision, **facts)
+    report = report_classifier(labelled, probabilities, library, precision=precision, **facts)
     try:
-        written = [] if output is None else write_classifier_folder(output, report, labelled, said, COMMAND.get())
+        written = (
+            [] if output is None else write_classifier_folder(output, report, labelled, probabilities, COMMAND.get())
+        )
         if output is not None and calibration is not None:
             measured = {"on": report.pairs, **asdict(report.by_source[0])}
             written.append(write_judge(output / "judge.json", model, calibration, measured))
@@ -175,7 +177,7 @@ def _ask(
     find_images(announced, labelled.table["image"].to_pylist(), images)
     classifier = announced.load()
     judge = ClassifierJudge(classifier, images, batch_size=batch_size)
-    said = judge.score(*labelled.ask(classifier, images).part(slice(None)))
+    probabilities = judge.score(*labelled.ask(classifier, images).part(slice(None)))
     facts = {"model": classifier.name, "fingerprint": classifier.fingerprint, "threshold": classifier.threshold}
     facts |= {"seen": seen_by(classifier), "training_data": classifier.training_data}
     if classifier.calibrated is not None:
@@ -183,9 +185,9 @@ def _ask(
     if calibrate_on is not None:
         others = read_labelled(calibrate_on, library, images=images if announced.has_visual else None)
         fitted = fit_on_others(judge, others, labelled, images)
-        said = fitted(said)
+        probabilities = fitted(probabilities)
         facts |= {"fitted": fitted, "calibration": fitted.facts, "threshold": 0.5, "threshold_from": "the default"}
-    return labelled, said, facts
+    return labelled, probabilities, facts
 
 
 @entailment.command("mean", cls=Command)
