@@ -298,7 +298,8 @@ class Command(TyperCommand):
 
     def get_short_help_str(self, limit: int = 45) -> str:
         """The first sentence, whatever its length; the list of commands wraps it."""
-        return " ".join((self.help or "").partition("\n\n")[0].split()).partition(". ")[0].rstrip(".") + "."
+        first = " ".join((self.help or "").partition("\n\n")[0].split()).partition(". ")[0].rstrip(".")
+        return first if first.endswith("?") else f"{first}."
 
 
 class DataCommand(Command):
