@@ -25,7 +25,7 @@ LEFT_OUT = (*STUDIES, *WHOLE_HOUSE, *TOOLS_OF_STUDIES)
 CONTRACT = "[[tool.importlinter.contracts]]"
 START = """
 import sys
-from cxc_eccv.cli import main
+from cxc_eccv.cli.app import main
 for command in sys.argv[1:]:
     print(f"$ cxc-eccv {command}", flush=True)
     sys.argv = ["cxc-eccv", *command.split()]

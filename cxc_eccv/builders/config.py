@@ -162,27 +162,6 @@ def select_configs(wanted: Iterable[str | DatasetConfig] | None) -> list[Dataset
     return list(chosen.values())
 
 
-def caption_texts(library: Library, split: str, ids: IntArray) -> pa.Array:
-    """The captions' raw texts; null for ids outside the split."""
-    return _look_up(library.captions(split), "caption_id", "text", ids)
-
-
-def file_names(library: Library, split: str, ids: IntArray) -> pa.Array:
-    """The images' file names; null for ids outside the split."""
-    return _look_up(library.images(split), "image_id", "file_name", ids)
-
-
-def images_of(library: Library, split: str, caption_ids: IntArray) -> IntArray:
-    """The image that each caption was written for; every id must be in the split."""
-    content = library.karpathy(split)
-    return content.caption_image_ids[positions_of(caption_ids, content.caption_ids)[0]]
-
-
-def _look_up(table: pa.Table, key: str, value: str, ids: IntArray) -> pa.Array:
-    places, known = positions_of(ids, np.asarray(table[key]))
-    return table[value].combine_chunks().take(pa.array(places, mask=~known))
-
-
 def captions_by_image(library: Library, split: str) -> tuple[IntArray, IntArray]:
     """The order that sorts the split's captions by image, and the number of captions of each image."""
     content = library.karpathy(split)

@@ -228,19 +228,6 @@ def times_drawn(random: np.random.Generator, samples: int, count: int) -> NDArra
     return times
 
 
-SAMPLES_AT_ONCE = 125
-EXACT_IN_FLOAT32 = 2**24
-
-
-def drawn_sums(times: NDArray[np.integer], values: NDArray[Any], *, exact: bool) -> FloatArray:
-    """See :func:`cxc_eccv.kernels.drawn_sums`; converts some samples at a time, as only float products are fast."""
-    kind = np.float32 if exact else np.float64
-    parts = range(0, len(times), SAMPLES_AT_ONCE)
-    factors: NDArray[Any] = values.astype(kind) if exact else values
-    products = [np.matmul(factors, times[part : part + SAMPLES_AT_ONCE].astype(kind).T) for part in parts]
-    return np.concatenate(products, axis=-1, dtype=np.float64)
-
-
 def drawn_places(times: NDArray[np.integer], members: IntArray, below: IntArray, ranks: IntArray) -> IntArray:
     """See :func:`cxc_eccv.kernels.drawn_places`."""
     reached = np.cumsum(times.take(members, axis=1), axis=1, dtype=np.int32)

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cxc_eccv.builders.config import caption_texts, file_names, images_of
 from cxc_eccv.comparison.ranks import COCO
 from cxc_eccv.errors import RunTooShallow
 from cxc_eccv.evaluation.select import find_restriction
@@ -163,6 +162,7 @@ def _table(
     categories: bool,
 ) -> pa.Table:
     """One row per query and item."""
+    content = library.karpathy(split)
     queries, items = np.repeat(top.query_ids, top.depth), top.ids.ravel()
     positive, verdicts = _verdicts_of_pairs(merged, queries, items)
     columns = _columns_of_queries(chosen, positive.reshape(top.ids.shape)) | {
@@ -177,9 +177,9 @@ def _table(
     images: list[IntArray] = []
     for name, side, ids in zip(("query", "item"), sides_of(direction), (queries, items), strict=True):
         of_images = side == "images"
-        columns[f"{name}_file"] = file_names(library, split, ids) if of_images else pa.nulls(ids.size, pa.string())
+        columns[f"{name}_file"] = content.files_of(ids) if of_images else pa.nulls(ids.size, pa.string())
         columns[f"{name}_texts"] = _captions(library, split, ids, of_images=of_images)
-        images.append(ids if of_images else images_of(library, split, ids))
+        images.append(ids if of_images else content.images_of(ids))
     columns["same_categories"] = (
         _same_categories(library, split, *images) if categories else pa.nulls(items.size, pa.bool_())
     )
@@ -240,11 +240,11 @@ def _verdict(
 def _captions(library: Library, split: str, ids: IntArray, *, of_images: bool) -> pa.ListArray:
     """(N,) lists of raw texts: the caption of each caption id, or all captions of each image id."""
     captions = [ids[place : place + 1] for place in range(ids.size)]
+    content = library.karpathy(split)
     if of_images:
-        content = library.karpathy(split)
         captions = [content.caption_ids[content.caption_image_ids == image] for image in ids]
     offsets = np.append(0, np.cumsum([group.size for group in captions])).astype(np.int32)
-    return pa.ListArray.from_arrays(offsets, caption_texts(library, split, np.concatenate(captions)))
+    return pa.ListArray.from_arrays(offsets, content.texts_of(np.concatenate(captions)))
 
 
 def _same_categories(library: Library, split: str, images: IntArray, others: IntArray) -> pa.BooleanArray:

@@ -150,11 +150,9 @@ class Library:
         Raises:
             DataError: there is no such split.
         """
+        names = "flickr8k_tokens", *FLICKR8K_LISTS.values()
         splits = self.once(
-            "flickr8k splits",
-            lambda: readers.split_flickr8k(
-                self.flickr8k(), {part: self._path(name) for part, name in FLICKR8K_LISTS.items()}
-            ),
+            "flickr8k splits", lambda: parse(readers.split_flickr8k, [*map(self._path, names)], *FLICKR8K_LISTS)
         )
         if split not in splits:
             raise DataError(f"split {split!r} is not one of Flickr8k, which has {', '.join(splits)}")

@@ -36,7 +36,7 @@ try:
     ce.metric("map_at_r")
 except ce.errors.InvalidOption as error:
     message = str(error)
-from cxc_eccv.cli import main
+from cxc_eccv.cli.app import main
 try:
     main(["demo", "--output", "demo"])
 except SystemExit as ended:

@@ -11,7 +11,7 @@ from command_line import run_command
 from full_disk import told
 from report_samples import near_run
 
-from cxc_eccv.cli import main
+from cxc_eccv.cli.app import main
 from cxc_eccv.comparison.published import eccv_caption_table
 from cxc_eccv.evaluation import report_to_json
 from cxc_eccv.runs import save_embeddings

@@ -26,7 +26,7 @@ def test_the_version_is_printed():
 
 def test_help_is_quick_as_it_imports_nothing_heavy():
     heavy = ("numpy", "pyarrow", "scipy", "datasets", "evaluate", "torch", "transformers", "matplotlib")
-    code = "import atexit, sys; from cxc_eccv.cli import main\n"
+    code = "import atexit, sys; from cxc_eccv.cli.app import main\n"
     code += f"atexit.register(lambda: print('imported:', [name for name in {heavy} if name in sys.modules]))\nmain()"
     done = subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "imported: []"

@@ -24,7 +24,7 @@ class Refused:
 sys.meta_path.insert(0, Refused)
 import typer.main
 typer.main.get_command = functools.cache(typer.main.get_command)  # as in conftest.py
-from cxc_eccv.cli import main
+from cxc_eccv.cli.app import main
 errors = []
 for command in json.load(sys.stdin):
     with contextlib.redirect_stderr(io.StringIO()) as error, contextlib.redirect_stdout(io.StringIO()):

@@ -18,7 +18,7 @@ from cxc_eccv.writing import resumable
 
 pytestmark = pytest.mark.thorough
 
-COMMAND = f"{shlex.quote(sys.executable)} -c 'from cxc_eccv.cli import main; main()'"
+COMMAND = f"{shlex.quote(sys.executable)} -c 'from cxc_eccv.cli.app import main; main()'"
 PAGES = ["examples.parquet", "per_query.parquet", "report.html", "report.json", "report.md"]
 REPORT = [*PAGES, "run.yaml"]
 BROKEN_PIPE = 141

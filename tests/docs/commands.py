@@ -178,7 +178,7 @@ def _refused(words, *reasons):
 
 def _status(words, environment):
     """Exit status, and what is printed to standard output and standard error."""
-    from cxc_eccv.cli import main
+    from cxc_eccv.cli.app import main
 
     out, err, status = io.StringIO(), io.StringIO(), 0
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), _settings(words, environment):

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 import pytest
 from foreign_code import bring_code
 
-from cxc_eccv.cli import main
+from cxc_eccv.cli.app import main
 
 __all__ = ["bring_code"]
 

@@ -114,7 +114,7 @@ def test_what_does_not_fit_is_one_message(words, message, command, model, tmp_pa
 
 WAITS = """
 import sys
-from cxc_eccv.cli import main
+from cxc_eccv.cli.app import main
 from cxc_eccv.encoding.shards import FolderStore
 put = FolderStore.put
 def put_when_told(*arguments):

@@ -13,7 +13,7 @@ from folded_judgments import in_folds
 from plain_ranks import slow_scores
 from report_samples import near_run, sample_report
 
-from cxc_eccv.cli import main
+from cxc_eccv.cli.app import main
 from cxc_eccv.comparison import ScoredReport, compare, place, published_tables
 from cxc_eccv.errors import InvalidOption, MissingIds
 from cxc_eccv.evaluation import evaluate

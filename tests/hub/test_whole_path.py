@@ -61,7 +61,8 @@ def test_a_process_that_is_killed_leaves_the_repository_as_it_was(hub, client, b
     hub.faults = [Fault("^PUT", times=99, skip=2, status=0, seconds=30.0)]
     settings = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HF_ENDPOINT": hub.url, "HF_TOKEN": WRITER}
     settings |= {"HF_HOME": str(tmp_path / "hf"), "HF_HUB_DISABLE_XET": "1"}
-    command = [sys.executable, "-c", "from cxc_eccv.cli import main; main()", "push", str(built), "org/killed", "--yes"]
+    program = "from cxc_eccv.cli.app import main; main()"
+    command = [sys.executable, "-c", program, "push", str(built), "org/killed", "--yes"]
     process = subprocess.Popen(command, env=settings, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
     while len(hub.seen("^PUT")) < 5 and time.monotonic() < deadline:

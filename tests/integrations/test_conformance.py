@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from cxc_eccv.cli import main
+from cxc_eccv.cli.app import main
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.integrations import conformance
 from cxc_eccv.integrations.conformance import (

@@ -8,7 +8,7 @@ import warnings
 
 import pytest
 
-from cxc_eccv.cli import main
+from cxc_eccv.cli.app import main
 
 
 def run_command(*arguments, status=0, cwd="."):

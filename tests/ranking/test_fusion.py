@@ -108,7 +108,7 @@ def test_runs_without_a_common_direction_are_refused():
 
 
 def test_the_command_writes_rankings_that_load(tmp_path):
-    from cxc_eccv.cli import main
+    from cxc_eccv.cli.app import main
     from cxc_eccv.runs.rankings import write_rankings
 
     files = [tmp_path / "a.parquet", tmp_path / "b.parquet"]

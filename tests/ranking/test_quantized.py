@@ -78,7 +78,7 @@ def test_what_cannot_be_quantized_is_refused():
 
 @pytest.mark.filterwarnings("ignore:.*decided by ties")
 def test_the_command_prints_the_loss_beside_the_size(tmp_path, capsys, sample_library, make_run):
-    from cxc_eccv.cli import main
+    from cxc_eccv.cli.app import main
     from cxc_eccv.runs import save_embeddings
 
     save_embeddings(tmp_path / "a.npz", make_run(sample_library, 0))

@@ -10,7 +10,7 @@ from report_samples import Page as Parsed
 from report_samples import near_run, sample_report
 
 import cxc_eccv as ce
-from cxc_eccv.cli import main
+from cxc_eccv.cli.app import main
 from cxc_eccv.demo import sample_images
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.report.cards import reason_of

@@ -9,7 +9,7 @@ import oracles
 import pytest
 
 import cxc_eccv as ce
-from cxc_eccv.cli import main
+from cxc_eccv.cli.app import main
 from cxc_eccv.comparison import ScoredReport, compare
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MalformedSource, MissingIds, UnknownIds, UnknownName
 from cxc_eccv.metrics.mean_pairwise_accuracy import mean_pairwise_accuracy

@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMAND_LINE = ["-c", "from cxc_eccv.cli import main; main()"]
+COMMAND_LINE = ["-c", "from cxc_eccv.cli.app import main; main()"]
 OFFLINE = {"CXC_ECCV_OFFLINE": "1", "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)}
 
 

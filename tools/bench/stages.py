@@ -50,13 +50,13 @@ WRAPPED = {
         "statistics.intervals:interval",
     ),
     "correlations": (
-        "evaluation.needs.pairs:similarities_of_run",
-        "evaluation.needs.pairs:PairSimilarities.score",
+        "evaluation.needs.items_and_pairs:similarities_of_run",
+        "evaluation.needs.items_and_pairs:PairSimilarities.score",
     ),
     "report": ("evaluation.calls:make_report",),
     "imports of tasks and metrics": ("registry:task", "evaluation.select:tasks", "evaluation.select:plan_of"),
     "libraries of threads found": ("ranking.scores:_libraries",),
-    "values of queries": ("evaluation.needs.need:Ranks.score", "evaluation.needs.rows:TopItems.score"),
+    "values of queries": ("evaluation.needs.need:Ranks.score", "evaluation.needs.items_and_pairs:TopItems.score"),
 }
 """Stage to functions, each ``module:name`` as it is called; time in an inner stage is the inner one's alone."""
 

@@ -9,10 +9,8 @@ from cxc_eccv.builders.config import (
     BuildOptions,
     DatasetConfig,
     Rows,
-    caption_texts,
     captions_by_image,
     columns,
-    file_names,
     list_column,
     nullable,
     struct_lists,
@@ -102,7 +100,7 @@ def pairs_rows(library: Library, split: str, options: BuildOptions) -> Rows:
     content = library.karpathy(split)
     columns = {
         "image_id": content.caption_image_ids,
-        "file_name": file_names(library, split, content.caption_image_ids),
+        "file_name": content.files_of(content.caption_image_ids),
         "caption_id": content.caption_ids,
         "caption": content.captions["text"],
         **_judged_captions(library, split, options),
@@ -131,7 +129,7 @@ def _captions_per_caption(
     ids = content.caption_ids[merged.items[keep]]
     columns = {
         "caption_id": ids,
-        "caption": caption_texts(library, split, ids),
+        "caption": content.texts_of(ids),
         column: subset_lists(says[keep], merged.sources),
     }
     of_images = struct_lists(np.bincount(merged.queries[keep], minlength=merged.query_ids.size), columns)
@@ -201,6 +199,7 @@ def _left_out(pairs: MergedPairs, policy: str) -> dict[str, int]:
 
 
 def _judged_queries(library: Library, split: str, direction: str, pairs: MergedPairs) -> pa.Table:
+    content = library.karpathy(split)
     asked = np.unique(pairs.queries[pairs.positive])
     query_ids = pairs.query_ids[asked]
     by_image = direction[0] == "i"
@@ -208,8 +207,8 @@ def _judged_queries(library: Library, split: str, direction: str, pairs: MergedP
     columns = {
         "query_id": query_ids,
         "direction": pa.array([direction] * asked.size, pa.string()),
-        "query_caption": nothing if by_image else caption_texts(library, split, query_ids),
-        "query_file_name": file_names(library, split, query_ids) if by_image else nothing,
+        "query_caption": nothing if by_image else content.texts_of(query_ids),
+        "query_file_name": content.files_of(query_ids) if by_image else nothing,
         "query_invalid": np.isin(query_ids, library.invalid_ids("image" if by_image else "caption")),
     }
     invalid_ids = library.invalid_ids("image" if direction[2] == "i" else "caption")

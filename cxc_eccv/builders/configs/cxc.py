@@ -10,10 +10,7 @@ from cxc_eccv.builders.config import (
     BuildOptions,
     DatasetConfig,
     Rows,
-    caption_texts,
     columns,
-    file_names,
-    images_of,
     nullable,
 )
 from cxc_eccv.sources.library import Library
@@ -53,15 +50,16 @@ def with_single_ratings(columns: dict[str, object], library: Library, kind: str,
 
 def sits_rows(library: Library, split: str, options: BuildOptions) -> Rows:
     """One row per rated pair, in the order of the raw file."""
+    content = library.karpathy(split)
     table = library.cxc("sits", split)
     caption_ids, image_ids = np.asarray(table["left_id"]), np.asarray(table["right_id"])
     ratings = np.asarray(table["rating"])
     columns = {
         "caption_id": caption_ids,
-        "caption": caption_texts(library, split, caption_ids),
-        "caption_image_id": images_of(library, split, caption_ids),
+        "caption": content.texts_of(caption_ids),
+        "caption_image_id": content.images_of(caption_ids),
         "image_id": image_ids,
-        "file_name": file_names(library, split, image_ids),
+        "file_name": content.files_of(image_ids),
         "rating": ratings,
         "positive": ratings >= options.sits,
         "sampling_method": table["sampling_method"],
@@ -99,16 +97,17 @@ SITS = DatasetConfig(
 
 def sts_rows(library: Library, split: str, options: BuildOptions) -> Rows:
     """One row per rated pair, in the order of the raw file."""
+    content = library.karpathy(split)
     table = library.cxc("sts", split)
     columns: dict[str, object] = {}
     for number, side in (("1", "left_id"), ("2", "right_id")):
         caption_ids = np.asarray(table[side])
-        image_ids = images_of(library, split, caption_ids)
+        image_ids = content.images_of(caption_ids)
         columns |= {
             f"caption{number}_id": caption_ids,
-            f"caption{number}": caption_texts(library, split, caption_ids),
+            f"caption{number}": content.texts_of(caption_ids),
             f"image{number}_id": image_ids,
-            f"file_name{number}": file_names(library, split, image_ids),
+            f"file_name{number}": content.files_of(image_ids),
         }
     ratings = np.asarray(table["rating"])
     columns |= {"rating": ratings, "positive": ratings >= options.sts, "sampling_method": table["sampling_method"]}
@@ -146,15 +145,16 @@ STS = DatasetConfig(
 
 def sis_rows(library: Library, split: str, options: BuildOptions) -> Rows:
     """One row per rated ordered pair, in the order of the raw file."""
+    content = library.karpathy(split)
     table = library.cxc("sis", split)
     left, right = (np.asarray(table[side]) for side in ("left_id", "right_id"))
     reverse = _reverse_ratings(table)
     ratings = np.asarray(table["rating"])
     columns = {
         "image1_id": left,
-        "file_name1": file_names(library, split, left),
+        "file_name1": content.files_of(left),
         "image2_id": right,
-        "file_name2": file_names(library, split, right),
+        "file_name2": content.files_of(right),
         "rating": ratings,
         "reverse_rating": nullable(reverse),
         "positive": np.fmax(ratings, reverse) >= options.sis,

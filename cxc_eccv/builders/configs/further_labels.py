@@ -9,11 +9,8 @@ from cxc_eccv.builders.config import (
     BuildOptions,
     DatasetConfig,
     Rows,
-    caption_texts,
     captions_by_image,
     columns,
-    file_names,
-    images_of,
     list_column,
     nullable,
     subset_lists,
@@ -32,6 +29,7 @@ def eccv_rows(library: Library, split: str, options: BuildOptions) -> Rows:
 
 
 def _verified_queries(library: Library, split: str, direction: str) -> pa.Table:
+    content = library.karpathy(split)
     table = library.eccv("eccv", direction)
     queries, items = np.asarray(table["query_id"]), np.asarray(table["item_id"])
     reachable = positions_of(items, item_ids(library, split, direction)[1])[1]
@@ -39,13 +37,13 @@ def _verified_queries(library: Library, split: str, direction: str) -> pa.Table:
     query_ids = queries[starts]
     by_image = direction == "i2t"
     nothing = pa.nulls(query_ids.size, pa.string())
-    positives = caption_texts(library, split, items) if by_image else file_names(library, split, items)
+    positives = content.texts_of(items) if by_image else content.files_of(items)
     sizes = np.diff(starts, append=queries.size)
     columns = {
         "query_id": query_ids,
         "direction": [direction] * query_ids.size,
-        "query_caption": nothing if by_image else caption_texts(library, split, query_ids),
-        "query_file_name": file_names(library, split, query_ids) if by_image else nothing,
+        "query_caption": nothing if by_image else content.texts_of(query_ids),
+        "query_file_name": content.files_of(query_ids) if by_image else nothing,
         "positive_texts": list_column(sizes, positives),
         "positives": list_column(sizes, items),
         "unreachable": list_column(np.add.reduceat(~reachable, starts), items[~reachable]),
@@ -93,17 +91,18 @@ ENTAILMENT_LABELS = ("not_entailed", "entailed")
 
 def entailment_rows(library: Library, split: str, options: BuildOptions) -> Rows:
     """Pairs by image, then caption, in Karpathy order; an image's own captions are left out."""
+    content = library.karpathy(split)
     pairs = entailed_pairs(library, split, policy=options.policy, thresholds=options.thresholds)
     image_ids, caption_ids = pairs.query_ids[pairs.queries], pairs.gallery_ids[pairs.items]
-    of_same_image = images_of(library, split, caption_ids) == image_ids
+    of_same_image = content.images_of(caption_ids) == image_ids
     keep = ~of_same_image
     image_ids, caption_ids = image_ids[keep], caption_ids[keep]
     columns = {
         "image_id": image_ids,
-        "file_name": file_names(library, split, image_ids),
+        "file_name": content.files_of(image_ids),
         "premise": _premises(library, split).take(pa.array(pairs.queries[keep])),
         "caption_id": caption_ids,
-        "hypothesis": caption_texts(library, split, caption_ids),
+        "hypothesis": content.texts_of(caption_ids),
         "label": pa.array(ENTAILMENT_LABELS).take(pa.array(pairs.positive[keep].astype(np.int8))),
         "sources": subset_lists(pairs.judged[keep], pairs.sources),
         "judged_negative_by": subset_lists(pairs.said_negative[keep], pairs.sources),
@@ -179,7 +178,7 @@ def plausible_rows(library: Library, split: str, options: BuildOptions) -> Rows:
     sizes, names = present.sum(axis=1), pa.array(sets.category_names)
     columns = {
         "image_id": image_ids,
-        "file_name": file_names(library, split, image_ids),
+        "file_name": library.karpathy(split).files_of(image_ids),
         "categories": list_column(sizes, names.take(pa.array(category))),
         "category_ids": list_column(sizes, sets.category_ids[category]),
     }

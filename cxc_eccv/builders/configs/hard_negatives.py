@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 from datasets import ClassLabel, Value
 
-from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows, Sentences, columns, file_names
+from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows, Sentences, columns
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import SUGARCREPE_PARTS, SUGARCREPE_PP_PARTS, read_sugarcrepe, read_sugarcrepe_pp
 from cxc_eccv.types.altered import ALTERATIONS
@@ -19,7 +19,7 @@ def rococo_rows(library: Library, split: str, options: BuildOptions) -> Rows:
 
 def _of_kind(library: Library, split: str, kind: str) -> pa.Table:
     table = library.rococo(kind)
-    names = file_names(library, split, table["image_id"].to_numpy())
+    names = library.karpathy(split).files_of(table["image_id"].to_numpy())
     columns = {"kind": pa.array([kind] * table.num_rows), "image_id": table["image_id"], "file_name": names}
     return pa.table(columns | {name: table[name] for name in ("caption_id", "original", "altered")})
 

@@ -8,6 +8,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from cxc_eccv.evaluation.needs.items_and_pairs import (
+    ComparedScores,
+    JudgedItems,
+    MatchCounts,
+    PairSimilarities,
+    TopItems,
+)
 from cxc_eccv.evaluation.needs.need import (
     Alterations,
     AnyRanks,
@@ -18,8 +25,6 @@ from cxc_eccv.evaluation.needs.need import (
     Scored,
     Variant,
 )
-from cxc_eccv.evaluation.needs.pairs import ComparedScores, PairSimilarities
-from cxc_eccv.evaluation.needs.rows import JudgedItems, MatchCounts, TopItems
 
 __all__ = [
     "NEEDS",

@@ -1,6 +1,5 @@
 """Sources of labels, each with its name, order, rule and evidence: those of papers, and one SOURCE per further file."""
 
-from cxc_eccv.judgments.evidence.entailment import labels_of_file, match_hypotheses
 from cxc_eccv.judgments.evidence.source import (
     KIND,
     Evidence,
@@ -11,6 +10,8 @@ from cxc_eccv.judgments.evidence.source import (
     item_ids,
     label_file_source,
     label_sources,
+    labels_of_file,
+    match_hypotheses,
     number_pairs,
     official_sources,
     sources_of,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -39,13 +39,17 @@ def read_flickr8k(path: Path) -> pa.Table:
     return pa.table({"caption_id": caption_ids, "image_id": image_ids, "text": pa.array(texts)})
 
 
-def split_flickr8k(captions: pa.Table, lists: Mapping[str, Path]) -> dict[str, KarpathySplit]:
-    """Images and captions of each split, in the order of its list, a file with an image name on each line."""
+def split_flickr8k(paths: Sequence[Path], *wanted: str) -> dict[str, KarpathySplit]:
+    """Images and captions of each split, in the order of its list.
+
+    The first file is the token file; the others list the images of the named splits, a name on each line.
+    """
+    captions = read_flickr8k(paths[0])
     rows_of: dict[int, list[int]] = {}
     for row, owner in enumerate(captions["image_id"].to_pylist()):
         rows_of.setdefault(owner, []).append(row)
     splits, listed = {}, set[int]()
-    for split, path in lists.items():
+    for split, path in zip(wanted, paths[1:], strict=True):
         names = read_lines(path)
         ids = _list_images(path, names, rows_of, listed)
         rows = [row for image_id in ids for row in rows_of[image_id]]

@@ -15,7 +15,7 @@ import pyarrow as pa
 from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources.catalog import SPLIT_OF_RAW, SPLITS
 from cxc_eccv.sources.reading import first_duplicate, integer, read_json, require_keys, shown, text
-from cxc_eccv.types import IntArray
+from cxc_eccv.types import IntArray, positions_of
 
 CAPTIONS_PER_IMAGE = 5  # papers drop the sixth and seventh captions of some images; 25,000 remain in val and test
 
@@ -46,6 +46,18 @@ class KarpathySplit:
         """(captions,) int64: the image that each caption describes."""
         return np.asarray(self.captions["image_id"], dtype=np.int64)
 
+    def texts_of(self, caption_ids: IntArray) -> pa.Array:
+        """The captions' raw texts; null for ids outside the split."""
+        return _look_up(self.captions, "caption_id", "text", caption_ids)
+
+    def files_of(self, image_ids: IntArray) -> pa.Array:
+        """The images' file names; null for ids outside the split."""
+        return _look_up(self.images, "image_id", "file_name", image_ids)
+
+    def images_of(self, caption_ids: IntArray) -> IntArray:
+        """The image that each caption was written for; every id must be in the split."""
+        return self.caption_image_ids[positions_of(caption_ids, self.caption_ids)[0]]
+
     @property
     def fingerprint(self) -> str:
         """Hex sha256 over all ids, file names and texts, regardless of the raw files."""
@@ -55,6 +67,11 @@ class KarpathySplit:
                 content = json.dumps(column.to_pylist(), ensure_ascii=False)
                 digest.update(content.encode(errors="surrogatepass"))
         return digest.hexdigest()
+
+
+def _look_up(table: pa.Table, key: str, value: str, ids: IntArray) -> pa.Array:
+    places, known = positions_of(ids, np.asarray(table[key]))
+    return table[value].combine_chunks().take(pa.array(places, mask=~known))
 
 
 def read_karpathy(paths: Sequence[Path]) -> dict[str, KarpathySplit]:

@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cxc_eccv.builders.config import caption_texts, file_names
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.evaluation.calls import open_units
@@ -249,6 +248,7 @@ def list_unjudged(runs: Iterable[Run], library: Library, *, key: str | None = No
         A table of ``image_id``, ``caption_id``, ``file_name``, ``captions`` (the image's own, joined by spaces) and
         ``caption``.
     """
+    content = library.karpathy("test")
     asked = [np.empty((0, 2), dtype=np.int64)]
 
     def note(image_ids: IntArray, caption_ids: IntArray) -> NDArray[np.int64]:
@@ -265,9 +265,9 @@ def list_unjudged(runs: Iterable[Run], library: Library, *, key: str | None = No
         {
             "image_id": images,
             "caption_id": captions,
-            "file_name": file_names(library, "test", images),
-            "captions": pa.array(premises_of(library.karpathy("test"), images), pa.string()),
-            "caption": caption_texts(library, "test", captions),
+            "file_name": content.files_of(images),
+            "captions": pa.array(premises_of(content, images), pa.string()),
+            "caption": content.texts_of(captions),
         }
     )
 

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cxc_eccv.builders.config import caption_texts, file_names
 from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
 from cxc_eccv.parquet import read_parquet, write_parquet
@@ -179,8 +178,8 @@ def _of_people(labels: LabelFile, library: Library) -> pa.Table:
     images, captions = (np.asarray(labels.table[name]) for name in ("image_id", "caption_id"))
     given = {
         "premise": pa.array(premises_of(content, images), pa.string()),
-        "image": pa.array(file_names(library, labels.split, images), pa.string()),
-        "hypothesis": pa.array(caption_texts(library, labels.split, captions), pa.string()),
+        "image": pa.array(content.files_of(images), pa.string()),
+        "hypothesis": pa.array(content.texts_of(captions), pa.string()),
         "label": labels.table["positive"].cast(pa.int8()),
         "kind": pa.array(["multimodal"] * images.size),
         "source": pa.array([labels.name] * images.size),

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from cxc_eccv.builders.config import caption_texts
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.report import choose_similarity, describe_run, name_model, provenance_of
 from cxc_eccv.evaluation.select import Selection
@@ -107,7 +106,7 @@ def explain_run(
     explained = {}
     for direction in (part.name for part in chosen.parts):
         failures = find_failures(run, library, split, direction, similarity=scoring["similarity"], selection=chosen)
-        texts = None if direction == "i2t" else caption_texts(library, split, failures.query_ids).to_pylist()
+        texts = None if direction == "i2t" else library.karpathy(split).texts_of(failures.query_ids).to_pylist()
         explained[direction] = explain_failures(failures, concepts, texts)
     facts = provenance_of(
         library,

@@ -19,7 +19,6 @@ import pyarrow as pa
 from markupsafe import Markup
 from scipy.optimize import linear_sum_assignment
 
-from cxc_eccv.builders.config import caption_texts, file_names
 from cxc_eccv.report.charts import Segment, segments
 from cxc_eccv.report.pages import page_images, page_style, template
 from cxc_eccv.sources.library import Library
@@ -208,9 +207,9 @@ def _show_direction(
     failures, split, images = explained.failures, explanation.split, explanation.concepts.images
     queries = chosen = [""] * len(failures)
     if failures.direction != "i2t":
-        queries = [text.strip() for text in caption_texts(library, split, failures.query_ids).to_pylist()]
+        queries = [text.strip() for text in library.karpathy(split).texts_of(failures.query_ids).to_pylist()]
     if failures.direction != "t2i":
-        chosen = [text.strip() for text in caption_texts(library, split, failures.item_ids).to_pylist()]
+        chosen = [text.strip() for text in library.karpathy(split).texts_of(failures.item_ids).to_pylist()]
     shares, order = judge_failures(explained)
     agreement = explained.table[MEASURES[0]].to_numpy().astype(np.float64)
     near = (shares == 1) & (agreement >= HALF)
@@ -262,7 +261,8 @@ def _make_cards(
 ) -> dict[int, FailureCard]:
     """Row of each failure to its card."""
     failures, images, split = explained.failures, explanation.concepts.images, explanation.split
-    files = (file_names(library, split, ids[rows]).to_pylist() for ids in (failures.truth_ids, failures.retrieved_ids))
+    names_of = library.karpathy(split).files_of
+    files = (names_of(ids[rows]).to_pylist() for ids in (failures.truth_ids, failures.retrieved_ids))
     # The concepts of all failures with numbers, so that a word means the same on the page and in the numbers.
     explained_rows = np.flatnonzero(np.asarray(explained.table[MEASURES[0]].is_valid()))
     seen = np.union1d(failures.truth_ids[explained_rows], failures.retrieved_ids[explained_rows])

@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cxc_eccv.builders.config import caption_texts, file_names
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MalformedSource
 from cxc_eccv.evaluation.settings import SPLITS, Settings
 from cxc_eccv.metrics.bootstrap_spearman import CodedPairs
@@ -80,15 +79,16 @@ def export_failures(
 
 def _ask(explained: pa.Table, library: Library, split: str) -> Questionnaire:
     """Every failure of a text query, in the order of their ids."""
+    content = library.karpathy(split)
     asked = explained.filter(pc.not_equal(explained["direction"].cast("string"), "i2t"))
     queries, truths, retrieved = (np.asarray(asked[name]) for name in ("query_id", "truth_id", "retrieved_id"))
     rows = zip(
         _pair_ids(asked),
         queries.tolist(),
-        caption_texts(library, split, queries).to_pylist(),
-        file_names(library, split, truths).to_pylist(),
+        content.texts_of(queries).to_pylist(),
+        content.files_of(truths).to_pylist(),
         retrieved.tolist(),
-        file_names(library, split, retrieved).to_pylist(),
+        content.files_of(retrieved).to_pylist(),
         strict=True,
     )
     questions = {}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from official import FILES, SCORES, edited, official_report, result
 
-from cxc_eccv.cli import main
+from cxc_eccv.cli.app import main
 from cxc_eccv.errors import InvalidOption, ReportRefused
 from cxc_eccv.evaluation import evaluate, report_to_json
 from cxc_eccv.evaluation.report_files import RESULT

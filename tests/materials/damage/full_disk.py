@@ -6,7 +6,7 @@ import resource
 
 import pytest
 
-from cxc_eccv.cli import main
+from cxc_eccv.cli.app import main
 
 
 @contextlib.contextmanager

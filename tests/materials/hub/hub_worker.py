@@ -19,7 +19,7 @@ typer.main.get_command = functools.cache(typer.main.get_command)  # as in this p
 
 def command(arguments):
     """The command line, as a user runs it."""
-    from cxc_eccv.cli import main
+    from cxc_eccv.cli.app import main
 
     sys.argv = ["cxc-eccv", *arguments]
     main()

@@ -10,7 +10,7 @@ import pytest
 from annotated_projects import judge_all, knows, noisy_run, write_answers
 
 import cxc_eccv as ce
-from cxc_eccv.cli import main
+from cxc_eccv.cli.app import main
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.evaluation.answers import read_answers
 from cxc_eccv.runs import RankingsRun

@@ -7,7 +7,7 @@ import pytest
 from annotated_projects import pairs_of, save_runs
 from label_files import write_label_file
 
-from cxc_eccv.cli import main
+from cxc_eccv.cli.app import main
 from cxc_eccv.studies.annotation.project import Project
 
 pytestmark = pytest.mark.thorough

@@ -62,16 +62,15 @@ def test_a_malformed_line_or_a_second_caption_of_a_number_is_named(tmp_path, lin
 
 
 def flickr8k(folder, **lists):
-    captions, paths = folder / "Flickr8k.token.txt", {}
-    captions.write_text("".join(f"{photo}_ab.jpg#{n}\tA cat {n} .\n" for photo in (3, 1, 2) for n in range(2)))
-    for split, names in lists.items():
-        paths[split] = folder / f"{split}.txt"
-        paths[split].write_text("".join(f"{name}\n" for name in names))
-    return read_flickr8k(captions), paths
+    paths = [folder / name for name in ("Flickr8k.token.txt", *(f"{split}.txt" for split in lists))]
+    paths[0].write_text("".join(f"{photo}_ab.jpg#{n}\tA cat {n} .\n" for photo in (3, 1, 2) for n in range(2)))
+    for path, names in zip(paths[1:], lists.values(), strict=True):
+        path.write_text("".join(f"{name}\n" for name in names))
+    return split_flickr8k(paths, *lists)
 
 
 def test_a_split_of_flickr8k_follows_its_list(tmp_path):
-    found = split_flickr8k(*flickr8k(tmp_path, train=["2_ab.jpg", "3_ab.jpg"], test=["1_ab.jpg"]))
+    found = flickr8k(tmp_path, train=["2_ab.jpg", "3_ab.jpg"], test=["1_ab.jpg"])
     assert found["train"].images.to_pylist()[1] == {"image_id": 3, "file_name": "3_ab.jpg", "folder": ""}
     assert found["train"].captions.to_pylist() == [
         {"caption_id": 10 * photo + n, "image_id": photo, "text": f"A cat {n} ."} for photo in (2, 3) for n in range(2)
@@ -90,7 +89,7 @@ def test_a_split_of_flickr8k_follows_its_list(tmp_path):
 )
 def test_a_broken_list_of_a_split_is_named(tmp_path, lists, words):
     with pytest.raises(MalformedSource, match=re.escape(words)):
-        split_flickr8k(*flickr8k(tmp_path, **lists))
+        flickr8k(tmp_path, **lists)
 
 
 @pytest.mark.parametrize(("split", "images"), [("train", 6000), ("dev", 1000), ("test", 1000)])

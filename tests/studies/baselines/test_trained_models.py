@@ -13,7 +13,7 @@ import pytest
 from huggingface_hub import ModelCard
 from transformers import pipeline
 
-from cxc_eccv.cli import main
+from cxc_eccv.cli.app import main
 from cxc_eccv.cli.output import COMMAND, command_text
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.report_files import find_report

@@ -9,7 +9,6 @@ import pytest
 from command_line import run_command
 
 import cxc_eccv as ce
-from cxc_eccv.builders.config import caption_texts
 from cxc_eccv.cli.user_tables import policy
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
 from cxc_eccv.runs import save_embeddings
@@ -180,7 +179,7 @@ def test_listed_pairs_with_probabilities_are_all_that_an_evaluation_asks_for(for
     run_command("entailment", "pairs", *files, "--output", path, "--data-dir", "sample")
     table = policy(str(path))
     count = table.num_rows
-    texts = caption_texts(sample_library, "test", table["caption_id"].to_numpy())
+    texts = sample_library.karpathy("test").texts_of(table["caption_id"].to_numpy())
     assert table["caption"].to_pylist() == texts.to_pylist()
     judged = table.append_column("probability", pa.array(np.random.default_rng(0).random(count)))
     report = ce.evaluate(make_run(sample_library, seed=1), "entailment", data_dir=sample_library, unjudged=judged)

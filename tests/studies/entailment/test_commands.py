@@ -9,7 +9,6 @@ import pytest
 import tiny_models
 from command_line import run_command
 
-from cxc_eccv.builders.config import caption_texts, file_names
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
@@ -52,11 +51,11 @@ def test_what_is_mined_is_what_the_classifier_says(place, kind, tmp_path):
     assert "Trained on val data: 9 pairs" in printed
     table, library = pq.read_table(file), Library("sample")
     rows, files = np.asarray(table["image_id"]), {path.name: path for path in images.rglob("*.jpg")}
-    names = file_names(library, "train", rows).to_pylist()
+    names = library.karpathy("train").files_of(rows).to_pylist()
     expected, _ = load_classifier(place / kind).score_and_count(
         premises_of(library.karpathy("train"), rows),
         [files[name] for name in names] if kind == "both" else None,
-        caption_texts(library, "train", np.asarray(table["caption_id"])).to_pylist(),
+        library.karpathy("train").texts_of(np.asarray(table["caption_id"])).to_pylist(),
         progress=False,
     )
     np.testing.assert_allclose(np.asarray(table["score"]), expected, atol=1e-6)

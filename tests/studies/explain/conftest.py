@@ -2,7 +2,7 @@
 
 import pytest
 
-from cxc_eccv.cli import main
+from cxc_eccv.cli.app import main
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from explained_samples import alike, explanation_of, without_wordnet
 from report_samples import Page
 
 from cxc_eccv.demo import sample_images
+from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.studies.explain.concepts import Box
 from cxc_eccv.studies.explain.failures import MEASURES, Explained, explain_failures
 from cxc_eccv.studies.explain.page import (
@@ -160,9 +161,7 @@ def judge(explanation, sample_library, monkeypatch):
     """Kind and verdict of a failure of a query, right and retrieved image showing so many of these concepts."""
 
     def show(text, truth, retrieved):
-        monkeypatch.setattr(
-            "cxc_eccv.studies.explain.page.caption_texts", lambda library, split, ids: pa.array([text] * len(ids))
-        )
+        monkeypatch.setattr(KarpathySplit, "texts_of", lambda content, ids: pa.array([text] * len(ids)))
         failure = take(explanation.directions["t2i"].failures, 1)
         images = {
             int(ids[0]): {name: np.full(size, area) for name, size in of_image.items()}
@@ -222,9 +221,7 @@ def test_a_near_miss_of_another_colour_says_so(explanation, sample_library, monk
 
 def test_a_caption_that_begins_with_blanks_is_marked_at_its_words(explanation, sample_library, monkeypatch):
     spaced = pa.array(["  one circle. \n"])
-    monkeypatch.setattr(
-        "cxc_eccv.studies.explain.page.caption_texts", lambda library, split, ids: spaced.take([0] * len(ids))
-    )
+    monkeypatch.setattr(KarpathySplit, "texts_of", lambda content, ids: spaced.take([0] * len(ids)))
     (page, *_) = show_failures([explanation], sample_library, shown=1)
     assert cards_of(page)[0].marked == [("one ", False), ("circle", True), (".", False)]
 
@@ -243,11 +240,11 @@ def test_the_query_is_marked_where_it_mentions_a_concept_of_its_images(pages, sa
 
 
 def test_markup_in_data_is_shown_as_text(explanation, sample_library, monkeypatch):
-    def spoil(library, split, ids):
+    def spoil(content, ids):
         return pa.array([NASTY] * len(ids))
 
-    monkeypatch.setattr("cxc_eccv.studies.explain.page.caption_texts", spoil)
-    monkeypatch.setattr("cxc_eccv.studies.explain.page.file_names", spoil)
+    monkeypatch.setattr(KarpathySplit, "texts_of", spoil)
+    monkeypatch.setattr(KarpathySplit, "files_of", spoil)
     concepts = explanation.concepts
     images = {image: {f"{NASTY}.n.01": areas for areas in shown.values()} for image, shown in concepts.images.items()}
     box = Box(f"{NASTY}.n.01", NASTY, 0.1, 0.1, 0.2, 0.2)

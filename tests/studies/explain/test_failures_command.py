@@ -6,7 +6,7 @@ import pytest
 from answer_tables import read_rows, write_rows
 from report_samples import Page, near_run
 
-from cxc_eccv.cli import main
+from cxc_eccv.cli.app import main
 from cxc_eccv.demo import sample_images
 from cxc_eccv.runs import save_embeddings
 

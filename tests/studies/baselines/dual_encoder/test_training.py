@@ -420,7 +420,7 @@ def test_what_was_seen_of_val_and_test_is_recorded_and_told_ever_after(tmp_path,
     assert told.about.endswith("The model it started from: trained on test data: 60 images of coco/test.")
 
 
-TRAIN = ["--no-python", sys.executable, "-c", "from cxc_eccv.cli import main; main()", "train", "dual-encoder"]
+TRAIN = ["--no-python", sys.executable, "-c", "from cxc_eccv.cli.app import main; main()", "train", "dual-encoder"]
 RECOLOURED = ["--data-dir", "sample", "--images", "sample", "--text-model", "sample", "--image-model", "sample"]
 RECOLOURED += ["--train-on", "coco/train", "coco/restval"]
 RECIPE = ["--recolour", "--no-pretraining", "--train-text-model", "--extra-layers", "0", "--pooling", "mean"]

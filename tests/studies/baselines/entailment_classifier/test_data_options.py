@@ -5,7 +5,7 @@ import shlex
 import numpy as np
 import pytest
 
-from cxc_eccv.cli import main
+from cxc_eccv.cli.app import main
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.entailment_classifier.arguments import (

@@ -13,7 +13,7 @@ from huggingface_hub import ModelCard
 from safetensors.torch import load_file
 from transformers import BertConfig, BertModel, ViTConfig, ViTModel
 
-from cxc_eccv.cli import main
+from cxc_eccv.cli.app import main
 from cxc_eccv.demo import sample_images
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, UnknownName
 from cxc_eccv.sources.library import Library

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cxc_eccv.cli import main
+from cxc_eccv.cli.app import main
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
 from cxc_eccv.types import Embeddings
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow.compute as pc
 
-from cxc_eccv.builders.config import caption_texts, file_names, images_of
 from cxc_eccv.errors import SourceMissing
 from cxc_eccv.sources.download import where_from, why_not_in_edition
 from cxc_eccv.sources.library import Library
@@ -63,15 +62,16 @@ def co_captions(
 def sits_pairs(library: Library, split: str, threshold: float) -> Pairs:
     """Pairs of an image with a caption of another; the image's own captions are its premise."""
     name = SPLITS[split]
+    content = library.karpathy(name)
     rated = library.cxc("sits", name)
     table = rated.filter(pc.not_equal(rated["sampling_method"], "c2i_original"))
     captions, images, ratings = (np.asarray(table[column]) for column in ("left_id", "right_id", "rating"))
     return make_pairs(
-        captions_of_images(library.karpathy(name), images),
-        caption_texts(library, name, captions),
+        captions_of_images(content, images),
+        content.texts_of(captions),
         reaches(ratings, threshold),
         {"pairs of an image with its own caption": rated.num_rows - table.num_rows},
-        image=file_names(library, name, images),
+        image=content.files_of(images),
         rating=ratings,
         image_key=keys("coco", images),
         caption_key=keys("coco", captions),
@@ -81,32 +81,34 @@ def sits_pairs(library: Library, split: str, threshold: float) -> Pairs:
 def sts_pairs(library: Library, split: str, threshold: float) -> Pairs:
     """The first caption as premise, without its image, and the second as hypothesis."""
     name = SPLITS[split]
+    content = library.karpathy(name)
     table = library.cxc("sts", name)
     left, right, ratings = (np.asarray(table[column]) for column in ("left_id", "right_id", "rating"))
     return make_pairs(
-        [[text] for text in caption_texts(library, name, left).to_pylist()],
-        caption_texts(library, name, right),
+        [[text] for text in content.texts_of(left).to_pylist()],
+        content.texts_of(right),
         reaches(ratings, threshold),
         rating=ratings,
-        image_key=keys("coco", images_of(library, name, left)),
+        image_key=keys("coco", content.images_of(left)),
         caption_key=keys("coco", right),
     )
 
 
 def eccv_pairs(library: Library, _split: str, _threshold: float) -> Pairs:
     """The distinct positives of both directions, without an image's own captions, which are its premise."""
+    content = library.karpathy("test")
     both = np.concatenate([_read_eccv(library, "i2t"), _read_eccv(library, "t2i")[:, ::-1]])
     images, captions = np.unique(both, axis=0).T
-    known = np.isin(captions, library.karpathy("test").caption_ids)
+    known = np.isin(captions, content.caption_ids)
     unknown, (images, captions) = int((~known).sum()), (images[known], captions[known])
-    others = images_of(library, "test", captions) != images
+    others = content.images_of(captions) != images
     of_own, (images, captions) = int((~others).sum()), (images[others], captions[others])
     return make_pairs(
-        captions_of_images(library.karpathy("test"), images),
-        caption_texts(library, "test", captions),
+        captions_of_images(content, images),
+        content.texts_of(captions),
         np.ones(captions.size, dtype=np.int8),
         {"captions outside the split's five per image": unknown, "pairs of an image with its own caption": of_own},
-        image=file_names(library, "test", images),
+        image=content.files_of(images),
         image_key=keys("coco", images),
         caption_key=keys("coco", captions),
     )
