@@ -41,6 +41,7 @@ class Case:
     unreachable: np.ndarray
     probabilities: np.ndarray
     folds: tuple[np.ndarray, np.ndarray] | None = None
+    ranked: dict[bytes, PositiveRanks] = dataclasses.field(default_factory=dict, init=False)
 
     @property
     def query_ids(self):
@@ -75,6 +76,13 @@ class Case:
             lambda rows: scores[rows], self.query_ids, self.gallery_ids, {"": judgments}, list(readers)
         )[""]
 
+    def rank_labelled(self, positive):
+        """The ranks under a labelling, which is ranked once for all metrics and depths."""
+        key = positive.tobytes()
+        if key not in self.ranked:
+            self.ranked[key] = self.rank(self.judgments(positive))
+        return self.ranked[key]
+
     def retrieved(self, depth):
         judgments = self.judgments()
         top = TopOfKnown(judgments, self.known, depth)
@@ -84,6 +92,7 @@ class Case:
         return np.searchsorted(-self.gallery_ids, -ids)
 
 
+@functools.cache
 def draw_case(seed, *, n_items=8, n_queries=2, levels=4, folds=False):
     """Scores of few levels tie; some queries have positives outside the gallery, or none within it."""
     random = np.random.default_rng(seed)
@@ -122,7 +131,7 @@ def evaluate_labellings(case, retrieved, open_items, function):
     for labels in labellings(retrieved, open_items):
         positive = case.positive.copy()
         positive[np.nonzero(labels)[0], columns[labels]] = True
-        values.append(function(case.rank(case.judgments(positive))))
+        values.append(function(case.rank_labelled(positive)))
         chances.append(np.prod(np.where(labels, p, 1 - p)[open_items]))
     return np.array(values), np.array(chances)
 
@@ -137,7 +146,7 @@ def extremes_of_every_labelling(case, function, most):
         labels = open_items & np.array(chosen)
         allowed = labels.sum(axis=1) <= most
         labels &= allowed[:, None]  # a query with too many keeps its labels as they are
-        values.append(function(case.rank(case.judgments(case.positive | labels))))
+        values.append(function(case.rank_labelled(case.positive | labels)))
     return np.min(values, axis=0), np.max(values, axis=0)
 
 
