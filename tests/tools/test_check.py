@@ -210,7 +210,7 @@ def test_the_first_command_of_the_core_that_fails_is_the_last(check, monkeypatch
         ran.append(sys.argv)
         sys.exit(2 * (len(ran) == 2))
 
-    monkeypatch.setattr("cxc_eccv.cli.main", run)
+    monkeypatch.setattr("cxc_eccv.cli.app.main", run)
     monkeypatch.setattr(sys, "argv", ["-c", "report out", "compare no_such_folder", "demo"])
     with pytest.raises(SystemExit, match="2"):
         exec(check_core.START, {})
@@ -226,7 +226,7 @@ def test_every_test_that_needs_a_study_lies_with_the_studies():
 
 def test_ci_and_the_readme_run_the_same_checks():
     install = '.venv/bin/pip install --no-compile -e ".[dev]"'
-    command = f"python3 -m venv .venv && {install} && .venv/bin/python tools/check.py"
+    command = f"python3 -m venv --upgrade-deps .venv && {install} && .venv/bin/python tools/check.py"
     assert f"{command}\n" in (ROOT / "README.md").read_text(encoding="utf-8")
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()[-1]
     assert script.replace("$root/", "").replace("${root}", ".").replace('"', "") == command.replace('"', "")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tiny_models
 
-from cxc_eccv import cli
+from cxc_eccv.cli.app import main
 from cxc_eccv.encoding import TenCrops, encode
 from cxc_eccv.studies.baselines.char_gru.data import ImageFeatures
 
@@ -35,7 +35,7 @@ def command(monkeypatch, capsys, photographs):
         monkeypatch.setattr(sys, "argv", ["cxc-eccv", "features", *pairs, *small, *words])
         status = 0
         try:
-            cli.main()
+            main()
         except SystemExit as end:
             status = end.code or 0
         return status, capsys.readouterr()
