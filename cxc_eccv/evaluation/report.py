@@ -42,8 +42,8 @@ def make_report(
     """Score the finished needs of all parts and make the report."""
     for part in parts:
         for need in part.needs:
-            if need.caution:
-                warnings.warn(f"{part.key}: {need.caution}", stacklevel=3)
+            if caution := need.caution:
+                warnings.warn(f"{part.key}: {caution}", stacklevel=3)
     for part in parts:
         if part.plan.strict and part.errors:
             raise next(iter(part.errors.values()))

@@ -38,13 +38,15 @@ class GivenRanks:
     ``ranks`` holds the positives that occur in the rankings; its ``n_gallery`` is the depth of a ranking if the size of
     the gallery is unknown. ``depths`` are the (Q,) lengths of the rankings; ``complete`` is (Q,) bool, whether a
     ranking holds the whole gallery, or the ranks of all positives in it are known. ``by_fold`` says whether the lengths
-    are those within folds.
+    are those within folds. ``cut`` is the (Q,) number of positives that tie with the last item of a ranking that leaves
+    items out, which may tie too; None for rankings without scores.
     """
 
     ranks: PositiveRanks
     depths: IntArray
     complete: NDArray[np.bool_]
     by_fold: bool = False
+    cut: IntArray | None = None
 
     @property
     def n_found(self) -> IntArray:
@@ -59,10 +61,11 @@ def ranks_from_rankings(run: RankingsRun, direction: str, judgments: Judgments) 
     n_flags = np.arange(rows.size) * judgments.gallery_ids.size
     blocks = _blocks(np.cumsum(lists.depths[rows]) // ITEMS_AT_ONCE, n_flags // FLAGS_AT_ONCE)
     parts = [_rank_positives(lists, rows[block], judgments, block, gallery) for block in blocks]
-    ranks, counts, depths, ties = (np.concatenate(column) for column in zip(*parts, strict=True))
+    ranks, counts, depths, ties, last = (np.concatenate(column) for column in zip(*parts, strict=True))
     indptr, sizes = np.append(0, np.cumsum(counts)), gallery_sizes(judgments)
     known = PositiveRanks(judgments.query_ids, indptr, ranks, judgments.n_positives, sizes, ties)
-    return GivenRanks(known, depths, depths == sizes)
+    complete = depths == sizes
+    return GivenRanks(known, depths, complete, cut=None if lists.scores is None else np.where(complete, 0, last))
 
 
 def depths_alone(run: RankingsRun, direction: str, judgments: Judgments) -> GivenRanks:
@@ -140,8 +143,8 @@ class _GalleryPlaces:
 
 def _rank_positives(
     lists: RankedLists, rows: IntArray, judgments: Judgments, block: IntArray, gallery: _GalleryPlaces
-) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Ranks of the positives of a block of B queries, and (B,) numbers of them, depths and ties."""
+) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
+    """Ranks of the positives of a block of B queries, and (B,) numbers of them, depths, ties, and those tied last."""
     owners, places, kept = _find_items(lists, rows, judgments, gallery)
     if judgments.query_folds is not None and judgments.gallery_folds is not None:
         kept &= judgments.gallery_folds[places] == judgments.query_folds[block][owners]
@@ -150,13 +153,17 @@ def _rank_positives(
     size, (start, stop) = judgments.gallery_ids.size, judgments.indptr[[block[0], block[-1] + 1]]
     flags = np.zeros(block.size * size, dtype=bool)
     flags[(judgments.rows[start:stop] - block[0]) * size + judgments.indices[start:stop]] = True
-    positive, ties = flags[owners * size + places], np.zeros(block.size, dtype=np.int64)
-    if lists.scores is not None:
-        order, ties = positives_last(owners, _join(lists, lists.scores, rows)[kept], positive, block.size)
+    positive, (ties, last) = flags[owners * size + places], np.zeros((2, block.size), dtype=np.int64)
+    if lists.scores is not None and owners.size:
+        scores = _join(lists, lists.scores, rows)[kept]
+        order, ties = positives_last(owners, scores, positive, block.size)
         positive = positive[order]
+        tied = scores == lists.scores[lists.indptr[rows + 1] - 1][owners]
+        last = np.bincount(owners[tied & positive], minlength=block.size)
+        last[np.bincount(owners[tied], minlength=block.size) < 2] = 0
     depths, at = np.bincount(owners, minlength=block.size), np.flatnonzero(positive)
     ranks = at - (np.cumsum(depths) - depths)[owners[at]] + 1
-    return ranks, np.bincount(owners[at], minlength=block.size), depths, ties
+    return ranks, np.bincount(owners[at], minlength=block.size), depths, ties, last
 
 
 def _join(lists: RankedLists, values: NDArray[Any], rows: IntArray) -> NDArray[Any]:

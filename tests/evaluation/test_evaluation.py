@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,7 +16,8 @@ from cxc_eccv.errors import DataError, InvalidOption, MissingIds, SourceMissing,
 from cxc_eccv.evaluation import evaluate, report_from_json, report_of_ranks, report_to_json
 from cxc_eccv.ranking import positive_ranks, positive_ranks_many
 from cxc_eccv.registry import task, tasks
-from cxc_eccv.runs import EmbeddingsRun, load_embeddings, save_embeddings
+from cxc_eccv.runs import EmbeddingsRun, RankingsRun, load_embeddings, save_embeddings
+from cxc_eccv.runs.rankings import RankedLists
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks import coco_1k
 from cxc_eccv.types import Embeddings, Judgments, Report, Result
@@ -188,6 +190,34 @@ def test_equal_scores_are_legal_score_near_zero_and_warn(sample_library, report_
     assert report.scores["coco_5k/i2t/recall_at_10"] == 0
     assert report.scores["coco_5k/i2t/median_rank"] == 296
     assert report.results[0].ties == 60
+
+
+@pytest.mark.parametrize(
+    ("score", "depth", "cut"),
+    [
+        (lambda places: places * 0.0, 10, 60),
+        (lambda places: np.where(places < 1, 1.0, 0.0), 10, 0),  # the first positive decides
+        (lambda places: -1.0 * places, 10, 0),
+        (lambda places: np.where(places < 9, 1.0, 0.0), 10, 0),  # the last item alone
+        (lambda places: np.where(places < 12, 1.0, 0.0), 20, 0),  # a tie that ends within the list
+        (lambda places: None, 10, 0),
+        (lambda places: places * 0.0, 300, 0),  # nothing is left out
+    ],
+)
+def test_a_ranking_that_ends_within_a_tie_warns_if_a_score_rests_on_it(sample_library, score, depth, cut, recwarn):
+    """The first five items of every list are its positives."""
+    content, lists = sample_library.karpathy("test"), {}
+    for image in content.image_ids.tolist():
+        others = content.caption_image_ids != image
+        lists[image] = content.caption_ids[np.argsort(others, kind="stable")][:depth].tolist()
+    ranked = replace(RankedLists.of(lists), scores=score(np.tile(np.arange(depth), len(lists))))
+    report = evaluate(RankingsRun({"i2t": ranked}), "coco_5k/i2t", metrics=["recall_at_k"], data_dir=sample_library)
+    warned = [str(warning.message) for warning in recwarn]
+    ends = "queries have a positive tied with the last item of the ranking"
+    assert [line.rpartition(": items")[0] for line in warned if ends in line] == [
+        f"coco_5k/i2t: {cut} of 60 {ends}"
+    ] * bool(cut)
+    assert report.scores["coco_5k/i2t/recall_at_10"] == (depth < 300)
 
 
 def test_provenance_tells_data_run_and_options(sample_library, report_of, tmp_path, make_run):

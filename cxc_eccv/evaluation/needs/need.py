@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -212,8 +212,14 @@ class Ranks(Need[Judgments]):
 
     @property
     def caution(self) -> str:
-        """A warning if many items tie with a positive in many queries; a few equal captions are usual."""
-        if all(variant.label in self.errors for variant in self.variants):
+        """A warning about rankings that end within a tie, or if many items tie with a positive in many queries."""
+        computed = [variant for variant in self.variants if variant.label not in self.errors]
+        if n_cut := self._count_cut(computed):
+            return (
+                f"{n_cut} of {self.query_ids.size} queries have a positive tied with the last item of the ranking: "
+                "items that the ranking leaves out may tie too, so scores may be too high. Rank more items"
+            )
+        if not computed:
             return ""
         ties, sizes = self.ranks.ties, self.ranks.n_gallery
         decided = int(np.count_nonzero(ties > TIED_SHARE * sizes))
@@ -223,6 +229,17 @@ class Ranks(Need[Judgments]):
             f"{decided} of {ties.size} queries are decided by ties: more than {TIED_SHARE:.0%} of the gallery scores "
             "exactly as high as a positive, and these items rank above it"
         )
+
+    def _count_cut(self, variants: Sequence[Variant]) -> int:
+        """Number of queries with a score that rests on positives that tie with the last item of a ranking."""
+        cut = self.given.cut if isinstance(self.given, GivenRanks) else None
+        if cut is None or not cut.any():
+            return 0
+        ranks, found = self.ranks, np.diff(self.ranks.indptr)
+        kept = np.arange(ranks.ranks.size) < np.repeat(ranks.indptr[1:] - cut, found)
+        without = replace(ranks, ranks=ranks.ranks[kept], indptr=np.append(0, np.cumsum(found - cut)))
+        values = ([each.spec.function(given, **each.parameters) for given in (ranks, without)] for each in variants)
+        return int(np.count_nonzero(np.any([left != right for left, right in values], axis=0)))
 
     def score(self, variant: Variant, settings: Settings) -> list[Scored]:
         """One result, with the best rank of every query."""

@@ -158,8 +158,8 @@ def find_failures(
         request, readers = {direction: (direction, judged)}, {direction: [reader]}
         ranks = ranks_of_run(run, request, readers=readers, progress=True, similarity=similarity)[direction]
     need.settle(ranks)
-    if need.caution:
-        warnings.warn(f"{direction}: {need.caution}", stacklevel=2)
+    if caution := need.caution:
+        warnings.warn(f"{direction}: {caution}", stacklevel=2)
     top, truths = reader.result, images_behind(judged.query_ids, library, split, direction)
     images = images_behind(top.ids, library, split, direction[::-1])
     failed = np.flatnonzero(images[:, 0] != truths)
