@@ -13,7 +13,7 @@ from cxc_eccv.cli.choices import DATA, ReportNames, names
 from cxc_eccv.cli.output import check_folder, say_written
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import print_shown, say
-from cxc_eccv.writing import replaced_folder
+from cxc_eccv.writing import replaced_folder, write_texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,7 +90,7 @@ def compare(
     try:
         if output is not None:
             texts = texts_of(comparison, papers, placements, orders, tables)
-            written = write_texts(texts, models if published else None, output)
+            written = write_comparison(texts, models if published else None, output)
     finally:
         print_shown(tables_to_console(tables))
     say_written(written)
@@ -140,7 +140,7 @@ def texts_of(
     return texts | {f"published_{order.table.name}.csv": order_to_csv(order) for order in orders}
 
 
-def write_texts(texts: dict[str, str], models: dict[str, Report] | None, output: Path) -> list[Path]:
+def write_comparison(texts: dict[str, str], models: dict[str, Report] | None, output: Path) -> list[Path]:
     """Write the files and the chart, all or nothing; the files of an earlier comparison are removed."""
     from cxc_eccv.comparison.published import eccv_caption_table, published_tables
     from cxc_eccv.comparison.published.rank_chart import draw_rank_chart
@@ -157,9 +157,6 @@ def write_texts(texts: dict[str, str], models: dict[str, Report] | None, output:
             except InvalidOption as error:
                 say(f"no chart of ranks: {error}", err=True)
     return [output / name for name in names]
-
-
-FILES = ("conformance.json", "conformance.md", "embeddings.py", "expected.json")
 
 
 def conformance(
@@ -188,16 +185,13 @@ def conformance(
     chosen = choose(names(libraries))
     rows = run_kit(chosen)
     tables = comparison_tables(chosen, rows)
-    if output is not None:
-        texts = {
-            "conformance.json": json.dumps([row._asdict() for row in rows], indent=2) + "\n",
-            "conformance.md": tables_to_markdown(tables),
-            **kit_files(),
-        }
-        with replaced_folder(output, FILES) as folder:
-            for name, text in texts.items():
-                (folder / name).write_text(text, encoding="utf-8", newline="\n")
+    texts = {
+        "conformance.json": json.dumps([row._asdict() for row in rows], indent=2) + "\n",
+        "conformance.md": tables_to_markdown(tables),
+        **kit_files(),
+    }
+    written = [] if output is None else write_texts(output, texts)
     print_shown(tables_to_console(tables))
-    say_written([output / name for name in FILES] if output is not None else [])
+    say_written(written)
     if any(row.why is None for row in rows):
         raise typer.Exit(1)

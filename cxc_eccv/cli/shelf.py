@@ -128,7 +128,7 @@ def rescore(
       cxc-eccv shelf rescore shelf --labels mine.parquet --sources coco,cxc,eccv,mine
       cxc-eccv shelf rescore shelf --tasks eccv_caption --without coco_val
     """
-    from cxc_eccv.cli.compare import texts_of, write_texts
+    from cxc_eccv.cli.compare import texts_of, write_comparison
     from cxc_eccv.comparison import compare
     from cxc_eccv.report.paper import paper_csv, paper_tables
     from cxc_eccv.shelf import main_tables
@@ -156,7 +156,7 @@ def rescore(
             tables = paper_tables(reports, chosen, intervals=True)
             tables += [] if comparison is None else comparison.tables()
             texts = texts_of(comparison, (), (), (), tables) | {"scores.csv": paper_csv(reports, chosen)}
-            written = write_texts(texts, None, output)
+            written = write_comparison(texts, None, output)
     finally:
         of_all = [] if comparison is None else comparison.tables()[len(comparison.models) :]  # behind a table for each
         print_shown(tables_to_console([*main_tables(scored, comparison), *of_all]))

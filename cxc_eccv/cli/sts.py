@@ -22,7 +22,7 @@ from cxc_eccv.cli.output import check_folder, say_written
 from cxc_eccv.discovery import study_modules
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import Sheet, print_shown, say, upper_first, visible
-from cxc_eccv.writing import replaced_folder
+from cxc_eccv.writing import write_texts
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -124,8 +124,4 @@ def _write(report: StsReport, output: Path | None) -> list[Path]:
 
     if output is None:
         return []
-    texts = {"sts.json": to_json(report), "sts.md": to_markdown(report)}
-    with replaced_folder(output, texts) as folder:
-        for name, text in texts.items():
-            (folder / name).write_text(text, encoding="utf-8", newline="\n")
-    return [output / name for name in texts]
+    return write_texts(output, {"sts.json": to_json(report), "sts.md": to_markdown(report)})

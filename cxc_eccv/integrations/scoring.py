@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import direction_of
 from cxc_eccv.types import DIRECTIONS, Embeddings, IntArray, Report
-from cxc_eccv.writing import replaced_folder
+from cxc_eccv.writing import write_texts
 
 Compare = Callable[[Any, Any], Any]
 """A model's similarity function: vectors (N, D) and (M, D) to scores (N, M), as arrays or tensors."""
@@ -193,9 +194,6 @@ def write_mteb(folder: Path, reports: Mapping[str, Report]) -> list[Path]:
         contents: dict[str, Any] = {f"{name}.json": content for name, content in files.items()}
         if not (target / META).is_file():  # mteb's own says more
             contents[META] = {"name": model, "revision": NO_REVISION}
-        with replaced_folder(target, contents) as new:
-            for name, content in contents.items():
-                text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
-                (new / name).write_text(text + "\n", encoding="utf-8", newline="\n")
-        written += [target / name for name in contents]
+        dumped = partial(json.dumps, indent=2, ensure_ascii=False, allow_nan=False)
+        written += write_texts(target, {name: dumped(content) + "\n" for name, content in contents.items()})
     return written
