@@ -39,7 +39,7 @@ class GivenRanks:
     the gallery is unknown. ``depths`` are the (Q,) lengths of the rankings; ``complete`` is (Q,) bool, whether a
     ranking holds the whole gallery, or the ranks of all positives in it are known. ``by_fold`` says whether the lengths
     are those within folds. ``cut`` is the (Q,) number of positives that tie with the last item of a ranking that leaves
-    items out, which may tie too; None for rankings without scores.
+    items out, which may tie too; None if that is unknown.
     """
 
     ranks: PositiveRanks
@@ -65,7 +65,7 @@ def ranks_from_rankings(run: RankingsRun, direction: str, judgments: Judgments) 
     indptr, sizes = np.append(0, np.cumsum(counts)), gallery_sizes(judgments)
     known = PositiveRanks(judgments.query_ids, indptr, ranks, judgments.n_positives, sizes, ties)
     complete = depths == sizes
-    return GivenRanks(known, depths, complete, cut=None if lists.scores is None else np.where(complete, 0, last))
+    return GivenRanks(known, depths, complete, cut=np.where(complete, 0, last))
 
 
 def depths_alone(run: RankingsRun, direction: str, judgments: Judgments) -> GivenRanks:
@@ -112,6 +112,7 @@ def read_rankings(run: RankingsRun, direction: str, readers: Sequence[RowReader]
             if reader.error is not None:
                 break
             owners, places, scores = _rank_items(lists, rows[block], reader, gallery)
+            reader.n_cut += _count_cut(lists, rows[block], reader, block, owners, scores)
             if reader.deepest is None:
                 whole = np.full((block.size, layout.width), -np.inf)
                 whole[owners, layout.column[places]] = scores
@@ -158,9 +159,7 @@ def _rank_positives(
         scores = _join(lists, lists.scores, rows)[kept]
         order, ties = positives_last(owners, scores, positive, block.size)
         positive = positive[order]
-        tied = scores == lists.scores[lists.indptr[rows + 1] - 1][owners]
-        last = np.bincount(owners[tied & positive], minlength=block.size)
-        last[np.bincount(owners[tied], minlength=block.size) < 2] = 0
+        last = np.bincount(owners[_tied_last(lists, rows, owners, scores) & positive], minlength=block.size)
     depths, at = np.bincount(owners, minlength=block.size), np.flatnonzero(positive)
     ranks = at - (np.cumsum(depths) - depths)[owners[at]] + 1
     return ranks, np.bincount(owners[at], minlength=block.size), depths, ties, last
@@ -169,6 +168,25 @@ def _rank_positives(
 def _join(lists: RankedLists, values: NDArray[Any], rows: IntArray) -> NDArray[Any]:
     """Values of the items of several lists, concatenated."""
     return np.concatenate([values[lists.indptr[row] : lists.indptr[row + 1]] for row in rows])
+
+
+def _tied_last(lists: RankedLists, rows: IntArray, owners: IntArray, scores: NDArray[Any]) -> NDArray[np.bool_]:
+    """(P,) whether each item ties with another one and with the last item of its ranking."""
+    if lists.scores is None or lists.known is not None or not owners.size:  # kept rankings end where no tie goes on
+        return np.zeros(owners.size, dtype=bool)
+    tied: NDArray[np.bool_] = scores == lists.scores[lists.indptr[rows + 1] - 1][owners]
+    return tied & (np.bincount(owners[tied], minlength=rows.size) > 1)[owners]
+
+
+def _count_cut(
+    lists: RankedLists, rows: IntArray, reader: RowReader, block: IntArray, owners: IntArray, scores: FloatArray
+) -> int:
+    """Number of rankings that leave items out and end within a tie with items that the reader needs."""
+    depths = np.bincount(owners, minlength=rows.size)
+    places = np.arange(owners.size) - (np.cumsum(depths) - depths)[owners]
+    ranked = reader.gallery_ids.size - (reader.without_self & np.isin(reader.query_ids[block], reader.gallery_ids))
+    rests = _tied_last(lists, rows, owners, scores) & (places < reader.needs[block][owners])
+    return np.unique(owners[rests & (depths < ranked)[owners]]).size
 
 
 def _find_items(

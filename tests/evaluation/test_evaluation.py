@@ -195,13 +195,13 @@ def test_equal_scores_are_legal_score_near_zero_and_warn(sample_library, report_
 @pytest.mark.parametrize(
     ("score", "depth", "cut"),
     [
-        (lambda places: places * 0.0, 10, 60),
-        (lambda places: np.where(places < 1, 1.0, 0.0), 10, 0),  # the first positive decides
-        (lambda places: -1.0 * places, 10, 0),
-        (lambda places: np.where(places < 9, 1.0, 0.0), 10, 0),  # the last item alone
-        (lambda places: np.where(places < 12, 1.0, 0.0), 20, 0),  # a tie that ends within the list
-        (lambda places: None, 10, 0),
-        (lambda places: places * 0.0, 300, 0),  # nothing is left out
+        (lambda places: places * 0.0, 10, "coco_5k/i2t cxc/i2t"),
+        (lambda places: np.where(places < 1, 1.0, 0.0), 10, "cxc/i2t"),  # the first positive decides Recall@K
+        (lambda places: -1.0 * places, 10, ""),
+        (lambda places: np.where(places < 9, 1.0, 0.0), 10, ""),  # the last item alone
+        (lambda places: np.where(places < 12, 1.0, 0.0), 20, ""),  # what the metrics look at is above the last tie
+        (lambda places: None, 10, ""),
+        (lambda places: places * 0.0, 300, ""),  # nothing is left out
     ],
 )
 def test_a_ranking_that_ends_within_a_tie_warns_if_a_score_rests_on_it(sample_library, score, depth, cut, recwarn):
@@ -211,13 +211,13 @@ def test_a_ranking_that_ends_within_a_tie_warns_if_a_score_rests_on_it(sample_li
         others = content.caption_image_ids != image
         lists[image] = content.caption_ids[np.argsort(others, kind="stable")][:depth].tolist()
     ranked = replace(RankedLists.of(lists), scores=score(np.tile(np.arange(depth), len(lists))))
-    report = evaluate(RankingsRun({"i2t": ranked}), "coco_5k/i2t", metrics=["recall_at_k"], data_dir=sample_library)
-    warned = [str(warning.message) for warning in recwarn]
-    ends = "queries have a positive tied with the last item of the ranking"
-    assert [line.rpartition(": items")[0] for line in warned if ends in line] == [
-        f"coco_5k/i2t: {cut} of 60 {ends}"
-    ] * bool(cut)
-    assert report.scores["coco_5k/i2t/recall_at_10"] == (depth < 300)
+    recall = evaluate(RankingsRun({"i2t": ranked}), "coco_5k/i2t", metrics="recall_at_k", data_dir=sample_library)
+    graded = evaluate(RankingsRun({"i2t": ranked}), "cxc/i2t", metrics="ndcg_at_10", data_dir=sample_library)
+    every = {f"{row.task}/{row.direction}": row.n_queries for row in (*recall.results, *graded.results)}
+    said = [f"{key}: {every[key]} of {every[key]} rankings end within a tie that scores rest on" for key in cut.split()]
+    warned = [str(warning.message).partition(": items")[0] for warning in recwarn]
+    assert [line for line in warned if "end within a tie" in line] == said
+    assert recall.scores["coco_5k/i2t/recall_at_10"] == (depth < 300)
 
 
 def test_provenance_tells_data_run_and_options(sample_library, report_of, tmp_path, make_run):

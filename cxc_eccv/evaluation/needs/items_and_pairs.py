@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, MalformedRun, RunTooShallow
-from cxc_eccv.evaluation.needs.need import AnyRanks, Judged, Need, QueryValues, Scored, Variant
+from cxc_eccv.evaluation.needs.need import AnyRanks, Judged, Need, QueryValues, Scored, Variant, describe_cut
 from cxc_eccv.evaluation.settings import Settings, policy_name, policy_of
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.metrics.entail_at_k import Classifier
@@ -49,6 +49,11 @@ class _FromRows(Need[Judged]):
         """One need for each metric of rankings, which may be long enough for some only."""
         groups = [[variant] for variant in variants] if run.kind == "rankings" else [variants]
         return [cls(task, part, judged, group) for group in groups]
+
+    @property
+    def caution(self) -> str:
+        """A warning about rankings that end within a tie."""
+        return describe_cut(self.reader.n_cut, self.query_ids.size)
 
     def find_too_short(self, run: RankingsRun) -> dict[str, RunTooShallow]:
         """Label to error, if rankings hold fewer items than the reader needs."""

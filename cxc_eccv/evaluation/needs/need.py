@@ -174,6 +174,16 @@ class OtherScores(Need[Mapping[str, Sequence[Scored]]]):
         return lacking
 
 
+def describe_cut(number: int, total: int) -> str:
+    """A warning about rankings that end within a tie; empty if none does."""
+    if not number:
+        return ""
+    return (
+        f"{number:,} of {total:,} rankings end within a tie that scores rest on: items that they leave out may tie "
+        "too, so the scores may be too high. Rank more items"
+    )
+
+
 class Ranks(Need[Judgments]):
     """Ranks of the positives of every query."""
 
@@ -215,10 +225,7 @@ class Ranks(Need[Judgments]):
         """A warning about rankings that end within a tie, or if many items tie with a positive in many queries."""
         computed = [variant for variant in self.variants if variant.label not in self.errors]
         if n_cut := self._count_cut(computed):
-            return (
-                f"{n_cut} of {self.query_ids.size} queries have a positive tied with the last item of the ranking: "
-                "items that the ranking leaves out may tie too, so scores may be too high. Rank more items"
-            )
+            return describe_cut(n_cut, self.query_ids.size)
         if not computed:
             return ""
         ties, sizes = self.ranks.ties, self.ranks.n_gallery
@@ -231,7 +238,7 @@ class Ranks(Need[Judgments]):
         )
 
     def _count_cut(self, variants: Sequence[Variant]) -> int:
-        """Number of queries with a score that rests on positives that tie with the last item of a ranking."""
+        """Number of rankings with a score that rests on positives tied with the last item."""
         cut = self.given.cut if isinstance(self.given, GivenRanks) else None
         if cut is None or not cut.any():
             return 0

@@ -123,6 +123,7 @@ class RowReader:
     def __init__(self, query_ids: IntArray, gallery_ids: IntArray) -> None:
         self.query_ids, self.gallery_ids = query_ids, gallery_ids
         self.error: RunTooShallow | None = None
+        self.n_cut = 0  # rankings that end within a tie among the items that the reader needs
 
     @property
     def needs(self) -> IntArray:
