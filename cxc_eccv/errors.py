@@ -125,10 +125,10 @@ class DownloadFailed(DataError):
 class MalformedSource(DataError):
     """A raw file breaks its format."""
 
-    def __init__(self, path: str | Path, place: str, found: object, expected: str) -> None:
-        self.path, self.place, self.found, self.expected = path, place, found, expected
+    def __init__(self, path: str | Path, place: str, actual: object, expected: str) -> None:
+        self.path, self.place, self.actual, self.expected = path, place, actual, expected
         where = f"{path}, {place}" if place else str(path)
-        super().__init__(f"{where}: found {found}, expected {expected}")
+        super().__init__(f"{where}: found {actual}, expected {expected}")
 
 
 class RunError(CxcEccvError):

@@ -248,9 +248,9 @@ def rescore(
     scored = []
     for run in runs:
         report = evaluate(load_run(folder / run.file), tasks, split=run.split, name=run.model, **options)
-        own = ScoredReport.of(run.model, replace(report, origin=None), library)
-        values = {key: own.per_query[key] for key in own.per_query if is_main(key)}  # all would take gigabytes
-        scored.append(replace(own, report=replace(own.report, per_query=None), per_query=values))
+        fresh = ScoredReport.of(run.model, replace(report, origin=None), library)
+        values = {key: fresh.per_query[key] for key in fresh.per_query if is_main(key)}  # all would take gigabytes
+        scored.append(replace(fresh, report=replace(fresh.report, per_query=None), per_query=values))
     return tuple(scored)
 
 

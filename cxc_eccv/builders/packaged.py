@@ -201,7 +201,7 @@ def cache_key(config: DatasetConfig, data_dir: str | Path | None, options: Build
     """A hex sha256 that changes when the rows may: with raw files, labels, options, tools and code."""
     catalog = catalog_of(data_dir)
     files = open_library(data_dir, options).label_files if options.labels else {}
-    labels = {name: sha256_of(found.path) for name, found in files.items()}
+    labels = {name: sha256_of(file.path) for name, file in files.items()}
     chosen = asdict(options) | {"mined": [sha256_of(Path(file)) for file in options.mined], "labels": labels}
     facts = [config.name, catalog.edition, catalog.version, repr(sorted(chosen.items())), _code_hash()]
     facts += [f"{name} {digest or 'absent'}" for name, digest in _digests(config, data_dir).items()]

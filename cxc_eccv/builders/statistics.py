@@ -95,8 +95,8 @@ def _columns(rows: pa.Table, schema: pa.Schema) -> Iterator[tuple[str, dict[str,
         kind = pa.bool_() if "." in name else schema.field(name).type
         if pa.types.is_list(kind):
             sizes = known.to_numpy()
-            found = {"items": int(sizes.sum()), "min": int(sizes.min())}
-            yield name, found | {"median": float(np.median(sizes)), "max": int(sizes.max())}
+            numbers = {"items": int(sizes.sum()), "min": int(sizes.min())}
+            yield name, numbers | {"median": float(np.median(sizes)), "max": int(sizes.max())}
         elif pa.types.is_floating(kind):
             yield name, _numbers(known.to_numpy())
         elif pa.types.is_boolean(kind):
@@ -108,13 +108,14 @@ def _columns(rows: pa.Table, schema: pa.Schema) -> Iterator[tuple[str, dict[str,
 
 def _numbers(values: FloatArray) -> dict[str, Any]:
     low, high = float(values.min()), float(values.max())
-    found = {"known": values.size, "mean": round(float(values.mean()), 6), "min": round(low, 6), "max": round(high, 6)}
+    extremes = {"min": round(low, 6), "max": round(high, 6)}
+    numbers = {"known": values.size, "mean": round(float(values.mean()), 6), **extremes}
     first, last = int(np.floor(low)), max(int(np.ceil(high)), int(np.floor(low)) + 1)
     if last - first > MOST_BINS:
-        return found
+        return numbers
     counts, edges = np.histogram(values, bins=np.arange(first, last + 1))
     bins = {f"{edge} to {edge + 1}": int(count) for edge, count in zip(edges[:-1].tolist(), counts, strict=True)}
-    return found | {"histogram": bins}
+    return numbers | {"histogram": bins}
 
 
 SplitStatistics = Mapping[str, Mapping[str, Any]]  # Split name to what :func:`split_statistics` gives
@@ -181,26 +182,26 @@ Groups = list[tuple[list[str], Mapping[str, Any]]]
 
 
 def _number_tables(head: list[str], groups: Groups) -> Iterator[str]:
-    names = dict.fromkeys(name for _, part in groups for name, found in part["columns"].items() if "mean" in found)
+    names = dict.fromkeys(name for _, part in groups for name, column in part["columns"].items() if "mean" in column)
     for name in names:
-        found = [(place, part["columns"][name]) for place, part in groups if name in part["columns"]]
-        spans = {span for _, column in found for span in column.get("histogram", {})}
+        described = [(place, part["columns"][name]) for place, part in groups if name in part["columns"]]
+        spans = {span for _, column in described for span in column.get("histogram", {})}
         bins = sorted(spans, key=lambda span: int(span.split()[0]))  # as "2 to 3"
         rows = []
-        for place, column in found:
+        for place, column in described:
             counts = [column.get("histogram", {}).get(span, 0) for span in bins]
             rows.append([*place, *(column[key] for key in ("known", "mean", "min", "max")), *counts])
         yield markdown_table([*head, f"`{name}` known", "mean", "min", "max", *bins], rows)
 
 
 def _other_tables(head: list[str], groups: Groups) -> Iterator[str]:
-    cells = [(place, f"`{name}`", found) for place, part in groups for name, found in part["columns"].items()]
-    lists = [[*place, name, *found.values()] for place, name, found in cells if "items" in found]
-    flags = [[*place, name, found["true"]] for place, name, found in cells if "true" in found]
+    cells = [(place, f"`{name}`", column) for place, part in groups for name, column in part["columns"].items()]
+    lists = [[*place, name, *column.values()] for place, name, column in cells if "items" in column]
+    flags = [[*place, name, column["true"]] for place, name, column in cells if "true" in column]
     labels = [
-        [*place, name, ", ".join(f"{markdown_text(value)}: {number:,}" for value, number in found["values"].items())]
-        for place, name, found in cells
-        if "values" in found
+        [*place, name, ", ".join(f"{markdown_text(value)}: {number:,}" for value, number in column["values"].items())]
+        for place, name, column in cells
+        if "values" in column
     ]
     if lists:
         yield markdown_table([*head, "list", "items in all", "min per row", "median", "max"], lists)

@@ -213,16 +213,16 @@ def _build_split(
         table = conform(rows.table, config.features, f"{config.name}/{split}")
         tools = {} if config.made_with is None else config.made_with(options)
         statistics = split_statistics(table, split, rows.left_out, tools)
-        features, groups, found, missing = config.features, row_groups(table), 0, 0
+        features, groups, present, missing = config.features, row_groups(table), 0, 0
         if images is not None and config.name == DEFAULT_CONFIG:
             features = datasets.Features({**config.features, "image": datasets.Image()})
-            found = sum(images.find(name) is not None for name in table["file_name"].to_pylist())
-            missing = table.num_rows - found
+            present = sum(images.find(name) is not None for name in table["file_name"].to_pylist())
+            missing = table.num_rows - present
             groups = embed_images(table, images, portable_schema(features))
             groups = _show(groups, f"{split} images", table.num_rows, progress)
         (folder / config.name).mkdir(exist_ok=True)
         shards = write_shards(groups, folder / config.name, split)
-        yield SplitSummary(config, split, features, shards, statistics, found, missing)
+        yield SplitSummary(config, split, features, shards, statistics, present, missing)
 
 
 def _show(groups: Iterator[pa.Table], what: str, n_rows: int, progress: bool) -> Iterator[pa.Table]:

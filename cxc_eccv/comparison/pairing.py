@@ -112,14 +112,14 @@ def judge_of(report: Report) -> dict[str, Any] | None:
     return None if facts is None else {name: fact for name, fact in facts.items() if name != "pairs"}
 
 
-def _check_equal(what: str, baseline: ScoredReport, other: ScoredReport, found: object, wanted: object) -> None:
-    if found != wanted:
-        _refuse(what, baseline, other, found, wanted)
+def _check_equal(what: str, baseline: ScoredReport, other: ScoredReport, value: object, wanted: object) -> None:
+    if value != wanted:
+        _refuse(what, baseline, other, value, wanted)
 
 
-def _refuse(what: str, baseline: ScoredReport, other: ScoredReport, found: object, wanted: object) -> NoReturn:
+def _refuse(what: str, baseline: ScoredReport, other: ScoredReport, value: object, wanted: object) -> NoReturn:
     raise InvalidOption(
-        f"{baseline.name} and {other.name} cannot be compared: {what} is {found!r} for {baseline.name} and {wanted!r} "
+        f"{baseline.name} and {other.name} cannot be compared: {what} is {value!r} for {baseline.name} and {wanted!r} "
         f"for {other.name}. Evaluate both on the same files with the same options."
     )
 

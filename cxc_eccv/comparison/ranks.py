@@ -64,8 +64,8 @@ def rank_models(joined: Pair, drawn: FloatArray, names: Sequence[str], confidenc
     result, values = joined.results[0], np.array([row.value for row in joined.results])
     higher = joined.spec.higher_is_better
     clusters = np.unique(joined.images).size
-    found = rank_intervals(values, drawn[:, :SAMPLES_USED], clusters, confidence, higher_is_better=higher)
-    groups, scores = found.groups, values if higher else -values
+    intervals = rank_intervals(values, drawn[:, :SAMPLES_USED], clusters, confidence, higher_is_better=higher)
+    groups, scores = intervals.groups, values if higher else -values
     order = np.lexsort((np.arange(values.size), -scores)).tolist()
     return [
         ModelRank(
@@ -75,15 +75,15 @@ def rank_models(joined: Pair, drawn: FloatArray, names: Sequence[str], confidenc
             metric=result.metric,
             value=float(values[place]),
             rank=1 + int(np.count_nonzero(scores > scores[place])),
-            low=int(found.low[place]),
-            high=int(found.high[place]),
+            low=int(intervals.low[place]),
+            high=int(intervals.high[place]),
             groups=groups[place],
             tied_with={
                 names[other]: queries_to_detect(
-                    values[place] - values[other], found.detectable[place, other], result.n_queries
+                    values[place] - values[other], intervals.detectable[place, other], result.n_queries
                 )
                 for other in order
-                if other != place and found.tied[place, other]
+                if other != place and intervals.tied[place, other]
             },
         )
         for place in order
@@ -96,15 +96,15 @@ def ranks_under_any_labels(ranks: Iterable[ModelRank]) -> dict[str, dict[str, tu
     for row in ranks:
         if row.task in label_tasks():
             by_direction.setdefault(row.direction, {}).setdefault(row.model, []).append(row)
-    found = {}
+    placed = {}
     for direction, by_model in by_direction.items():
         n_tasks = len({row.task for rows in by_model.values() for row in rows})
-        found[direction] = {
+        placed[direction] = {
             model: (min(row.low for row in rows), max(row.high for row in rows))
             for model, rows in by_model.items()
             if len(rows) == n_tasks > 1
         }
-    return {direction: by_model for direction, by_model in found.items() if by_model}
+    return {direction: by_model for direction, by_model in placed.items() if by_model}
 
 
 LONGEST_NAME = 30

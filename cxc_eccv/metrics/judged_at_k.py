@@ -29,8 +29,8 @@ def judged_at_k(ranks: JudgedRanks, k: int = 10) -> FloatArray:
         [0.4]
     """
     check_whole("judged_at_k: k", k)
-    found = np.bincount(ranks.rows[ranks.ranks <= k], minlength=ranks.query_ids.size)
-    return np.asarray(found / np.minimum(k, ranks.n_gallery))
+    counts = np.bincount(ranks.rows[ranks.ranks <= k], minlength=ranks.query_ids.size)
+    return np.asarray(counts / np.minimum(k, ranks.n_gallery))
 
 
 SPEC = Spec(

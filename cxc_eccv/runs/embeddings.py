@@ -370,7 +370,7 @@ def compared_captions(
         lacking = " and ".join(name for name in names if name not in further)
         raise MalformedRun(f"{where}: has {' and '.join(present)} but not {lacking}; save all of them, row by row")
     ids, *vectors = (further[name] for name in names)
-    if any(len(found) != ids.size or found.shape != vectors[0].shape for found in vectors):
+    if any(len(array) != ids.size or array.shape != vectors[0].shape for array in vectors):
         shapes = ", ".join(f"{name} {further[name].shape}" for name in names)
         raise MalformedRun(f"{where}: {shapes}; need the same number of rows, and vectors of one space")
     row = _find_first_difference(ids, wanted.image_ids)

@@ -257,8 +257,8 @@ def _check_references(file: Path, catalog: Catalog) -> None:
     for item in (*catalog, *catalog.archives.values()):
         section = "entries" if isinstance(item, Entry) else "archives"
         if item.path in owners:
-            found = f"{item.path!r}, the path of {owners[item.path]} too"
-            raise MalformedSource(file, f"{section}.{item.name}.path", found, "every path once")
+            actual = f"{item.path!r}, the path of {owners[item.path]} too"
+            raise MalformedSource(file, f"{section}.{item.name}.path", actual, "every path once")
         owners[item.path] = f"{section}.{item.name}"
     for entry in catalog:
         _check_known(file, f"entries.{entry.name}.citation", [entry.citation], catalog.citations)

@@ -69,8 +69,8 @@ def read_text(path: Path) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        found = f"byte {data[error.start]:#04x} at offset {error.start}"
-        raise MalformedSource(path, f"line {line}", found, "UTF-8 text") from None
+        actual = f"byte {data[error.start]:#04x} at offset {error.start}"
+        raise MalformedSource(path, f"line {line}", actual, "UTF-8 text") from None
 
 
 def read_lines(path: Path) -> list[str]:
@@ -110,7 +110,7 @@ def parse_json(content: str, path: Path, line: int | None = None) -> Any:  # noq
         cut = CUT if error.pos >= len(content.rstrip()) - 1 else ""
         raise _refuse(path, prefix, place, f"{error.msg}{cut}", "valid JSON") from None
     except JsonFault as fault:
-        raise _refuse(path, prefix, fault.place, fault.found, fault.expected) from None
+        raise _refuse(path, prefix, fault.place, fault.actual, fault.expected) from None
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -166,7 +166,7 @@ def read_records(path: Path) -> Iterator[Any]:
         try:
             record, end = _decode_element(text, start)
         except JsonFault as fault:
-            raise _refuse(path, prefix, fault.place, fault.found, fault.expected) from None
+            raise _refuse(path, prefix, fault.place, fault.actual, fault.expected) from None
         except json.JSONDecodeError as error:
             text, start = _extend(path, prefix, text[start:], blocks, error), 0
             continue
@@ -202,8 +202,8 @@ def _text_blocks(path: Path) -> Iterator[str]:
         try:
             yield decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
-            found = f"byte {error.object[error.start]:#04x} near offset {offset + error.start}"
-            raise MalformedSource(path, "", found, "UTF-8 text") from None
+            actual = f"byte {error.object[error.start]:#04x} near offset {offset + error.start}"
+            raise MalformedSource(path, "", actual, "UTF-8 text") from None
         offset += len(block)
 
 
@@ -223,8 +223,8 @@ def _skip_space(text: str, start: int) -> int:
     return match.end() if match else start
 
 
-def _refuse(path: Path, prefix: str, place: str, found: str, expected: str) -> MalformedSource:
-    return MalformedSource(path, ", ".join(filter(None, [prefix, place])), found, expected)
+def _refuse(path: Path, prefix: str, place: str, actual: str, expected: str) -> MalformedSource:
+    return MalformedSource(path, ", ".join(filter(None, [prefix, place])), actual, expected)
 
 
 def check_content(path: Path, value: object, shape: Shape) -> None:
@@ -232,7 +232,7 @@ def check_content(path: Path, value: object, shape: Shape) -> None:
     try:
         check_shape(value, shape)
     except JsonFault as fault:
-        raise MalformedSource(path, fault.place, fault.found, fault.expected) from None
+        raise MalformedSource(path, fault.place, fault.actual, fault.expected) from None
 
 
 def require_keys(path: Path, place: str, record: object, keys: Iterable[str]) -> dict[str, Any]:
@@ -319,8 +319,8 @@ def read_ids(path: Path) -> IntArray:
     """(N,) unique non-negative int64 ids of an ``.npy`` file."""
     array = read_array(path, "integers")
     if array.ndim != 1 or array.dtype.kind not in "iu" or not array.size:
-        found = f"{array.dtype} of shape {array.shape}"
-        raise MalformedSource(path, "", found, "integers of shape (N,), N > 0")
+        actual = f"{array.dtype} of shape {array.shape}"
+        raise MalformedSource(path, "", actual, "integers of shape (N,), N > 0")
     beyond = np.flatnonzero((array < 0) | (array > LARGEST_ID))
     if beyond.size:
         raise MalformedSource(path, f"position {beyond[0]}", f"id {array[beyond[0]]}", "ids from 0 to 2^63 - 1")

@@ -24,11 +24,11 @@ SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class JsonFault(ValueError):
-    """A fault in a JSON text: its ``place``, what was ``found`` there, and what is ``expected``."""
+    """A fault in a JSON text: its ``place``, the ``actual`` value there, and what is ``expected``."""
 
-    def __init__(self, place: str, found: str, expected: str) -> None:
-        self.place, self.found, self.expected = place, found, expected
-        super().__init__(f"{place}: found {found}, expected {expected}".removeprefix(": "))
+    def __init__(self, place: str, actual: str, expected: str) -> None:
+        self.place, self.actual, self.expected = place, actual, expected
+        super().__init__(f"{place}: found {actual}, expected {expected}".removeprefix(": "))
 
 
 def decode_json(text: str, *, parse_float: Callable[[str], Any] = float) -> Any:  # noqa: ANN401 - JSON holds anything

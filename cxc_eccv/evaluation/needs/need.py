@@ -242,9 +242,9 @@ class Ranks(Need[Judgments]):
         cut = self.given.cut if isinstance(self.given, GivenRanks) else None
         if cut is None or not cut.any():
             return 0
-        ranks, found = self.ranks, np.diff(self.ranks.indptr)
-        kept = np.arange(ranks.ranks.size) < np.repeat(ranks.indptr[1:] - cut, found)
-        without = replace(ranks, ranks=ranks.ranks[kept], indptr=np.append(0, np.cumsum(found - cut)))
+        ranks, counts = self.ranks, np.diff(self.ranks.indptr)
+        kept = np.arange(ranks.ranks.size) < np.repeat(ranks.indptr[1:] - cut, counts)
+        without = replace(ranks, ranks=ranks.ranks[kept], indptr=np.append(0, np.cumsum(counts - cut)))
         values = ([each.spec.function(given, **each.parameters) for given in (ranks, without)] for each in variants)
         return int(np.count_nonzero(np.any([left != right for left, right in values], axis=0)))
 

@@ -77,7 +77,7 @@ def measure_eccv_caption(part: Part, names: Sequence[str]) -> dict[str, float]:
         query: top[np.argsort(-scores[top], kind="stable")].tolist()
         for query, scores, top in zip(queries, part.scores, part.top_items, strict=True)
     }
-    positives = {query: found.tolist() for query, found in zip(queries, part.positives, strict=True)}
+    positives = {query: ids.tolist() for query, ids in zip(queries, part.positives, strict=True)}
     if part.labels == "links":
         return {name: compute_r_at_k(ranked, positives, K=int(name.removeprefix("coco_5k_r"))) for name in names}
     return dict(compute_eccv_metrics(ranked, positives))
@@ -261,7 +261,7 @@ def measure_sentence_transformers(part: Part, names: Sequence[str]) -> dict[str,
     from sentence_transformers.util import dot_score
 
     queries, items = names_of(part.judgments.query_ids), names_of(part.judgments.gallery_ids)
-    positives = [{items[position] for position in found} for found in part.positives]
+    positives = [{items[position] for position in places} for places in part.positives]
     evaluator = InformationRetrievalEvaluator(
         {name: name for name in queries},
         {name: name for name in items},

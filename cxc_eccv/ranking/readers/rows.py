@@ -292,8 +292,8 @@ class JudgedRows(RowReader):
         super().__init__(judgments.query_ids, judgments.gallery_ids)
         self.without_self, self._judgments = judgments.without_self, judgments
         self.deepest = self.gallery_ids.size
-        own = positions_of(self.query_ids, self.gallery_ids)[1] if self.without_self else np.zeros_like(self.query_ids)
-        self._sizes = self.gallery_ids.size - own.astype(np.int64)
+        itself = np.isin(self.query_ids, self.gallery_ids) & self.without_self
+        self._sizes = self.gallery_ids.size - itself.astype(np.int64)
         self._verdicts = np.asarray(judgments.gains).astype(np.int64)
         self._ranks = np.zeros_like(judgments.indices)
         self._ties = np.zeros_like(self.query_ids)

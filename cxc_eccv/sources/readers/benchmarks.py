@@ -34,9 +34,9 @@ def read_rococo(path: Path, content: KarpathySplit) -> pa.Table:
     images, captions = content.images, content.captions
     entries = read_json(path)
     if not isinstance(entries, list) or len(entries) != images.num_rows:
-        found = f"{len(entries):,} entries" if isinstance(entries, list) else shown(entries)
+        actual = f"{len(entries):,} entries" if isinstance(entries, list) else shown(entries)
         raise MalformedSource(
-            path, "", found, f"a list of {images.num_rows:,} entries, one for each image of the split"
+            path, "", actual, f"a list of {images.num_rows:,} entries, one for each image of the split"
         )
     texts, altered, at = captions["text"].to_pylist(), list[str](), 0
     for number, (entry, name) in enumerate(zip(entries, images["file_name"].to_pylist(), strict=True)):
@@ -59,8 +59,8 @@ def _altered_pairs(path: Path, place: str, given: Any) -> list[tuple[str, str]]:
     """The captions of an image with their altered versions."""
     expected = f"{2 * CAPTIONS_PER_IMAGE} captions, or one more between the originals and the altered ones"
     if not isinstance(given, list) or len(given) not in (2 * CAPTIONS_PER_IMAGE, 2 * CAPTIONS_PER_IMAGE + 1):
-        found = f"{len(given)} captions" if isinstance(given, list) else shown(given)
-        raise MalformedSource(path, f"{place}.caption", found, expected)
+        actual = f"{len(given)} captions" if isinstance(given, list) else shown(given)
+        raise MalformedSource(path, f"{place}.caption", actual, expected)
     texts = [text(path, f"{place}.caption[{number}]", caption) for number, caption in enumerate(given)]
     blank = [number for number, caption in enumerate(texts) if not caption.strip()]
     if blank:
@@ -127,8 +127,8 @@ def read_sugarcrepe(path: Path) -> pa.Table:
     data = read_object(path, 'an object {"0": {"filename", "caption", "negative_caption"}}')
     rows = [_read_item(path, key, item) for key, item in data.items()]
     if equal := [row for row in rows if row["caption"] == row["negative"]]:
-        found = f"a negative equal to its caption, {shown(equal[0]['caption'])}"
-        raise MalformedSource(path, f"item {equal[0]['item_id']}", found, "another sentence")
+        actual = f"a negative equal to its caption, {shown(equal[0]['caption'])}"
+        raise MalformedSource(path, f"item {equal[0]['item_id']}", actual, "another sentence")
     table = pa.Table.from_pylist(rows, schema=SUGARCREPE_SCHEMA)
     numbers, seen = table["item_id"].to_pylist(), dict[tuple[str, ...], int]()
     for last, number, row in zip([-1, *numbers], numbers, rows, strict=False):

@@ -68,8 +68,9 @@ def _list_images(path: Path, names: list[str], known: Collection[int], listed: s
         match = IMAGE_NAME.fullmatch(name)
         photo = int(match["photo"]) if match else None
         if photo is None or photo not in known or photo in listed:
-            found = f"{name[:60]!r}, which is already in a split" if photo in listed else repr(name[:60])
-            raise MalformedSource(path, f"line {number}", found, "every image of Flickr8k.token.txt once, by file name")
+            actual = f"{name[:60]!r}, which is already in a split" if photo in listed else repr(name[:60])
+            expected = "every image of Flickr8k.token.txt once, by file name"
+            raise MalformedSource(path, f"line {number}", actual, expected)
         ids.append(photo)
         listed.add(photo)
     return ids

@@ -91,12 +91,12 @@ def _check_pairs(path: Path, left: IntArray, right: IntArray, *, same_modality: 
     _, pair = np.unique(np.stack([left, right]), axis=1, return_inverse=True)
     twice = first_duplicate(pair.reshape(-1))
     if twice is not None:
-        found = f"the pair ({left[twice]}, {right[twice]}) again"
-        raise MalformedSource(path, f"line {twice + 2}", found, "every ordered pair once")
+        actual = f"the pair ({left[twice]}, {right[twice]}) again"
+        raise MalformedSource(path, f"line {twice + 2}", actual, "every ordered pair once")
     alike = np.flatnonzero(left == right)
     if same_modality and alike.size:
-        found = f"item {left[alike[0]]} paired with itself"
-        raise MalformedSource(path, f"line {alike[0] + 2}", found, "two different items")
+        actual = f"item {left[alike[0]]} paired with itself"
+        raise MalformedSource(path, f"line {alike[0] + 2}", actual, "two different items")
 
 
 UNREACHABLE_CAPTIONS = (144675, 467259)

@@ -116,8 +116,8 @@ def _check_images(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         require_keys(path, place, image, ("filename", "split", "sentences"))
         text(path, f"{place}.filename", image["filename"])
         if not isinstance(image["sentences"], list) or not image["sentences"]:
-            found = shown(image["sentences"]) if image["sentences"] else "no sentences"
-            raise MalformedSource(path, f"{place}.sentences", found, "a list of at least one caption")
+            actual = shown(image["sentences"]) if image["sentences"] else "no sentences"
+            raise MalformedSource(path, f"{place}.sentences", actual, "a list of at least one caption")
         for position, sentence in enumerate(image["sentences"]):
             inner = f"{place}.sentences[{position}]"
             require_keys(path, inner, sentence, ("raw", "sentid"))
@@ -155,5 +155,5 @@ def _check_unique(paths: Sequence[Path], splits: Mapping[str, KarpathySplit]) ->
         twice = first_duplicate(ids)
         if twice is not None:
             where = sorted(set(names[ids == ids[twice]].tolist()))
-            found = f"{kind[:-4]} {ids[twice]} twice, in split {' and '.join(where)}"
-            raise MalformedSource(files, "", found, f"every {kind[:-4]} once")
+            actual = f"{kind[:-4]} {ids[twice]} twice, in split {' and '.join(where)}"
+            raise MalformedSource(files, "", actual, f"every {kind[:-4]} once")

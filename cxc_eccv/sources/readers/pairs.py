@@ -223,8 +223,8 @@ def _check_columns(path: Path, table: pa.Table, schema: pa.Schema) -> pa.Table:
     """The columns of a schema; refuse missing columns, other types and nulls."""
     for column in schema:
         if column.name not in table.column_names or table.schema.field(column.name).type != column.type:
-            found = f"columns {', '.join(f'{field.name} {field.type}' for field in table.schema)}"
-            raise MalformedSource(path, "", found, f"{column.name} {column.type}")
+            actual = f"columns {', '.join(f'{field.name} {field.type}' for field in table.schema)}"
+            raise MalformedSource(path, "", actual, f"{column.name} {column.type}")
         if table[column.name].null_count:
             raise MalformedSource(path, column.name, f"{table[column.name].null_count} nulls", "a value in every row")
     return table.select(schema.names)

@@ -135,13 +135,13 @@ def _find_files(parts: list[str], folder: Path) -> list[tuple[int, Path]]:
     from cxc_eccv.builders.images import ImageFolder
     from cxc_eccv.studies.baselines.caption_groups import part_images
 
-    library, found, files = open_library(), ImageFolder(folder), {}
+    library, photographs, files = open_library(), ImageFolder(folder), {}
     for (collection, number), name in part_images(library, parts).items():
         if number in files:
             raise InvalidOption(
                 f"image id {number} is one of COCO and one of {collection.title()}; write a file for each of them"
             )
-        files[number] = found.find(name) or folder / name
+        files[number] = photographs.find(name) or folder / name
     return list(files.items())
 
 

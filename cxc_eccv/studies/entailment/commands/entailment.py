@@ -263,9 +263,9 @@ def pairs(
     from cxc_eccv.writing import check_output
 
     check_output(output, (".parquet", ".csv", ".jsonl"))
-    found = list_unjudged(load_runs(files, None).values(), open_library(), key=key)
-    say_written([write_unjudged(output, found)])
-    say(f"{found.num_rows:,} pairs without a label")
+    pairs = list_unjudged(load_runs(files, None).values(), open_library(), key=key)
+    say_written([write_unjudged(output, pairs)])
+    say(f"{pairs.num_rows:,} pairs without a label")
 
 
 @entailment.command("export", cls=DataCommand)
