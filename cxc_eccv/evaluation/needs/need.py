@@ -179,8 +179,8 @@ def describe_cut(number: int, total: int) -> str:
     if not number:
         return ""
     return (
-        f"{number:,} of {total:,} rankings end within a tie that scores rest on: items that they leave out may tie "
-        "too, so the scores may be too high. Rank more items"
+        f"{number:,} of {total:,} rankings end within a tie that the scores depend on: items that they leave out may "
+        "tie too, so the scores may be too high. Rank more items"
     )
 
 
