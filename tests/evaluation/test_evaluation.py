@@ -214,7 +214,8 @@ def test_a_ranking_that_ends_within_a_tie_warns_if_a_score_rests_on_it(sample_li
     recall = evaluate(RankingsRun({"i2t": ranked}), "coco_5k/i2t", metrics="recall_at_k", data_dir=sample_library)
     graded = evaluate(RankingsRun({"i2t": ranked}), "cxc/i2t", metrics="ndcg_at_10", data_dir=sample_library)
     every = {f"{row.task}/{row.direction}": row.n_queries for row in (*recall.results, *graded.results)}
-    said = [f"{key}: {every[key]} of {every[key]} rankings end within a tie that the scores depend on" for key in cut.split()]
+    ends = "rankings end within a tie that the scores depend on"
+    said = [f"{key}: {every[key]} of {every[key]} {ends}" for key in cut.split()]
     warned = [str(warning.message).partition(": items")[0] for warning in recwarn]
     assert [line for line in warned if "end within a tie" in line] == said
     assert recall.scores["coco_5k/i2t/recall_at_10"] == (depth < 300)
