@@ -1,26 +1,24 @@
-"""Encodes a split, or the sentences of a dataset config, with a model, and scores the model."""
+"""Encodes a split with a model, and scores the model."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.builders.images import ImageFolder
-from cxc_eccv.errors import DataError, InvalidOption, UnknownName
+from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation import check_request, evaluate
 from cxc_eccv.evaluation.select import first_images
-from cxc_eccv.parquet import read_parquet
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import COCO, Collection
-from cxc_eccv.types import Embeddings, Report, check_whole
+from cxc_eccv.types import Report, check_whole
 
 if TYPE_CHECKING:
-    from cxc_eccv.builders.config import DatasetConfig, Sentences
     from cxc_eccv.encoding import LoadedModel
 
 
@@ -142,133 +140,3 @@ def split_items(
     if "captions" in sides:
         items["captions"] = shorten(content.captions)
     return items
-
-
-def encode_sentences(
-    loaded: LoadedModel,
-    config: str | DatasetConfig,
-    library: Library,
-    split: str = "test",
-    *,
-    built: str | Path | None = None,
-    images: str | Path | None = None,
-    **options: Any,  # noqa: ANN401 - those of encode_once
-) -> EmbeddingsRun:
-    """Encode the sentences of a dataset config, and its images in a folder, as ``further`` arrays of a run.
-
-    The rows are made of the raw files, or read from the folder ``built``. Equal sentences are encoded once, and vectors
-    are kept as by :func:`evaluate_model`.
-    """
-    from cxc_eccv.encoding import encode_once
-
-    config, sentences = find_sentences(config, split, built)
-    if images is not None and not (sentences.image_files and "images" in loaded.sides):
-        why = f"{loaded.name} encodes only texts" if sentences.image_files else f"{config.name} has only captions"
-        raise InvalidOption(f"--images: {why}; leave it out")
-    rows = _rows_of(config, library, split, built)
-    texts = [text for column in sentences.texts.values() for text in rows[column].to_pylist()]
-    numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
-    items: dict[str, Any] = {"captions": [(number, text) for text, number in numbers.items()]}
-    if images is not None:
-        files = ImageFolder(images)
-        pairs = zip(rows[sentences.ids[1]].to_pylist(), rows[sentences.image_files].to_pylist(), strict=True)
-        items["images"] = [(number, files.find(name) or files.folder / name) for number, name in dict(pairs).items()]
-    run, _ = encode_once(loaded, **items, **options)
-    vectors = cast("Embeddings", run.captions).vectors
-    feature, labels = config.features[sentences.part], rows[sentences.part].to_pylist()
-    # A class label is a number in a built folder, but may be a name in rows from raw files.
-    parts = np.array([label if isinstance(label, str) else feature.int2str(label) for label in labels])
-    row_ids = np.asarray(rows[sentences.ids[1]], dtype=np.int64)
-    further: dict[str, Any] = {}
-    for part in dict.fromkeys(parts.tolist()):
-        of_part = np.flatnonzero(parts == part)
-        further[f"{config.name}_{part}_{sentences.ids[0]}"] = row_ids[of_part]
-        for name, column in sentences.texts.items():
-            places = [numbers[text] for text in rows[column].take(of_part).to_pylist()]
-            further[f"{config.name}_{part}_{name}"] = vectors[places]
-    return EmbeddingsRun(run.images, None, similarity=run.similarity, model=loaded.title, further=further)
-
-
-def find_sentences(
-    config: str | DatasetConfig, split: str, built: str | Path | None = None
-) -> tuple[DatasetConfig, Sentences]:
-    """A dataset config and its sentences, checked without reading rows.
-
-    Raises:
-        InvalidOption: the config has no sentences.
-        UnknownName: it has no such split.
-        DataError: the folder ``built`` has no rows of it.
-    """
-    from cxc_eccv.builders.config import select_configs
-
-    [config] = select_configs([config])
-    if config.sentences is None:
-        having = [entry.name for entry in select_configs(None) if entry.sentences is not None]
-        raise InvalidOption(
-            f"config {config.name!r} has no sentences to encode; {', '.join(having)} have. Leave --config out to "
-            "encode the captions of a split"
-        )
-    if split not in config.splits:
-        raise UnknownName(f"split of {config.name}", split, config.splits)
-    if built is not None and not _built_files(config, split, built):
-        raise DataError(
-            f"{built}: holds no {split} split of the config {config.name}; build it with cxc-eccv build --configs "
-            f"{config.name} --splits {split} --output {built}"
-        )
-    return config, config.sentences
-
-
-def _built_files(config: DatasetConfig, split: str, built: str | Path) -> list[Path]:
-    return sorted(Path(built, config.name).glob(f"{split}-*-of-*.parquet"))
-
-
-def put_beside(run: EmbeddingsRun, added: EmbeddingsRun) -> EmbeddingsRun:
-    """A run with the vectors of a config's sentences, and of images that it lacks, added."""
-    for what, ours, theirs in (
-        ("model", run.model, added.model),
-        ("similarity", run.similarity, added.similarity),
-        ("vector width", _width_of(run), _width_of(added)),
-    ):
-        if ours and theirs and ours != theirs:
-            raise InvalidOption(
-                f"{run.path or 'the run'} has the {what} {ours}, but the sentences have {theirs}; encode both with one "
-                "model and the same --name"
-            )
-    images = run.images
-    if images is None or added.images is None:
-        images = images or added.images
-    else:
-        new = ~np.isin(added.images.ids, images.ids)
-        ids = np.append(images.ids, added.images.ids[new])
-        images = Embeddings(ids, np.concatenate([images.vectors, added.images.vectors[new]]))
-    similarity, model = run.similarity or added.similarity, run.model or added.model
-    further = {**run.further, **added.further}
-    return EmbeddingsRun(images, run.captions, similarity=similarity, model=model, further=further)
-
-
-def _width_of(run: EmbeddingsRun) -> int | None:
-    vectors = [side.vectors for side in (run.images, run.captions) if side is not None]
-    vectors += [array for array in run.further.values() if array.ndim == 2]
-    return vectors[0].shape[1] if vectors else None
-
-
-def _rows_of(config: DatasetConfig, library: Library, split: str, built: str | Path | None) -> pa.Table:
-    """The rows of a config and split, made of the raw files, or as a built folder has them; at least one."""
-    from cxc_eccv.builders.config import BuildOptions
-
-    if built is None:
-        table = config.rows(library, split, BuildOptions()).table
-    else:
-        files = _built_files(config, split, built)
-        try:
-            table = pa.concat_tables(map(read_parquet, files))
-        except pa.ArrowInvalid as error:
-            raise DataError(f"{files[0]}: cannot be read ({error}); build it again") from None
-    lacking = sorted(set(config.features) - set(table.column_names))
-    if lacking:
-        raise DataError(
-            f"{config.name}/{split} of {built or 'the raw files'} lacks the column {lacking[0]}; build it again"
-        )
-    if not table.num_rows:
-        raise DataError(f"{config.name}/{split} has no row, so there is no sentence to encode")
-    return table

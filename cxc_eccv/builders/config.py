@@ -71,26 +71,6 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Sentences:
-    """Sentences of a config that a model encodes, and the arrays of an embeddings file that hold their vectors.
-
-    The name of an array is the config's name, a part of the config and the content, joined by ``_``:
-    ``rococo_danger_ids``. The array has the part's rows in their order.
-
-    Attributes:
-        part: column with the name of a row's part.
-        ids: name of the array of ids, and the column with the ids.
-        texts: names of the arrays of vectors, to the columns with their texts.
-        image_files: column with the image file of an id; empty if the ids are captions'.
-    """
-
-    part: str
-    ids: tuple[str, str]
-    texts: Mapping[str, str]
-    image_files: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class DatasetConfig:
     """One dataset config. A file in ``builders/configs`` defines one as ``CONFIG``, or several as ``CONFIGS``.
 
@@ -106,7 +86,6 @@ class DatasetConfig:
         sources: groups of catalog entries that the rows come from, for licences and citations.
         defects: known defects of the data, one sentence each (Markdown).
         example: Python lines that use the config, after ``dataset = load_dataset(...)``.
-        sentences: the sentences that ``cxc-eccv encode --config`` encodes; None if there are none.
         made_with: function of the options that returns the tools which make the rows, name to version, and raises
             ``SourceMissing`` if one is missing. None if the rows come from raw files only.
     """
@@ -122,7 +101,6 @@ class DatasetConfig:
     sources: tuple[str, ...]
     defects: tuple[str, ...] = ()
     example: str = "print(dataset[0])"
-    sentences: Sentences | None = None
     made_with: Callable[[BuildOptions], Mapping[str, str]] | None = None
 
 

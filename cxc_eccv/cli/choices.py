@@ -233,7 +233,7 @@ COLUMN = 30
 OPTION_GROUPS = {
     "Input": (
         *("model", "classifier", "images", "captions", "config", "limit", "name", "similarity", "adversarial"),
-        *("revision", "trust_remote_code", "built", "beside", "summarizer", "summaries", "labelled"),
+        *("revision", "trust_remote_code", "summarizer", "summaries", "labelled"),
         *("labelled_retriever", "project", "preferences", "training_data"),
     ),
     "Encoding": (

@@ -59,17 +59,6 @@ def encode(
         Path | None,
         typer.Option(help="File (.csv, .jsonl, .parquet) with caption_id and text, instead of the split's captions."),
     ] = None,
-    config: Annotated[
-        str | None,
-        typer.Option(help="Encode the sentences of a dataset config: adversarial, rococo or sugarcrepe."),
-    ] = None,
-    built: Annotated[
-        Path | None, typer.Option(help="Folder of cxc-eccv build to read the rows of --config from.")
-    ] = None,
-    beside: Annotated[
-        Path | None,
-        typer.Option(help="Embeddings by the same model; the output holds them and those of --config."),
-    ] = None,
     revision: Annotated[
         str | None, typer.Option(help="Commit, tag or branch of a Hugging Face id. Default: the newest.")
     ] = None,
@@ -102,8 +91,8 @@ def encode(
 ) -> None:
     """Encode a split's images and captions with a model. A cross-encoder scores pairs, or ranks the top items again.
 
-    --config encodes the sentences of a dataset config, such as altered captions, instead. An interrupted command
-    continues where it stopped when you run it again. Under torchrun the processes share the work.
+    An interrupted command continues where it stopped when you run it again. Under torchrun the processes share the
+    work.
 
     Examples:
       cxc-eccv encode --model openai/clip-vit-base-patch32 --images val2014
@@ -120,24 +109,18 @@ def encode(
       --score itm+itc --rerank clip.npz --output blip.parquet
       cxc-eccv encode --model HuggingFaceTB/SmolVLM-Instruct --images val2014
       --rerank clip.npz --top-k 20 --output smolvlm.parquet
-      cxc-eccv encode --model openai/clip-vit-base-patch32 --config rococo
-      --beside clip.npz --output clip_rococo.npz
-      cxc-eccv encode --model sentence-transformers/all-MiniLM-L6-v2
-      --config adversarial --output altered.npz
       torchrun --nproc-per-node 4 --no-python cxc-eccv encode
       --model openai/clip-vit-base-patch32 --images val2014 --output clip.npz
     """
     from cxc_eccv.cli.user_tables import find_reranker
-    from cxc_eccv.from_model import find_sentences
     from cxc_eccv.runs.kept import SUFFIX
 
     check_output(output, SUFFIXES)
-    _check_config(config, {"only": only, "captions": captions, "rerank": rerank}, {"built": built, "beside": beside})
     _check_values(only, score, top_k, max_pairs)
     library, split, keeps = open_library(), split_name(split), output.name.endswith(SUFFIX)
     if keeps:
-        _check_kept(split, part=bool(config or captions or only or rerank))
-    own_captions, first, further = _read_files(captions, rerank, beside)
+        _check_kept(split, part=bool(captions or only or rerank))
+    own_captions, first = _read_files(captions, rerank)
     options: dict[str, Any]
     judge = None if rerank is None else find_reranker(model, images, device)
     if judge is not None and first is not None:
@@ -148,25 +131,19 @@ def encode(
         _say_wrote(output, _rerank_by(judge, first, library, split, options), library, split)
         return
     check_model(model, images, pooling=pooling, batch_size=batch_size, dtype=dtype, central_crop=central_crop)
-    if config is not None:
-        find_sentences(config, split, built)
     prompts = {"caption_prompt": caption_prompt, "image_prompt": image_prompt}
     source = {"revision": revision, "trust_remote_code": trust_remote_code}
     loaded = load_named_model(model, name=name, device=device, dtype=dtype, **source, **prompts)
     _refuse_of_other_models(loaded, central_crop, score, rerank)
     options = {"batch_size": batch_size, "skip_bad_images": skip_bad_images}
     of_vectors = {"pooling": pooling, "central_crop": central_crop}
-    if config is not None:
-        options |= of_vectors | {"built": built, "images": images}
-        wrote = _encode_config(loaded, config, library, split, further, output, options)
+    options |= _find_items(loaded, only, images, own_captions, library, split) | {"output": output}
+    if loaded.is_cross_encoder:
+        wrote = _score(loaded, first, top_k, options | {"max_pairs": max_pairs, "score": score})
+    elif keeps:
+        wrote = _keep(loaded, library, split, options | of_vectors)
     else:
-        options |= _find_items(loaded, only, images, own_captions, library, split) | {"output": output}
-        if loaded.is_cross_encoder:
-            wrote = _score(loaded, first, top_k, options | {"max_pairs": max_pairs, "score": score})
-        elif keeps:
-            wrote = _keep(loaded, library, split, options | of_vectors)
-        else:
-            wrote = _encode_items(loaded, options | of_vectors)
+        wrote = _encode_items(loaded, options | of_vectors)
     _say_wrote(output, wrote, library, split)
 
 
@@ -175,15 +152,6 @@ def _say_wrote(output: Path, wrote: str, library: Library, split: str) -> None:
     from cxc_eccv.sources.catalog import describe_data
 
     say_once(f"wrote {output}: {wrote}, {describe_data({'data': {'edition': library.edition}, 'split': split})}")
-
-
-def _check_config(config: str | None, of_split: Mapping[str, object], of_config: Mapping[str, object]) -> None:
-    """Refuse options for the items of a split beside --config, and options of --config without it."""
-    for option, value in (of_config if config is None else of_split).items():
-        if value is not None and config is None:
-            raise InvalidOption(f"--{option} needs --config; name the config")
-        if value is not None:
-            raise InvalidOption(f"--{option} is for the items of a split; leave it out, or --config")
 
 
 def _check_values(only: str | None, score: str, top_k: int, max_pairs: int) -> None:
@@ -203,24 +171,21 @@ def _check_kept(split: str, *, part: bool) -> None:
     from cxc_eccv.evaluation.settings import check_split
 
     if part:
-        raise InvalidOption("a run file keeps a whole split; leave out --config, --captions, --only and --rerank")
+        raise InvalidOption("a run file keeps a whole split; leave out --captions, --only and --rerank")
     check_split(split)
 
 
-def _read_files(
-    captions: Path | None, rerank: Path | None, beside: Path | None
-) -> tuple[Table | None, EmbeddingsRun | ScoresRun | None, EmbeddingsRun | None]:
+def _read_files(captions: Path | None, rerank: Path | None) -> tuple[Table | None, EmbeddingsRun | ScoresRun | None]:
     """The contents of a command's files, which are read before a model is loaded: a wrong file costs no time."""
     from cxc_eccv.cli.user_tables import read_captions
-    from cxc_eccv.runs import MultiVectorRun, RankingsRun, load_embeddings, load_run
+    from cxc_eccv.runs import MultiVectorRun, RankingsRun, load_run
 
     first = None if rerank is None else load_run(rerank)
     if isinstance(first, RankingsRun):
         raise InvalidOption(f"--rerank {rerank}: holds rankings; give the embeddings or scores that they were made of")
     if isinstance(first, MultiVectorRun):
         raise InvalidOption(f"--rerank {rerank}: holds several vectors an item; give embeddings or scores")
-    own_captions = None if captions is None else read_captions(captions)
-    return own_captions, first, None if beside is None else load_embeddings(beside)
+    return None if captions is None else read_captions(captions), first
 
 
 def _refuse_of_other_models(loaded: LoadedModel, central_crop: object, score: str, rerank: Path | None) -> None:
@@ -230,26 +195,6 @@ def _refuse_of_other_models(loaded: LoadedModel, central_crop: object, score: st
         if wanted and not loaded.is_cross_encoder:
             why = f"needs a model that scores pairs; {loaded.name} gives embeddings, leave it out"
             raise InvalidOption(f"--{option} {why}")
-
-
-def _encode_config(
-    loaded: LoadedModel,
-    config: str,
-    library: Library,
-    split: str,
-    beside: EmbeddingsRun | None,
-    output: Path,
-    how: dict[str, Any],
-) -> str:
-    from cxc_eccv.from_model import encode_sentences, put_beside
-    from cxc_eccv.runs import save_embeddings
-
-    run = encode_sentences(loaded, config, library, split, **how)
-    if is_first_process():
-        save_embeddings(output, run if beside is None else put_beside(beside, run))
-    sizes = [f"{len(ids)} {name}" for name, ids in run.further.items() if name.endswith("ids")]
-    sizes += [] if run.images is None else [f"{len(run.images.ids)} images"]
-    return ", ".join(sizes)
 
 
 def _find_items(

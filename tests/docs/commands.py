@@ -46,9 +46,6 @@ NOT_RUN = {
     "python -m spacy download": "downloads",
     "python -m nltk.downloader": "downloads",
     "cxc-eccv build --output adversarial_data": "needs a tagger; test_config.py builds it",
-    "cxc-eccv encode --model sentence-transformers/all-MiniLM-L6-v2 --config adversarial": (
-        "needs a tagger; tests/encoding/test_encode_config.py encodes a config"
-    ),
     "cxc-eccv mine": "needs a trained classifier; tests/studies/entailment/test_mine_command.py runs it",
     "cxc-eccv entailment score": "likewise",
     "cxc-eccv entailment manual": "needs a person's answers; tests/studies/entailment/test_manual.py gives some",

@@ -11,10 +11,7 @@ import cxc_eccv as ce
 from cxc_eccv.encoding import encode_once, load_model, sides
 from cxc_eccv.encoding.shards import FolderStore, parts_folder
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.from_model import put_beside
-from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.download import mirror_folder
-from cxc_eccv.types import Embeddings
 from cxc_eccv.writing import locked
 
 pytestmark = pytest.mark.thorough
@@ -329,11 +326,3 @@ def test_in_python(model):
     assert report.per_query.num_rows
     with pytest.raises(InvalidOption, match=r"scores pairs, .* encode --rerank"):
         ce.evaluate_model(model("blip"), images=IMAGES, data_dir="sample")
-
-
-@pytest.mark.parametrize("first", [True, False])
-def test_what_one_of_two_runs_says_holds_for_both(first):
-    captions = Embeddings(np.array([1]), np.ones((1, 2)))
-    says, silent = EmbeddingsRun(None, captions, similarity="dot", model="mine"), EmbeddingsRun(None, captions)
-    both = put_beside(says, silent) if first else put_beside(silent, says)
-    assert (both.similarity, both.model) == ("dot", "mine")

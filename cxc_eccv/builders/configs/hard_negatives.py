@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 from datasets import ClassLabel, Value
 
-from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows, Sentences, columns
+from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows, columns
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import SUGARCREPE_PARTS, SUGARCREPE_PP_PARTS, read_sugarcrepe, read_sugarcrepe_pp
 from cxc_eccv.types.altered import ALTERATIONS
@@ -62,7 +62,6 @@ ROCOCO = DatasetConfig(
     ),
     example='danger = dataset.features["kind"].str2int("danger")\n'
     'row = dataset.filter(lambda row: row["kind"] == danger)[0]\nprint(row["original"], "->", row["altered"])',
-    sentences=Sentences("kind", ("ids", "caption_id"), {"embeddings": "altered"}),
 )
 
 
@@ -119,12 +118,6 @@ SUGARCREPE = DatasetConfig(
     ),
     example='swapped = dataset.features["part"].str2int("swap_att")\n'
     'row = dataset.filter(lambda row: row["part"] == swapped)[0]\nprint(row["caption"], "|", row["negative"])',
-    sentences=Sentences(
-        "part",
-        ("image_ids", "image_id"),
-        {"caption_embeddings": "caption", "negative_embeddings": "negative"},
-        image_files="file_name",
-    ),
 )
 
 
@@ -155,12 +148,6 @@ SUGARCREPE_PP = DatasetConfig(
     ),
     example='swapped = dataset.features["part"].str2int("swap_att")\n'
     'row = dataset.filter(lambda row: row["part"] == swapped)[0]\nprint(row["caption"], "|", row["caption2"])',
-    sentences=Sentences(
-        "part",
-        ("image_ids", "image_id"),
-        {"caption_embeddings": "caption", "caption2_embeddings": "caption2", "negative_embeddings": "negative"},
-        image_files="file_name",
-    ),
 )
 
 

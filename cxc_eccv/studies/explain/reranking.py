@@ -135,8 +135,8 @@ def read_altered(altered: EmbeddingsRun, content_ids: IntArray, width: int) -> d
         queries[kind] = side
     if not queries:
         raise MalformedRun(
-            f"{where} has no altered queries (adversarial_<kind>_ids with adversarial_<kind>_embeddings); make them "
-            "with cxc-eccv encode --model MODEL --config adversarial --output altered.npz"
+            f"{where} has no altered queries (adversarial_<kind>_ids with adversarial_<kind>_embeddings); encode "
+            "the rows of the config adversarial with the same model"
         )
     return queries
 

@@ -76,7 +76,7 @@ def explain(
     similarity: Similarity = None,
     adversarial: Annotated[
         Path | None,
-        typer.Option(help="Embeddings of altered queries by the same model, from encode --config adversarial."),
+        typer.Option(help="Embeddings of altered queries (config adversarial) by the same model."),
     ] = None,
     split: Annotated[str, typer.Option(help="val or test.")] = "test",
     concepts: Annotated[str, typer.Option(help="Annotations for the concepts: coco or visual-genome.")] = "coco",

@@ -6,7 +6,7 @@ from dataclasses import fields
 import pyarrow as pa
 from datasets import Features, Value
 
-from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows, Sentences
+from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.explain.altering import Altered, all_kinds, alter_tagged, require_seed
 from cxc_eccv.studies.explain.altering.sentences import describe_tagger, tag_sentences
@@ -79,6 +79,5 @@ CONFIG = DatasetConfig(
         "The tagger is not among the raw files: another version of it gives other rows.",
     ),
     example='for row in dataset.select(range(3)):\n    print(row["original"], "->", row["altered"])',
-    sentences=Sentences("kind", ("ids", "query_id"), {"embeddings": "altered"}),
     made_with=made_with,
 )
