@@ -31,7 +31,6 @@ __all__ = [
     "evaluate",
     "evaluate_model",
     "evaluate_rankings",
-    "keep_run",
     "load",
     "load_embeddings",
     "load_report",
@@ -52,7 +51,6 @@ HOMES = {
     "evaluate": "cxc_eccv.evaluation",
     "evaluate_model": "cxc_eccv.from_model",
     "evaluate_rankings": "cxc_eccv.evaluation",
-    "keep_run": "cxc_eccv.evaluation.kept",
     "load": "cxc_eccv.builders.packaged",
     "load_embeddings": "cxc_eccv.runs",
     "load_report": "cxc_eccv.report.folder",
@@ -72,7 +70,6 @@ if TYPE_CHECKING:
     from cxc_eccv.comparison import compare, load_reports
     from cxc_eccv.contrastive import MultiPositiveCollator, collect_positives, multi_positive_loss
     from cxc_eccv.evaluation import evaluate, evaluate_rankings
-    from cxc_eccv.evaluation.kept import keep_run
     from cxc_eccv.from_model import evaluate_model
     from cxc_eccv.report.folder import load_report
     from cxc_eccv.runs import load_embeddings, load_run, save_embeddings

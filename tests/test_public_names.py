@@ -21,7 +21,6 @@ PUBLIC = [
     "evaluate",
     "evaluate_model",
     "evaluate_rankings",
-    "keep_run",
     "load",
     "load_embeddings",
     "load_report",

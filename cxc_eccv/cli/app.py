@@ -27,7 +27,6 @@ from cxc_eccv.cli.list import list_all
 from cxc_eccv.cli.output import COMMAND, command_text
 from cxc_eccv.cli.report import report
 from cxc_eccv.cli.runs import fuse, quantize
-from cxc_eccv.cli.shelf import shelf
 from cxc_eccv.cli.sts import sts
 from cxc_eccv.discovery import modules_of, study_modules
 from cxc_eccv.errors import CxcEccvError
@@ -81,7 +80,6 @@ app.command(cls=DataCommand)(sts)
 app.command(cls=DataCommand)(build)
 app.command(cls=Command)(submit)
 app.command(cls=Command)(push)
-app.add_typer(shelf, name="shelf")
 
 
 def _find_commands() -> Iterator[tuple[str, Any]]:

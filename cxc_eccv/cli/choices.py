@@ -81,10 +81,6 @@ TrainingData = Annotated[
         "unknown, or other names. Default: what its file or model card says."
     ),
 ]
-Without = Annotated[
-    list[str] | None,
-    typer.Option(help="Leave out models trained on any of these, comma-separated or repeated, such as coco_val."),
-]
 Tasks = Annotated[list[str] | None, typer.Option(help="Tasks, comma-separated or repeated. Default: all.")]
 Names = Annotated[
     list[str] | None,
@@ -252,7 +248,7 @@ OPTION_GROUPS = {
         *("scheme", "strategy", "budget", "depth", "metric", "ask_known", "without_reasons", "leave_open", "size"),
     ),
     "Statistics": ("intervals", "confidence", "seed"),
-    "Output": ("output", "keep_run"),
+    "Output": ("output",),
 }
 """Heading to the options below it, in every command that has many: an option of one name does one thing."""
 

@@ -42,10 +42,7 @@ def encode(
     ],
     output: Annotated[
         Path,
-        typer.Option(
-            help="Embeddings (.npz, .safetensors), scores (.npz), a run file (.run.parquet), or re-ranked lists "
-            "(.parquet)."
-        ),
+        typer.Option(help="Embeddings (.npz, .safetensors), scores (.npz), or re-ranked lists (.parquet)."),
     ],
     images: Annotated[
         Path | None, typer.Option(help="Folder with the images, at any depth; text models need none.")
@@ -99,8 +96,6 @@ def encode(
       --output clip.npz
       cxc-eccv encode --model sentence-transformers/all-MiniLM-L6-v2
       --output minilm.npz
-      cxc-eccv encode --model sentence-transformers/all-MiniLM-L6-v2
-      --output minilm.run.parquet
       cxc-eccv encode --model open_clip:ViT-B-32/laion2b_s34b_b79k --images val2014
       --name "OpenCLIP B/32" --output openclip.npz
       cxc-eccv encode --model openai/clip-vit-base-patch32 --images val2014
@@ -113,13 +108,10 @@ def encode(
       --model openai/clip-vit-base-patch32 --images val2014 --output clip.npz
     """
     from cxc_eccv.cli.user_tables import find_reranker
-    from cxc_eccv.runs.kept import SUFFIX
 
     check_output(output, SUFFIXES)
     _check_values(only, score, top_k, max_pairs)
-    library, split, keeps = open_library(), split_name(split), output.name.endswith(SUFFIX)
-    if keeps:
-        _check_kept(split, part=bool(captions or only or rerank))
+    library, split = open_library(), split_name(split)
     own_captions, first = _read_files(captions, rerank)
     options: dict[str, Any]
     judge = None if rerank is None else find_reranker(model, images, device)
@@ -140,8 +132,6 @@ def encode(
     options |= _find_items(loaded, only, images, own_captions, library, split) | {"output": output}
     if loaded.is_cross_encoder:
         wrote = _score(loaded, first, top_k, options | {"max_pairs": max_pairs, "score": score})
-    elif keeps:
-        wrote = _keep(loaded, library, split, options | of_vectors)
     else:
         wrote = _encode_items(loaded, options | of_vectors)
     _say_wrote(output, wrote, library, split)
@@ -164,15 +154,6 @@ def _check_values(only: str | None, score: str, top_k: int, max_pairs: int) -> N
         raise UnknownName("score", score, SCORES)
     check_whole("top_k", top_k)
     check_whole("max_pairs", max_pairs)
-
-
-def _check_kept(split: str, *, part: bool) -> None:
-    """Refuse a run file of a part of a split."""
-    from cxc_eccv.evaluation.settings import check_split
-
-    if part:
-        raise InvalidOption("a run file keeps a whole split; leave out --captions, --only and --rerank")
-    check_split(split)
 
 
 def _read_files(captions: Path | None, rerank: Path | None) -> tuple[Table | None, EmbeddingsRun | ScoresRun | None]:
@@ -216,18 +197,6 @@ def _encode_items(loaded: LoadedModel, options: dict[str, Any]) -> str:
     run = encode_run(loaded, **options)
     by_side = {"images": run.images, "captions": run.captions}
     return " and ".join(f"{len(side.ids)} {name}" for name, side in by_side.items() if side is not None)
-
-
-def _keep(loaded: LoadedModel, library: Library, split: str, options: dict[str, Any]) -> str:
-    """Encode to the cache, from which the run file is written on the first process."""
-    from cxc_eccv.encoding import encode_once
-    from cxc_eccv.evaluation.kept import keep_run
-
-    output = options.pop("output")
-    run, _ = encode_once(loaded, **options)
-    if is_first_process():
-        keep_run(output, run, split=split, data_dir=library)
-    return "the run"
 
 
 def _score(loaded: LoadedModel, first: EmbeddingsRun | ScoresRun | None, top_k: int, options: dict[str, Any]) -> str:

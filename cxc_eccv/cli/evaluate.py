@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -30,7 +30,6 @@ from cxc_eccv.cli.output import (
     deliver,
     read_run,
     say_kept,
-    say_written,
     warn_of_other_versions,
     write_run,
 )
@@ -38,7 +37,7 @@ from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import say
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from cxc_eccv.runs import EmbeddingsRun, Run
     from cxc_eccv.sources.library import Library
@@ -47,7 +46,10 @@ if TYPE_CHECKING:
 def evaluate(
     context: typer.Context,
     files: Annotated[
-        list[Path] | None, typer.Argument(help="Embeddings or scores: one file. Rankings: one, or one per direction.")
+        list[Path] | None,
+        typer.Argument(
+            help="Embeddings or scores: a file for each model. Rankings: a file for each model, or one per direction."
+        ),
     ] = None,
     model: Annotated[
         list[str] | None,
@@ -146,10 +148,6 @@ def evaluate(
     output: Annotated[
         Path | None, typer.Option(help="Folder for report.json, its tables, report.md, report.html and run.yaml.")
     ] = None,
-    keep_run: Annotated[
-        Path | None,
-        typer.Option(help="Run file (.run.parquet) for later reports under other labels, without the model."),
-    ] = None,
 ) -> None:
     """Score a model, or its embeddings, scores or rankings of the split's images and captions.
 
@@ -157,8 +155,9 @@ def evaluate(
     command with this model reuses its embeddings. For prompts, revisions, pooling, types of weights or crops, run
     cxc-eccv encode first.
 
-    Several models are evaluated one after the other, each in a folder of --output, and compared at the end. Models that
-    have a report by the same options are skipped.
+    Several models or files are evaluated one after the other, each in a folder of --output, and compared at the end.
+    Models that were encoded and have a report by the same options are skipped. Rankings of different directions are one
+    model; rankings of several models are told apart by their names, as clip_i2t.trec, clip_t2i.trec, blip_i2t.trec.
 
     Embeddings (.npz, .safetensors) hold image_ids, image_embeddings, caption_ids, caption_embeddings; a text-only or
     image-only model has one of the two pairs. Scores (.npz) hold image_ids, caption_ids, scores. Rankings are .json,
@@ -179,21 +178,18 @@ def evaluate(
       cxc-eccv evaluate clip.npz --tasks coco_5k,eccv_caption --split test
       cxc-eccv evaluate clip.npz --metrics recall_at_k,ndcg_at_k --intervals binomial
       cxc-eccv evaluate clip.npz --bounds
-      cxc-eccv evaluate clip.npz --keep-run clip.run.parquet
       cxc-eccv evaluate clip.npz --probabilities judge.parquet --answers mine
       cxc-eccv evaluate clip.npz --labels mine.parquet --sources coco,cxc,eccv,mine
+      cxc-eccv evaluate clip.npz blip.npz --labels mine.parquet --output reports
       cxc-eccv evaluate clip_i2t.trec clip_t2i.trec
       cxc-eccv evaluate clip.npz --tasks entailment --unjudged my-classifier
     """
     from cxc_eccv.cli.user_tables import policy, read_probabilities
-    from cxc_eccv.evaluation import check_request
-    from cxc_eccv.evaluation import evaluate as evaluate_run
     from cxc_eccv.report.folder import FILES, RUN
-    from cxc_eccv.runs import load_run
     from cxc_eccv.sources.download import image_folder
 
     _check_source(context, files, model)
-    models = _choose_folders(model or [], name, output)
+    models = _find_models(model or [], files or [], direction or [], name, output)
     check_folder(output, (*FILES, RUN) if len(models) < 2 else ())
     if model and images is not None:
         image_folder(images)
@@ -201,8 +197,6 @@ def evaluate(
     looks = bool(model) or getattr(judge, "images", None) is not None
     check_folder(output, images=None if looks else images)
     library = open_library(labels=labels or ())
-    if keep_run is not None:
-        _check_keep(keep_run, limit, allow_missing, len(models))
     warn_of_other_versions(context, library)
     options: dict[str, Any] = {
         "tasks": names(tasks) or "all",
@@ -224,64 +218,68 @@ def evaluate(
         "training_data": names(training_data),
     }
     scoring: dict[str, Any] = {"per_query": output is not None, "allow_missing": allow_missing}
-    pages = images if output is not None else None
-    if not model:
-        run = load_run(*(files or ()), direction=direction)
-        report = evaluate_run(run, **options, **scoring, name=name[0] if name else None)
-        if keep_run is not None:
-            _keep(keep_run, run, options | {"name": report.provenance.get("model")})
-        deliver(report, output, run, library, pages, write_run(context, library))
-        return
-    check_request(("images", "captions"), **options)  # what no model can change is refused before one is loaded
-    _evaluate_models(context, models, library, options, scoring, pages)
+    _check_models(context, models, options, allow_missing)
+    _evaluate_models(context, models, library, options, scoring)
+
+
+class _Model(NamedTuple):
+    """A model to evaluate: the folder of its report, the name given to it, and its id, or its files."""
+
+    folder: str
+    title: str | None
+    encoder: str | None
+    files: tuple[Path, ...] = ()
+    directions: tuple[str, ...] = ()
+
+    def load(self) -> Run:
+        """The run in the files."""
+        from cxc_eccv.runs import load_run
+
+        return load_run(*self.files, direction=self.directions or None)
+
+    def run_file(self, context: typer.Context, library: Library) -> str:
+        """The text of run.yaml with this model alone."""
+        source = {"model": [self.encoder]} if self.encoder else {"files": self.files, "direction": self.directions}
+        return write_run(context, library, name=None if self.title is None else [self.title], **source)
+
+
+def _check_models(
+    context: typer.Context, models: Sequence[_Model], options: Mapping[str, Any], allow_missing: bool
+) -> None:
+    """Raise, before a model is loaded or scored, what its options cannot be, and what several files lack."""
+    from cxc_eccv.evaluation import check_request
+
+    if context.params["model"]:
+        check_request(("images", "captions"), **options)
+    elif len(models) > 1:
+        for model in models:
+            check_request(model.load(), **options, allow_missing=allow_missing)
 
 
 def _evaluate_models(
     context: typer.Context,
-    models: Mapping[str, tuple[str, str | None]],
+    models: Sequence[_Model],
     library: Library,
     options: dict[str, Any],
     scoring: Mapping[str, Any],
-    pages: Path | None,
 ) -> None:
-    """Encode and score each model, but those whose report is there, and compare several at the end."""
+    """Score each model, but those that were encoded and whose report is there, and compare several at the end."""
     from cxc_eccv.evaluation import evaluate as evaluate_run
 
-    output, keep_run, several = context.params["output"], context.params["keep_run"], len(models) > 1
-    for folder, (model, title) in models.items():
-        place = output / folder if several and output is not None else output
-        text = write_run(context, library, model=[model], name=None if title is None else [title])
-        if several and place is not None and _is_finished(place, text):
-            say(f"{place} holds the report of {model} with these options: skipping it")
+    output, several = context.params["output"], len(models) > 1
+    pages = context.params["images"] if output is not None else None
+    for model in models:
+        place, text = output / model.folder if several else output, model.run_file(context, library)
+        if several and model.encoder and _is_finished(place, text):
+            say(f"{place} holds the report of {model.encoder} with these options: skipping it")
             continue
-        options["name"] = title
-        encoded = _encode(model, context.params, options)
+        options["name"] = model.title
+        run = _encode(model.encoder, context.params, options) if model.encoder else model.load()
         if is_first_process():
-            report = evaluate_run(encoded, **options, **scoring)
-            if keep_run is not None:
-                _keep(keep_run, encoded, options)
-            deliver(report, place, encoded, library, pages, text)
-    if several and output is not None and is_first_process():
-        compare([output / folder for folder in models], output=output)
-
-
-def _check_keep(path: Path, limit: int | None, allow_missing: bool, n_models: int) -> None:
-    """Refuse a run file that cannot be written, or that would lack a part of the split."""
-    from cxc_eccv.runs.kept import check_run_file
-
-    check_run_file(path)
-    if limit is not None or allow_missing:
-        raise InvalidOption("--keep-run keeps whole runs; leave out --limit and --allow-missing")
-    if n_models > 1:
-        raise InvalidOption("--keep-run names one file; evaluate one model at a time, or use cxc-eccv shelf add")
-
-
-def _keep(path: Path, run: Run, options: dict[str, Any]) -> None:
-    from cxc_eccv.evaluation.kept import keep_run
-
-    kept = ("split", "data_dir", "training_data", "similarity", "name", "device")
-    keep_run(path, run, **{name: options[name] for name in kept})
-    say_written([path])
+            report = evaluate_run(run, **options, **scoring)
+            deliver(report, place, run, library, pages, text)
+    if several and is_first_process():
+        compare([output / model.folder for model in models], output=output)
 
 
 def _check_source(context: typer.Context, files: list[Path] | None, model: list[str] | None) -> None:
@@ -299,24 +297,34 @@ def _check_source(context: typer.Context, files: list[Path] | None, model: list[
         raise InvalidOption(f"{options}: only for {wanted}; leave it out")
 
 
-def _choose_folders(
-    models: list[str], titles: list[str] | None, output: Path | None
-) -> dict[str, tuple[str, str | None]]:
-    """The name of a folder for each model, to the model and the name given to it."""
+def _find_models(
+    encoders: Sequence[str],
+    files: Sequence[Path],
+    directions: Sequence[str],
+    titles: Sequence[str] | None,
+    output: Path | None,
+) -> list[_Model]:
+    """The models to encode, or those in the files, with a folder for each."""
+    from cxc_eccv.runs.load import group_files
     from cxc_eccv.runs.run import check_name
 
-    wanted = max(len(models), 1)
-    if titles and len(titles) != wanted:
-        raise InvalidOption(f"--name: {len(titles)} names for {wanted} model{'s'[: wanted - 1]}; give one for each")
+    found = [_Model(_folder_name(encoder), None, encoder) for encoder in encoders]
+    found += [_Model(_folder_name(name), None, None, *of) for name, of in group_files(files, directions)]
+    if titles and len(titles) != len(found):
+        raise InvalidOption(
+            f"--name: {len(titles)} names for {len(found)} model{'s'[: len(found) - 1]}; give one for each"
+        )
     for title in titles or ():
         check_name("evaluate", title, InvalidOption)
-    if len(models) > 1 and output is None:
+    if len(found) > 1 and output is None:
         raise InvalidOption("several models: name a folder for their reports with --output")
-    given = [(model, titles[place] if titles else None) for place, model in enumerate(models)]
-    folders = {_folder_name(title or model): (model, title) for model, title in given}
-    if len(folders) < len(models):
+    if titles:
+        found = [
+            model._replace(folder=_folder_name(title), title=title) for model, title in zip(found, titles, strict=True)
+        ]
+    if len({model.folder for model in found}) < len(found):
         raise InvalidOption("two models have the same name; give each of them another one with --name")
-    return folders
+    return found
 
 
 def _folder_name(model: str) -> str:

@@ -127,7 +127,7 @@ def _strip_folder(argument: str) -> str:
 MADE_WITH = "made-with"
 """Key of the version of the package and the edition of the data; every other key is an option."""
 
-LEFT_OUT = ("config", "output", "keep_run")
+LEFT_OUT = ("config", "output")
 """Options that do not change a report."""
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cxc_eccv.errors import InvalidOption, MalformedRun, raise_all
+from cxc_eccv.errors import CxcEccvError, InvalidOption, MalformedRun, raise_all
 from cxc_eccv.evaluation.answers import Answers
 from cxc_eccv.evaluation.bounds import BoundsOfNeeds, Units
 from cxc_eccv.evaluation.labels import describe_sources
@@ -85,7 +85,7 @@ def evaluate(
             ``caption_id`` and ``label``, or a ``ClassifierJudge`` labels them. Results state policy and coverage.
         per_query: keep the value of every query in ``report.per_query``, and the run, so that ``report.save`` writes
             what comparisons and the HTML page need.
-        similarity: ``cosine`` or ``dot``, for embeddings; None for the similarity of the run file, or cosine. The
+        similarity: ``cosine`` or ``dot``, for embeddings; None for the similarity in the file, or cosine. The
             provenance records the similarity and who chose it.
         block_size: queries that a thread scores at once, for embeddings; None for about 80 MB of scores in total.
         progress: show a progress bar when standard error is a terminal.
@@ -166,13 +166,14 @@ def evaluate(
 
 
 def check_request(
-    sides: Sequence[str],
+    run: Run | Sequence[str],
     tasks: str | Sequence[str] = "all",
     *,
     metrics: str | Sequence[str] | None = None,
     split: str = "test",
     data_dir: str | Path | Library | None = None,
     limit: int | None = None,
+    allow_missing: bool = False,
     sources: str | Sequence[str] | None = None,
     similarity: str | None = None,
     device: str | None = None,
@@ -181,18 +182,30 @@ def check_request(
     training_data: Sequence[str] | None = None,
     **settings: Any,  # noqa: ANN401 - those of evaluate
 ) -> None:
-    """Raise the errors of options and raw files that :func:`evaluate` would raise, before a model is encoded."""
+    """Raise the errors of options, raw files and ids that :func:`evaluate` would raise before it ranks.
+
+    ``run`` is the run, or the sides that a model will encode.
+    """
     check_split(split)
     library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
+    known = run if isinstance(run, Run) else _make_ones(run, library, split)
+    choose_similarity(known, similarity=similarity, block_size=block_size, device=device)
+    name_model(known, name)
+    check_training_data(training_data or ())
+    Settings(**{option: value for option, value in settings.items() if option != "progress"})
+    chosen = select(known, tasks, library, split, metrics, limit=limit, allow_missing=allow_missing, sources=sources)
+    faults: list[CxcEccvError] = []
+    if isinstance(run, Run):
+        faults = find_faults(run, chosen.parts, library, named=tasks != "all", strict=metrics is not None)
+    raise_all([*chosen.refused, *faults])
+
+
+def _make_ones(sides: Sequence[str], library: Library, split: str) -> EmbeddingsRun:
+    """A run of all images or captions of the split, or both, before a model has encoded them."""
     content = library.karpathy(split)
     ids = {"images": content.image_ids, "captions": content.caption_ids}
     ones = {side: Embeddings(ids[side], np.ones((ids[side].size, 1), np.float32)) for side in sides}
-    run = EmbeddingsRun(ones.get("images"), ones.get("captions"))
-    choose_similarity(run, similarity=similarity, block_size=block_size, device=device)
-    name_model(run, name)
-    check_training_data(training_data or ())
-    Settings(**{option: value for option, value in settings.items() if option != "progress"})
-    raise_all(select(run, tasks, library, split, metrics, limit=limit, sources=sources).refused)
+    return EmbeddingsRun(ones.get("images"), ones.get("captions"))
 
 
 def _refuse_empty_tasks(report: Report, tasks: str | Sequence[str]) -> None:

@@ -21,7 +21,7 @@ from cxc_eccv.evaluation.select import Part
 from cxc_eccv.evaluation.settings import Judge, Settings
 from cxc_eccv.ranking.device import torch_on
 from cxc_eccv.ranking.scores import one_blas_thread, refuse_embedding_options, similarity_of, workers
-from cxc_eccv.runs import EmbeddingsRun, MultiVectorRun, RankingsRun, Run
+from cxc_eccv.runs import EmbeddingsRun, MultiVectorRun, Run
 from cxc_eccv.runs.run import check_name, read_record
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import ClusterBootstrap, Draws, interval, wilson
@@ -218,8 +218,8 @@ def name_model(run: Run, name: str | None) -> dict[str, str]:
 
 
 def training_data_of(run: Run) -> tuple[str, ...]:
-    """What a run file, or the record beside an encoded file, says that the model was trained on; empty if nothing."""
-    facts = run.kept if isinstance(run, RankingsRun) else read_record(run.path) if run.path is not None else None
+    """What the record beside an encoded file says that the model was trained on; empty if nothing."""
+    facts = None if run.path is None else read_record(run.path)
     return tuple((facts or {}).get("training_data") or ())
 
 

@@ -24,12 +24,11 @@ from huggingface_hub.constants import SPACES_SDK_TYPES
 import cxc_eccv
 from cxc_eccv.builders.cards import point_examples
 from cxc_eccv.builders.output import FORMAT, MANIFEST_NAME
-from cxc_eccv.errors import HubConflict, HubError, InvalidOption
+from cxc_eccv.errors import HubError, InvalidOption
 from cxc_eccv.hub import leaderboard
 from cxc_eccv.hub.card import CARD, is_marked, merge_card, read_matter, split_card
 from cxc_eccv.hub.client import Access, Repository, repeat, text_diff, wrap
 from cxc_eccv.hub.leaderboard import PATH as EVAL_YAML
-from cxc_eccv.runs.kept import SHELF_INDEX, SUFFIX
 from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import MIXED
@@ -81,8 +80,6 @@ class Push:
     @property
     def next_steps(self) -> str:
         """What people must do before the Hub shows a leaderboard; for labels, how to load them; empty for a Space."""
-        if self.content.shelf:
-            return f"Get these runs with cxc-eccv shelf pull {self.repository.repo_id} FOLDER"
         if self.content.labels:
             return f"Load these labels with --labels {self.repository.repo_id}"
         if self.repository.repo_type != "dataset":
@@ -179,11 +176,6 @@ def _compare(repository: Repository, content: UploadContent, private: bool | Non
             same = old.lfs.sha256 == file.sha256 if old.lfs else old.blob_id == file.git_oid
             kind = "unchanged" if same else "changed"
         changes.append(Change(file.path, kind, file.size, file))
-    if content.shelf and (others := [path for path in remote if path.endswith(SUFFIX) and path not in content.paths]):
-        raise HubConflict(
-            f"{repository} has {_name_some(others)}, which this shelf lacks. Run cxc-eccv shelf pull "
-            f"{repository.repo_id} FOLDER first; it keeps your runs."
-        )
     built: set[str] = set()
     dropped: list[str] = []
     if parent and content.configs and MANIFEST_NAME in remote:
@@ -205,7 +197,6 @@ def _show_size(size: int) -> str:
 
 
 LABELS_KEYS = ("configs", "dataset_info", "size_categories")
-SHELF_KEYS = ("tags", "viewer")
 DATASET_KEYS = (*LABELS_KEYS, "modified_data")
 SPACE_KEYS = ("sdk", "sdk_version", "python_version", "app_file")
 
@@ -227,7 +218,6 @@ class UploadContent:
     framework: str = ""
     task_ids: frozenset[str] = frozenset()
     labels: bool = False
-    shelf: bool = False
 
     @property
     def paths(self) -> set[str]:
@@ -243,13 +233,9 @@ class UploadContent:
 
 
 def _read_dataset(folder: Path, token: str | None, framework: str, all_tasks: bool) -> UploadContent:
-    """Read a folder of ``cxc-eccv build``, with an ``eval.yaml`` for its configs; or of labels, or of run files."""
+    """Read a folder of ``cxc-eccv build``, with an ``eval.yaml`` for its configs; or of labels."""
     files, left_out = read_folder(folder, token)
     by_path = {file.path: file for file in files}
-    if SHELF_INDEX in by_path:
-        sent = {path: file for path, file in by_path.items() if path.endswith(SUFFIX) or path in (SHELF_INDEX, CARD)}
-        kept = [*left_out, *(path for path in by_path if path not in sent)]
-        return replace(_gather(folder, sent, SHELF_KEYS, kept), shelf=True)
     if MANIFEST_NAME not in by_path and (labels := [name for name in by_path if re.fullmatch(r"[^/]+\.parquet", name)]):
         # Other files of an annotation project, above all people's answers, are not uploaded.
         sent = {path: file for path, file in by_path.items() if path in (*labels, MIXED, CARD)}

@@ -37,15 +37,13 @@ class GivenRanks:
 
     ``ranks`` holds the positives that occur in the rankings; its ``n_gallery`` is the depth of a ranking if the size of
     the gallery is unknown. ``depths`` are the (Q,) lengths of the rankings; ``complete`` is (Q,) bool, whether a
-    ranking holds the whole gallery, or the ranks of all positives in it are known. ``by_fold`` says whether the lengths
-    are those within folds. ``cut`` is the (Q,) number of positives that tie with the last item of a ranking that leaves
-    items out, which may tie too; None if that is unknown.
+    ranking holds the whole gallery. ``cut`` is the (Q,) number of positives that tie with the last item of a ranking
+    that leaves items out, which may tie too; None if that is unknown.
     """
 
     ranks: PositiveRanks
     depths: IntArray
     complete: NDArray[np.bool_]
-    by_fold: bool = False
     cut: IntArray | None = None
 
     @property
@@ -172,7 +170,7 @@ def _join(lists: RankedLists, values: NDArray[Any], rows: IntArray) -> NDArray[A
 
 def _tied_last(lists: RankedLists, rows: IntArray, owners: IntArray, scores: NDArray[Any]) -> NDArray[np.bool_]:
     """(P,) whether each item ties with another one and with the last item of its ranking."""
-    if lists.scores is None or lists.known is not None or not owners.size:  # kept rankings end where no tie goes on
+    if lists.scores is None or not owners.size:
         return np.zeros(owners.size, dtype=bool)
     tied: NDArray[np.bool_] = scores == lists.scores[lists.indptr[rows + 1] - 1][owners]
     return tied & (np.bincount(owners[tied], minlength=rows.size) > 1)[owners]

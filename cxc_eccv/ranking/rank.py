@@ -14,7 +14,6 @@ from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds
 from cxc_eccv.kernels import pair_products
 from cxc_eccv.ranking.counts import CountRows, Counts, MergedJudgments, RowPairs, count_rows, rank_positives
 from cxc_eccv.ranking.device import DeviceProduct, full_precision, torch_on
-from cxc_eccv.ranking.known import ranks_of_known
 from cxc_eccv.ranking.lists import GivenRanks, ranks_from_rankings, read_rankings
 from cxc_eccv.ranking.maxsim import MaxSim, maxsim_of_pairs
 from cxc_eccv.ranking.readers import RowReader, TopRows, can_read_columns
@@ -78,25 +77,7 @@ def ranks_of_run(
         return _rank(_count_matrix(run, judgments, readers), judgments)
     for direction, readers_of_direction in readers.items():
         read_rankings(run, direction, readers_of_direction)
-    ranks: dict[str, PositiveRanks | GivenRanks] = {}
-    for name, (direction, judged) in judgments.items():
-        is_kept = direction in run.lists and run.lists[direction].known is not None
-        ranks[name] = (ranks_of_known if is_kept else ranks_from_rankings)(run, direction, judged)
-    return ranks
-
-
-def counts_of_run(
-    run: EmbeddingsRun | MultiVectorRun | ScoresRun,
-    judgments: Requests,
-    *,
-    readers: Readers = NO_READERS,
-    **options: Any,  # noqa: ANN401 - of positive_ranks_many
-) -> dict[str, tuple[MergedJudgments, Counts]]:
-    """The merged judgments of each direction, and the counts of their positive pairs."""
-    if isinstance(run, ScoresRun):
-        refuse_embedding_options(run, **options)
-        return _count_matrix(run, judgments, readers)
-    return _count_embeddings(run, judgments, readers, **options)
+    return {name: ranks_from_rankings(run, direction, judged) for name, (direction, judged) in judgments.items()}
 
 
 def _count_matrix(run: ScoresRun, judgments: Requests, readers: Readers) -> dict[str, tuple[MergedJudgments, Counts]]:

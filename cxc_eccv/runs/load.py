@@ -20,7 +20,6 @@ from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
 from cxc_eccv.parquet import read_parquet
 from cxc_eccv.runs.array_files import read_arrays
 from cxc_eccv.runs.embeddings import OFFSETS, EmbeddingsRun, embeddings_of_arrays
-from cxc_eccv.runs.kept import known_of_table, list_values, read_kept_facts
 from cxc_eccv.runs.multi_vectors import MultiVectorRun, multi_vectors_of_arrays
 from cxc_eccv.runs.rankings import RankedLists, RankingsRun, narrow_ids
 from cxc_eccv.runs.run import CORPUS, MODEL, ScoresRun, hash_file, parse_json, refuse_unreadable, scores_of_arrays
@@ -92,6 +91,46 @@ def load_run(
     return _load_arrays(files[0])
 
 
+def group_files(
+    files: Sequence[Path], directions: Sequence[str] = ()
+) -> list[tuple[str, tuple[tuple[Path, ...], tuple[str, ...]]]]:
+    """The files of each model, with a name and the given directions.
+
+    Embeddings and scores are a model each. Rankings of different directions are one model. Where a direction occurs
+    twice, the rankings are of several models, and the files of one model have the same name but for the direction.
+    """
+    rankings = [path for path in files if path.suffix.lower() in RANKINGS]
+    if directions and not rankings:
+        raise InvalidOption(f"{files[0]}: a direction is for rankings; leave it out")
+    if len(directions) > 1 and len(directions) != len(rankings):
+        raise InvalidOption(f"{len(rankings)} files and {len(directions)} directions: give one, or one for each file")
+    given = dict(zip(rankings, directions if len(directions) > 1 else [*directions] * len(rankings), strict=False))
+    held = [name for path in rankings for name in _find_directions(path, given.get(path))] if len(rankings) > 1 else []
+    several = len(set(held)) < len(held)
+    groups: dict[tuple[int, str], list[Path]] = {}
+    for place, path in enumerate(files, start=1):
+        key = (place, "") if path not in rankings else (0, _strip_direction(path) if several else "")
+        groups.setdefault(key, []).append(path)
+    return [
+        (_strip_direction(group[0]), (tuple(group), tuple(given[path] for path in group if path in given)))
+        for group in groups.values()
+    ]
+
+
+def _strip_direction(path: Path) -> str:
+    """The name of a rankings file without its direction, or that of another file."""
+    return (NAMED.sub("", path.stem.lower()) if path.suffix.lower() in RANKINGS else path.stem).strip(
+        "_-. "
+    ) or path.stem
+
+
+def _find_directions(path: Path, direction: str | None) -> list[str]:
+    """The directions in a rankings file; TREC runs have only one, which needs no reading."""
+    refuse_unreadable(path)
+    read = RANKINGS[path.suffix.lower()]
+    return [_direction_of(path, direction)] if read is _read_trec else [*read(path, direction)]
+
+
 def _load_rankings(files: list[Path], direction: str | Sequence[str] | None) -> RankingsRun:
     lists: dict[str, RankedLists] = {}
     directions = [direction] if direction is None or isinstance(direction, str) else [*direction]
@@ -104,17 +143,13 @@ def _load_rankings(files: list[Path], direction: str | Sequence[str] | None) -> 
                 raise MalformedRun(f"{where}: both hold the rankings of {name}; keep one")
             lists[name] = rankings
     tables = [path for path in files if path.suffix.lower() == ".parquet"]
-    kept = [facts for path in tables if (facts := read_kept_facts(path)) is not None]
-    if kept and len(files) > 1:
-        raise MalformedRun(f"{files[0]} and others: a run file has all directions of a run; give it alone")
     named = {entry: {_text_of(path, entry) for path in tables} - {None} for entry in (MODEL, CORPUS)}
     for entry, texts in named.items():
         if len(texts) > 1:
             names = " and ".join(sorted(map(str, texts)))
             raise MalformedRun(f"{files[0]} and others: are of {names}; give files of one {entry}")
-    facts = {name: fact for name, fact in kept[0].items() if name != "galleries"} if kept else None
     model, corpus = (next(iter(texts), None) for texts in named.values())
-    return RankingsRun(lists, model, corpus, facts)
+    return RankingsRun(lists, model, corpus)
 
 
 def _text_of(path: Path, entry: str) -> str | None:
@@ -175,7 +210,7 @@ def _read_text(path: Path) -> str:
 
 def _read_parquet(path: Path, direction: str | None) -> dict[str, RankedLists]:
     """Direction to its rankings, from a row per query and item, or a row per query with a list of items."""
-    table, facts = _read_table(path), read_kept_facts(path)
+    table = _read_table(path)
     make = _lists_of_lists if "item_ids" in table.column_names else _lists_of_long
     origin: dict[str, Any] = {"path": path, "sha256": hash_file(path)}
     if "direction" not in table.column_names:
@@ -195,8 +230,7 @@ def _read_parquet(path: Path, direction: str | None) -> dict[str, RankedLists]:
         place = f"{path}, {name}"
         first, stop = np.searchsorted(codes, [code, code + 1]).tolist()
         rows = table.slice(first, stop - first) if in_order else table.filter(pc.equal(names, name))
-        known = {} if facts is None else {"known": known_of_table(rows, place, facts["galleries"].get(name))}
-        lists[name] = make(rows, place, {**origin, **known})
+        lists[name] = make(rows, place, origin)
     return lists
 
 
@@ -244,11 +278,13 @@ def _lists_of_long(table: pa.Table, place: str, origin: dict[str, Any]) -> Ranke
 def _lists_of_lists(table: pa.Table, place: str, origin: dict[str, Any]) -> RankedLists:
     lists = _pick(place, table, "item_ids", _is_list, "lists of whole numbers, the COCO ids")
     items = pa.table({"item_ids": pc.list_flatten(lists)})
-    indptr = np.append(0, np.cumsum(pc.list_value_length(lists).to_numpy(zero_copy_only=False)))
+    indptr = np.append(0, np.cumsum(pc.list_value_length(lists).to_numpy()))
     scores = None
     if "scores" in table.column_names:
-        bounds, scores = list_values(table, "scores", place, whole=False)
-        if not np.array_equal(bounds, indptr):
+        column = _pick(place, table, "scores", _is_list, "lists of floating-point numbers")
+        values = pa.table({"scores": pc.list_flatten(column)})
+        scores = _pick(place, values, "scores", pa.types.is_floating, "lists of floating-point numbers").to_numpy()
+        if not np.array_equal(pc.list_value_length(column).to_numpy(), np.diff(indptr)):
             raise MalformedRun(f"{place}, column scores: needs one score for each of item_ids; save them together")
     return RankedLists(
         _take_ids(place, table, "query_id"),

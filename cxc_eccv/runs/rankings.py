@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from cxc_eccv.errors import MalformedRun, UnknownName
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.runs.run import CORPUS, MODEL, check_ids, check_name, shorten, whole_ids
-from cxc_eccv.types import DIRECTIONS, SIDES, FloatArray, IntArray, positions_of, sides_of
+from cxc_eccv.types import DIRECTIONS, SIDES, FloatArray, IntArray, sides_of
 from cxc_eccv.types.ids import measure_span
 from cxc_eccv.writing import replaced_file
 
@@ -28,45 +28,10 @@ ITEMS_AT_ONCE = 2**18
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class KnownPositives:
-    """How many items reach and exceed the score of each known positive, which gives its rank however deep it is.
-
-    Query q has the positives ``items[indptr[q]:indptr[q + 1]]``, ascending. A query may rank several galleries, such as
-    all captions and those of its fold: column g of (P, G) ``at_least`` and ``above`` counts in the gallery whose hash
-    is ``galleries[gallery[q, g]]``; -1 where there is none. ``keys`` number the pairs, ascending.
-    """
-
-    indptr: IntArray
-    items: IntArray
-    at_least: IntArray
-    above: IntArray
-    gallery: IntArray  # (Q, G)
-    galleries: tuple[str, ...]
-    item_ids: IntArray = field(init=False)
-    keys: IntArray = field(init=False)
-
-    def __post_init__(self) -> None:
-        ids = _distinct_ids(self.items)
-        owners = np.repeat(np.arange(self.indptr.size - 1), np.diff(self.indptr))
-        object.__setattr__(self, "item_ids", ids)
-        object.__setattr__(self, "keys", owners * ids.size + positions_of(self.items, ids)[0])
-
-    def places(self, rows: IntArray, items: IntArray) -> tuple[IntArray, NDArray[np.bool_]]:
-        """Positions in ``items`` of pairs of a query, by its row, and an item; and which pairs are known."""
-        if not self.keys.size:
-            return np.zeros_like(rows), np.zeros(rows.shape, dtype=bool)
-        columns, occurs = positions_of(items, self.item_ids)
-        wanted = rows * self.item_ids.size + columns
-        places = np.minimum(np.searchsorted(self.keys, wanted), self.keys.size - 1)
-        return places, occurs & (self.keys[places] == wanted)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class RankedLists:
     """The ranked items of every query of one direction: query q has ``items[indptr[q]:indptr[q + 1]]``, best first.
 
-    ``items`` are int32 if they fit; ``place`` names the lists in messages. Lists with ``known`` positives end with all
-    items that tie with the last one, and may be empty.
+    ``items`` are int32 if they fit; ``place`` names the lists in messages.
     """
 
     query_ids: IntArray
@@ -76,13 +41,12 @@ class RankedLists:
     path: Path | None = None
     sha256: str | None = None
     place: str = "rankings"
-    known: KnownPositives | None = None
     item_ids: IntArray = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "query_ids", check_ids(self.place, "query ids", self.query_ids))
         lengths = np.diff(self.indptr)
-        if not lengths.all() and self.known is None:
+        if not lengths.all():
             raise MalformedRun(
                 f"{self.place}: the ranking of query {self.query_ids[lengths == 0][0]} is empty; rank its gallery, or "
                 "at least the items that the metrics need"
@@ -126,7 +90,7 @@ class RankedLists:
 
     def _refuse_bad_scores(self, scores: FloatArray) -> None:
         rising = np.append(False, scores[1:] > scores[:-1])
-        rising[self.indptr[:-1][self.depths > 0]] = False
+        rising[self.indptr[:-1]] = False
         rises = np.flatnonzero(rising | ~np.isfinite(scores))
         if rises.size:
             row = int(np.searchsorted(self.indptr, rises[0], side="right")) - 1
@@ -203,7 +167,6 @@ class RankingsRun:
         model: name of the model, or None.
         corpus: for rankings of ``query-corpus``, what represents an image, in words; they may lack queries. None for
             all other rankings.
-        kept: for a run file, what it was made from, and how; None for all other rankings.
 
     Raises:
         MalformedRun: there is no direction, or a name is not a line of text.
@@ -220,7 +183,6 @@ class RankingsRun:
     lists: Mapping[str, RankedLists]
     model: str | None = None
     corpus: str | None = None
-    kept: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         check_name(self.path or "run", self.model)
@@ -275,8 +237,7 @@ class RankingsRun:
         ids = [np.empty(0, dtype=np.int64)]
         for direction, lists in self.lists.items():
             queries, gallery = sides_of(direction)
-            items = lists.item_ids if lists.known is None else np.append(lists.item_ids, lists.known.items)
-            ids += [lists.query_ids] * (queries == side) + [items] * (gallery == side)
+            ids += [lists.query_ids] * (queries == side) + [lists.item_ids] * (gallery == side)
         return np.unique(np.concatenate(ids))
 
     def depths(self, direction: str) -> IntArray:
@@ -304,8 +265,7 @@ class RankingsRun:
         sides = {side: {"count": self.ids(side).size} for side in SIDES if self.ids(side).size}
         file = self.path.name if self.path else None
         name = {key: text for key, text in ((MODEL, self.model), (CORPUS, self.corpus)) if text is not None}
-        kept = {} if self.kept is None else {"kept": dict(self.kept)}
-        return {"kind": self.kind, "file": file, **name, "directions": directions, **sides, **kept}
+        return {"kind": self.kind, "file": file, **name, "directions": directions, **sides}
 
 
 def write_rankings(path: Path, run: RankingsRun) -> None:

@@ -28,7 +28,7 @@ def commands(group, *prefix):
 
 
 COMMANDS = [(), *commands(typer.main.get_command(app))]
-GROUPS = {("annotate",), ("train",), ("entailment",), ("failures",), ("shelf",)}
+GROUPS = {("annotate",), ("train",), ("entailment",), ("failures",)}
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
@@ -58,7 +58,7 @@ def test_examples_stand_as_they_are_typed(command, helped):
     assert any(" ".join(["cxc-eccv", *command]) in line for line in examples)
 
 
-@pytest.mark.parametrize("command", [(), ("evaluate",), ("shelf", "add")], ids=" ".join)
+@pytest.mark.parametrize("command", [(), ("evaluate",), ("annotate", "propose")], ids=" ".join)
 def test_h_is_short_for_help(command, helped, run):
     status, out, _ = run(*command, "-h")
     assert (status, out) == (0, helped(main, "cxc-eccv", *command))

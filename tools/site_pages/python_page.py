@@ -44,7 +44,7 @@ GROUPS = {
         "Runs",
         "Read, check and write embeddings, scores and rankings. [Files](../files.md) has the formats.",
         {
-            "cxc_eccv": ("load_run", "load_embeddings", "save_embeddings", "keep_run"),
+            "cxc_eccv": ("load_run", "load_embeddings", "save_embeddings"),
             "cxc_eccv.runs": (
                 "EmbeddingsRun",
                 "MultiVectorRun",
@@ -53,7 +53,6 @@ GROUPS = {
                 "ScoresRun",
                 "RankingsRun",
             ),
-            "cxc_eccv.shelf": ("rescore", "add_run", "read_shelf", "pull_shelf", "ShelvedRun"),
             "cxc_eccv.types": ("Embeddings",),
         },
     ),

@@ -178,7 +178,7 @@ class _TopOfRanks(_Top):
         deepest = max(map(self.looks_at, need.variants))
         if isinstance(run, RankingsRun):
             held = run.depths(need.direction)[rows_of(run, need.direction, need.query_ids)]
-            deepest = min(deepest, max(1, int(held.min())))  # lists of run files may be empty, which the reader finds
+            deepest = min(deepest, int(held.min()))
         self._top = TopOfKnown(need.judged, known, deepest)
         self.readers = self._top.readers
         needed = {variant.label: min(self.looks_at(variant), self._top.largest) for variant in need.variants}

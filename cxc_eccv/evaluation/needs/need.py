@@ -201,8 +201,6 @@ class Ranks(Need[Judgments]):
 
     def find_too_short(self, run: RankingsRun) -> dict[str, RunTooShallow]:
         """Label to error, for metrics that need deeper rankings; with folds rankings must be whole."""
-        if run.lists[self.direction].known is not None:  # lengths alone do not show which positives are known
-            return {}
         given = depths_alone(run, self.direction, self.judged)
         if self.judged.gallery_folds is not None:
             return self._find_unsettled(given, self.variants)
@@ -259,7 +257,7 @@ class Ranks(Need[Judgments]):
 
     def _find_unsettled(self, ranks: GivenRanks, variants: Sequence[Variant]) -> dict[str, RunTooShallow]:
         """Label to error, for metrics that need deeper rankings; with folds (COCO 1K) rankings must be whole."""
-        if self.judged.gallery_folds is not None and not ranks.by_fold and not ranks.complete.all():
+        if self.judged.gallery_folds is not None and not ranks.complete.all():
             query = np.flatnonzero(~ranks.complete)[0]
             error = RunTooShallow(
                 f"folds are cut out of rankings of the whole gallery of {self.gallery_ids.size} items, but that of "
