@@ -26,7 +26,6 @@ from cxc_eccv.cli.hub import push, submit
 from cxc_eccv.cli.list import list_all
 from cxc_eccv.cli.output import COMMAND, command_text
 from cxc_eccv.cli.report import report
-from cxc_eccv.cli.runs import fuse, quantize
 from cxc_eccv.cli.sts import sts
 from cxc_eccv.discovery import modules_of, study_modules
 from cxc_eccv.errors import CxcEccvError
@@ -71,8 +70,6 @@ app.command("list", cls=DataCommand)(list_all)
 app.command(cls=DataCommand)(images)
 app.command(cls=DataCommand)(evaluate)
 app.command(cls=DataCommand)(encode)
-app.command(cls=Command)(fuse)
-app.command(cls=DataCommand)(quantize)
 app.command(cls=Command)(report)
 app.command(cls=DataCommand)(compare)
 app.command(cls=Command)(conformance)

@@ -159,13 +159,11 @@ def _check_values(only: str | None, score: str, top_k: int, max_pairs: int) -> N
 def _read_files(captions: Path | None, rerank: Path | None) -> tuple[Table | None, EmbeddingsRun | ScoresRun | None]:
     """The contents of a command's files, which are read before a model is loaded: a wrong file costs no time."""
     from cxc_eccv.cli.user_tables import read_captions
-    from cxc_eccv.runs import MultiVectorRun, RankingsRun, load_run
+    from cxc_eccv.runs import RankingsRun, load_run
 
     first = None if rerank is None else load_run(rerank)
     if isinstance(first, RankingsRun):
         raise InvalidOption(f"--rerank {rerank}: holds rankings; give the embeddings or scores that they were made of")
-    if isinstance(first, MultiVectorRun):
-        raise InvalidOption(f"--rerank {rerank}: holds several vectors an item; give embeddings or scores")
     return None if captions is None else read_captions(captions), first
 
 

@@ -21,7 +21,7 @@ from cxc_eccv.evaluation.select import Part
 from cxc_eccv.evaluation.settings import Judge, Settings
 from cxc_eccv.ranking.device import torch_on
 from cxc_eccv.ranking.scores import one_blas_thread, refuse_embedding_options, similarity_of, workers
-from cxc_eccv.runs import EmbeddingsRun, MultiVectorRun, Run
+from cxc_eccv.runs import EmbeddingsRun, Run
 from cxc_eccv.runs.run import check_name, read_record
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import ClusterBootstrap, Draws, interval, wilson
@@ -227,9 +227,7 @@ def choose_similarity(
     run: Run, *, similarity: str | None, block_size: int | None = None, device: str | None = None
 ) -> dict[str, str | None]:
     """The similarity and who chose it, as entries of the provenance; None for runs without vectors."""
-    if isinstance(run, MultiVectorRun):
-        refuse_embedding_options(run, device=device)
-    elif not isinstance(run, EmbeddingsRun):
+    if not isinstance(run, EmbeddingsRun):
         refuse_embedding_options(run, similarity=similarity, block_size=block_size, device=device)
         return {"similarity": None, "similarity_from": None}
     chosen = similarity_of(run, similarity)

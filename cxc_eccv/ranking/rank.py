@@ -15,7 +15,6 @@ from cxc_eccv.kernels import pair_products
 from cxc_eccv.ranking.counts import CountRows, Counts, MergedJudgments, RowPairs, count_rows, rank_positives
 from cxc_eccv.ranking.device import DeviceProduct, full_precision, torch_on
 from cxc_eccv.ranking.lists import GivenRanks, ranks_from_rankings, read_rankings
-from cxc_eccv.ranking.maxsim import MaxSim, maxsim_of_pairs
 from cxc_eccv.ranking.readers import RowReader, TopRows, can_read_columns
 from cxc_eccv.ranking.scores import (
     GivenScores,
@@ -33,7 +32,7 @@ from cxc_eccv.ranking.scores import (
     similarity_of,
 )
 from cxc_eccv.ranking.shared_product import count_both, count_within
-from cxc_eccv.runs import EmbeddingsRun, MultiVectorRun, RankingsRun, Run, ScoresRun
+from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run, ScoresRun
 from cxc_eccv.types import (
     CROSS_MODAL,
     FloatArray,
@@ -66,7 +65,7 @@ def ranks_of_run(
     **options: Any,  # noqa: ANN401 - of positive_ranks_many
 ) -> Mapping[str, PositiveRanks | GivenRanks]:
     """Ranks by name for several sets of judgments; those of rankings may be incomplete (GivenRanks)."""
-    if isinstance(run, EmbeddingsRun | MultiVectorRun):
+    if isinstance(run, EmbeddingsRun):
         return positive_ranks_many(run, judgments, readers=readers, progress=progress, **options)
     if not isinstance(run, RankingsRun | ScoresRun):
         raise MalformedRun(
@@ -106,7 +105,7 @@ def _rank(counted: Mapping[str, tuple[MergedJudgments, Counts]], names: Iterable
 
 
 def positive_ranks(
-    run: EmbeddingsRun | MultiVectorRun,
+    run: EmbeddingsRun,
     judgments: Judgments,
     direction: str,
     *,
@@ -118,7 +117,7 @@ def positive_ranks(
 
 
 def positive_ranks_many(
-    run: EmbeddingsRun | MultiVectorRun,
+    run: EmbeddingsRun,
     judgments: Requests,
     *,
     readers: Readers = NO_READERS,
@@ -129,7 +128,7 @@ def positive_ranks_many(
 
 
 def _count_embeddings(
-    run: EmbeddingsRun | MultiVectorRun,
+    run: EmbeddingsRun,
     judgments: Requests,
     readers: Readers,
     *,
@@ -137,8 +136,6 @@ def _count_embeddings(
     **further: Any,  # noqa: ANN401 - as in Options
 ) -> dict[str, tuple[MergedJudgments, Counts]]:
     options = Options(similarity_of(run, similarity), **further)
-    if isinstance(run, MultiVectorRun):
-        refuse_embedding_options(run, device=options.device)
     merged = {
         direction: MergedJudgments.of(named, readers.get(direction, ()))
         for direction, named in _by_direction(judgments, readers).items()
@@ -155,11 +152,11 @@ def _by_direction(judgments: Requests, readers: Readers) -> dict[str, dict[str, 
 
 
 def _count(
-    run: EmbeddingsRun | MultiVectorRun, merged: dict[str, MergedJudgments], options: Options, readers: Readers
+    run: EmbeddingsRun, merged: dict[str, MergedJudgments], options: Options, readers: Readers
 ) -> dict[str, Counts]:
     """Count every direction, with one product for two directions or half a product for one where possible."""
     counts: dict[str, Counts] = {}
-    if options.device is None and isinstance(run, EmbeddingsRun):
+    if options.device is None:
         if shared := _rows_first({name: merged[name] for name in CROSS_MODAL if name in merged}, readers):
             counts |= count_both(run, shared, options, readers)
         for direction, judged in merged.items():
@@ -181,7 +178,7 @@ def _rows_first(merged: dict[str, MergedJudgments], readers: Readers) -> dict[st
 
 
 def count_by_row(
-    run: EmbeddingsRun | MultiVectorRun,
+    run: EmbeddingsRun,
     direction: str,
     merged: MergedJudgments,
     options: Options,
@@ -190,9 +187,6 @@ def count_by_row(
     """Count one direction row by row, on the CPU or a torch device; readers read on the CPU."""
     query_side, gallery_side = sides_of(direction)
     layout = Layout.of(merged.segments)
-    if isinstance(run, MultiVectorRun):
-        maxsim = MaxSim(run, direction, merged, layout, options.similarity)
-        return _scan_rows(maxsim, merged, layout, readers, options, direction)
     rows = prepare_side(run, query_side, merged.query_ids, options.similarity)
     columns = prepare_side(run, gallery_side, merged.gallery_ids, options.similarity, layout)
     if options.similarity == "dot":
@@ -286,8 +280,6 @@ def similarities_of_run(run: Run, direction: str, rated: RatedPairs, *, similari
     """(P,) similarities of rated pairs, or scores if the run has scores."""
     if isinstance(run, EmbeddingsRun):
         return pair_similarities(run, direction, rated, similarity=similarity)
-    if isinstance(run, MultiVectorRun) and direction in CROSS_MODAL:
-        return maxsim_of_pairs(run, direction, rated, similarity_of(run, similarity))
     refuse_embedding_options(run, similarity=similarity)
     if not isinstance(run, ScoresRun) or direction != "i2t":
         raise InvalidOption(f"{run.kind} have no similarities of rated pairs in the direction {direction}")

@@ -24,7 +24,6 @@ from tqdm import tqdm
 from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds, UnknownName
 from cxc_eccv.kernels import unit_vectors
 from cxc_eccv.runs.embeddings import SIMILARITIES, EmbeddingsRun
-from cxc_eccv.runs.multi_vectors import MultiVectorRun
 from cxc_eccv.runs.run import Run
 from cxc_eccv.types import IntArray, other_side, positions_of
 
@@ -287,7 +286,7 @@ class GivenScores:
         return block
 
 
-def similarity_of(run: EmbeddingsRun | MultiVectorRun, similarity: str | None = None) -> str:
+def similarity_of(run: EmbeddingsRun, similarity: str | None = None) -> str:
     """The given similarity, else that of the run, else cosine."""
     if similarity not in (None, *SIMILARITIES):
         raise UnknownName("similarity", similarity, SIMILARITIES)

@@ -2,19 +2,15 @@
 
 from cxc_eccv.runs.embeddings import EmbeddingsRun, load_embeddings, save_embeddings
 from cxc_eccv.runs.load import load_run
-from cxc_eccv.runs.multi_vectors import MultiVectorRun, MultiVectors, save_multi_vectors
 from cxc_eccv.runs.rankings import RankingsRun
 from cxc_eccv.runs.run import Run, ScoresRun
 
 __all__ = [
     "EmbeddingsRun",
-    "MultiVectorRun",
-    "MultiVectors",
     "RankingsRun",
     "Run",
     "ScoresRun",
     "load_embeddings",
     "load_run",
     "save_embeddings",
-    "save_multi_vectors",
 ]

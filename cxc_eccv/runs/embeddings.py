@@ -15,7 +15,6 @@ from cxc_eccv.runs.array_files import read_arrays, write_arrays
 from cxc_eccv.runs.run import (
     MODEL,
     Run,
-    VectorsOfSides,
     check_ids,
     check_name,
     facts_of_file,
@@ -24,15 +23,13 @@ from cxc_eccv.runs.run import (
     refuse_unreadable,
     whole_ids,
 )
-from cxc_eccv.types import SIDES, Comparisons, Embeddings, IntArray
+from cxc_eccv.types import SIDES, Comparisons, Embeddings, IntArray, sides_of
 from cxc_eccv.types.altered import altered_ids
 from cxc_eccv.types.ids import faint_rows, positions_of
 
 SIMILARITIES = ("cosine", "dot")
 
 PAIRS = {"images": ("image_ids", "image_embeddings"), "captions": ("caption_ids", "caption_embeddings")}
-OFFSETS = {"images": "image_offsets", "captions": "caption_offsets"}
-"""Arrays of files with several vectors an item."""
 
 SIMILARITY = "similarity"
 """Entry that names the similarity of the vectors: a text in ``.npz``, metadata in ``.safetensors``."""
@@ -44,7 +41,7 @@ FORMATS = (".npz", ".safetensors")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class EmbeddingsRun(VectorsOfSides):
+class EmbeddingsRun:
     """Vectors of images, captions, or both; or of altered sentences alone.
 
     Attributes:
@@ -90,6 +87,16 @@ class EmbeddingsRun(VectorsOfSides):
                     f"{self.path or 'run'}: image_embeddings have {widths[0]} dimensions, caption_embeddings have "
                     f"{widths[1]}. Both must come from the shared space, after the model's projection layers."
                 )
+
+    def why_not(self, direction: str) -> str | None:
+        """Why this direction cannot be ranked, or None."""
+        lacking = next((side for side in sides_of(direction) if getattr(self, side) is None), None)
+        return None if lacking is None else f"the run has no {lacking}"
+
+    def ids(self, side: str) -> IntArray:
+        """(N,) ids of the ``images`` or ``captions``, possibly none."""
+        embeddings: Embeddings | None = getattr(self, side)
+        return np.empty(0, dtype=np.int64) if embeddings is None else embeddings.ids
 
     def facts(self) -> dict[str, Any]:
         """Kind, file, hash and model; number and width of the vectors per side."""
@@ -138,8 +145,6 @@ def load_embeddings(path: str | Path) -> EmbeddingsRun:
 
 def embeddings_of_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> EmbeddingsRun:
     """The run from the arrays of a file; similarity and model are arrays or metadata."""
-    if offsets := [name for name in OFFSETS.values() if name in arrays]:
-        raise MalformedRun(f"{path}: has {offsets[0]}, so several vectors an item; read it with load_run")
     similarity, model = texts_of_arrays(path, arrays, metadata)
     sides = {side: side_of_arrays(path, arrays, *names) for side, names in PAIRS.items()}
     further = check_further(path, arrays)

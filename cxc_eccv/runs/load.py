@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
 from cxc_eccv.parquet import read_parquet
 from cxc_eccv.runs.array_files import read_arrays
-from cxc_eccv.runs.embeddings import OFFSETS, EmbeddingsRun, embeddings_of_arrays
-from cxc_eccv.runs.multi_vectors import MultiVectorRun, multi_vectors_of_arrays
+from cxc_eccv.runs.embeddings import EmbeddingsRun, embeddings_of_arrays
 from cxc_eccv.runs.rankings import RankedLists, RankingsRun, narrow_ids
 from cxc_eccv.runs.run import CORPUS, MODEL, ScoresRun, hash_file, parse_json, refuse_unreadable, scores_of_arrays
 from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray
@@ -42,12 +41,11 @@ UNREADABLE = "a line cannot be read: query id, item id and rank must be whole nu
 
 def load_run(
     *paths: str | Path, direction: str | Sequence[str] | None = None
-) -> EmbeddingsRun | MultiVectorRun | ScoresRun | RankingsRun:
+) -> EmbeddingsRun | ScoresRun | RankingsRun:
     """Read and check a model's results: embeddings, scores or rankings.
 
     ==============  ==============================================================================================
     embeddings      ``.npz``, ``.safetensors``: image_ids, image_embeddings, caption_ids, caption_embeddings
-    multi-vectors   as embeddings, with image_offsets (N + 1,) and caption_offsets (M + 1,)
     scores          ``.npz``: image_ids (N,), caption_ids (M,), scores (N, M)
     rankings        ``.json``: {"i2t": {query id: [item ids]}, "t2i": {...}}, or one direction to a file
     rankings        ``.parquet``: query_id, direction, rank, item_id (and score), or query_id, direction, item_ids
@@ -160,10 +158,8 @@ def _text_of(path: Path, entry: str) -> str | None:
         raise MalformedRun(f"{path}: the {entry} in its metadata is not UTF-8; save it again") from None
 
 
-def _load_arrays(path: Path) -> EmbeddingsRun | MultiVectorRun | ScoresRun:
+def _load_arrays(path: Path) -> EmbeddingsRun | ScoresRun:
     arrays, metadata = read_arrays(path)
-    if not {*OFFSETS.values()}.isdisjoint(arrays):
-        return multi_vectors_of_arrays(path, arrays, metadata)
     vectors = [name for name in arrays if name.endswith("_embeddings")]
     if path.suffix.lower() != ".npz" or (vectors and "scores" not in arrays):
         return embeddings_of_arrays(path, arrays, metadata)

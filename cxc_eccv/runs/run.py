@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import CxcEccvError, MalformedRun
-from cxc_eccv.types import IntArray, sides_of
+from cxc_eccv.types import IntArray
 from cxc_eccv.types.strict_json import JsonFault, decode_json
 from cxc_eccv.writing import replaced_file
 
@@ -45,22 +45,6 @@ class Run(Protocol):
 
     def facts(self) -> dict[str, Any]:
         """Facts for a report: kind, file, hash, name of the model, and sizes per side."""
-
-
-class VectorsOfSides:
-    """What runs of vectors share: ``images`` and ``captions`` with ids, each None if the run has none."""
-
-    __slots__ = ()
-
-    def why_not(self, direction: str) -> str | None:
-        """Why this direction cannot be ranked, or None."""
-        lacking = next((side for side in sides_of(direction) if getattr(self, side) is None), None)
-        return None if lacking is None else f"the run has no {lacking}"
-
-    def ids(self, side: str) -> IntArray:
-        """(N,) ids of the ``images`` or ``captions``, possibly none."""
-        vectors = getattr(self, side)
-        return np.empty(0, dtype=np.int64) if vectors is None else np.asarray(vectors.ids)
 
 
 def facts_of_file(run: Run) -> dict[str, Any]:

@@ -47,9 +47,6 @@ GROUPS = {
             "cxc_eccv": ("load_run", "load_embeddings", "save_embeddings"),
             "cxc_eccv.runs": (
                 "EmbeddingsRun",
-                "MultiVectorRun",
-                "MultiVectors",
-                "save_multi_vectors",
                 "ScoresRun",
                 "RankingsRun",
             ),

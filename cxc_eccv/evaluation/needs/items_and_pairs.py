@@ -23,7 +23,6 @@ from cxc_eccv.runs.embeddings import compared_captions
 from cxc_eccv.statistics import Draws
 from cxc_eccv.tasks.task import TEXT, NotApplicable, Task
 from cxc_eccv.types import (
-    CROSS_MODAL,
     Comparisons,
     Embeddings,
     FloatArray,
@@ -204,8 +203,6 @@ class PairSimilarities(Need[RatedPairs]):
         """Why the run has no similarities, or None."""
         if run.kind == "rankings":
             return "rankings have no similarities of rated pairs"
-        if run.kind == "multi-vectors" and direction not in CROSS_MODAL:
-            return "the MaxSim of a rated pair depends on which of the two is the query"
         return super().why_not(run, direction)
 
     def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
