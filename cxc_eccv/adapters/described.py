@@ -27,9 +27,9 @@ from cxc_eccv.adapters import module_folder
 from cxc_eccv.adapters.concepts import ConceptModule, ConceptSizesModule, SimilarConceptsModule
 from cxc_eccv.adapters.judged import GradedRankingModule, JudgedRankingModule
 from cxc_eccv.adapters.module import LIST, MetricModule
-from cxc_eccv.adapters.pairs import ComparedPartsModule, ComparisonsModule, RatedPairsModule
+from cxc_eccv.adapters.pairs import RatedPairsModule
 from cxc_eccv.adapters.plausible import PlausibleMatchModule
-from cxc_eccv.adapters.ranks import AlteredRankingModule, BothDirectionsModule, RankingModule
+from cxc_eccv.adapters.ranks import BothDirectionsModule, RankingModule
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.sources.catalog import load_catalog
@@ -39,10 +39,7 @@ KINDS: Mapping[str, type[MetricModule]] = {
     "judged_ranks": JudgedRankingModule,
     "top_k": GradedRankingModule,
     "plausible_hits": PlausibleMatchModule,
-    "altered_ranks": AlteredRankingModule,
     "scores of ranks": BothDirectionsModule,
-    "comparisons": ComparisonsModule,
-    "scores of comparisons": ComparedPartsModule,
     "rated_pairs": RatedPairsModule,
     "concepts": ConceptModule,
     "concept_similarity": SimilarConceptsModule,

@@ -1,4 +1,4 @@
-"""``evaluate`` modules of metrics on pairs: rated ones, and captions with hard negatives."""
+"""``evaluate`` modules of metrics on rated pairs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cxc_eccv.adapters.module import Column, MetricModule, finite_numbers, ids, names, results_of
+from cxc_eccv.adapters.module import Column, MetricModule, finite_numbers, ids
 from cxc_eccv.types import RatedPairs
 
 
@@ -51,58 +51,3 @@ class RatedPairsModule(MetricModule):
         spread = {f"{name}_std": float(np.std(values))} if values.ndim else {}
         samples = {f"{name}_samples": np.atleast_1d(values).tolist()} if per_sample else {}
         return {name: float(values.mean()), **spread, **samples}
-
-
-COMPARED = {
-    "predictions": Column(finite_numbers, "float64", "the model's score of each image with its caption, finite."),
-    "references": Column(
-        finite_numbers, "float64", "the score of the same image with the caption's hard negative, finite."
-    ),
-}
-LIMITS = """\
-- Only strictly higher scores count, so ties count as wrong. Scores of half precision tie often; compare models in one
-  precision.
-- NaN, infinite values, empty input and unequal lengths raise an error."""
-EXAMPLE = {"predictions": [0.91, 0.35, 0.54, 0.18], "references": [0.48, 0.21, 0.54, 0.27]}
-
-
-class ComparisonsModule(MetricModule):
-    """A metric of compared captions; predictions are scores of captions, references scores of their hard negatives."""
-
-    columns = COMPARED
-    n_inputs = 2
-    option_texts: ClassVar[Mapping[str, str]] = {
-        "per_query": "also return the value of every item, as `<name>_per_query`."
-    }
-    limits = LIMITS
-    example = EXAMPLE
-
-    @classmethod
-    def scores(
-        cls, inputs: Mapping[str, list[Any]], *, per_query: bool = False, **parameters: object
-    ) -> dict[str, Any]:
-        """Name to value."""
-        values = cls.spec.function(inputs["predictions"], inputs["references"], **parameters)
-        return results_of(cls.spec, cls.spec.name, values, per_query=per_query)
-
-
-class ComparedPartsModule(MetricModule):
-    """A metric of the values of several parts of compared captions."""
-
-    columns: ClassVar[Mapping[str, Column]] = {
-        **COMPARED,
-        "parts": Column(names, "string", "name of the part of each item."),
-    }
-    limits = LIMITS + "\n- All parts have the same weight, whatever their number of items."
-    example: ClassVar[Mapping[str, list[Any]]] = {**EXAMPLE, "parts": ["add_att", "add_att", "swap_obj", "swap_obj"]}
-
-    @classmethod
-    def scores(cls, inputs: Mapping[str, list[Any]], **parameters: object) -> dict[str, Any]:
-        """Name to value of the result."""
-        captions, negatives, parts = (np.array(inputs[name]) for name in cls.columns)
-        values = [
-            spec.average(spec.function(captions[parts == part], negatives[parts == part], **chosen))
-            for part in dict.fromkeys(inputs["parts"])
-            for spec, chosen in cls.parts.values()
-        ]
-        return {cls.spec.name: float(cls.spec.function(np.array(values), **parameters))}

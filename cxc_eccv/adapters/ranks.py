@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cxc_eccv.adapters.module import PER_QUERY, Column, MetricModule, id_lists, label, names, results_of, variants
-from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, RunTooShallow
+from cxc_eccv.errors import InvalidOption, MalformedRun
 from cxc_eccv.ranking.lists import GivenRanks, ranks_from_rankings, values_at_known_depth
 from cxc_eccv.runs.rankings import RankedLists, RankingsRun
 from cxc_eccv.runs.run import whole_ids
-from cxc_eccv.types import IntArray, Judgments, check_whole
-from cxc_eccv.types.altered import AlteredRanks
+from cxc_eccv.types import IntArray, Judgments
 
 DIRECTION = "i2t"
 """A run needs a direction, although the rows of a module have none."""
@@ -156,63 +155,3 @@ class BothDirectionsModule(MetricModule):
             for spec, chosen in cls.parts.values()
         ]
         return {cls.spec.name: float(cls.spec.function(np.array(values), **parameters))}
-
-
-class AlteredRankingModule(MetricModule):
-    """A metric of rankings with altered items; references are the positives, which are originals."""
-
-    columns: ClassVar[Mapping[str, Column]] = {
-        "predictions": RANKINGS,
-        "references": Column(
-            id_lists, "list of int64", "ids of the positives of each query, at least one; they are originals."
-        ),
-    }
-    option_texts: ClassVar[Mapping[str, str]] = {
-        "altered": "ids of all altered items of the gallery; required.",
-        "per_query": PER_QUERY,
-    }
-    limits = RANKING_LIMITS
-    example: ClassVar[Mapping[str, list[Any]]] = {
-        "predictions": [[10, 31, 30, 20], [21, 20, 10, 30]],
-        "references": [[30], [20]],
-    }
-    example_options: ClassVar[Mapping[str, Any]] = {"altered": [11, 21, 31]}
-
-    @classmethod
-    def scores(
-        cls,
-        inputs: Mapping[str, list[Any]],
-        *,
-        altered: ArrayLike | None = None,
-        per_query: bool = False,
-        **parameters: object,
-    ) -> dict[str, Any]:
-        """Name to value, one for every combination of parameters."""
-        ids = _check_altered(inputs, altered)
-        originals = [[item for item in row if item not in ids] for row in inputs["predictions"]]
-        whole, plain = find_positives(inputs), find_positives({**inputs, "predictions": originals})
-        first = np.array([row[:1] != kept[:1] for row, kept in zip(inputs["predictions"], originals, strict=True)])
-        ranks = AlteredRanks(plain.ranks, whole.ranks, first, np.zeros_like(first))
-        results: dict[str, Any] = {}
-        for chosen in variants(cls.spec, parameters):
-            name = label(cls.spec, chosen)
-            # A missing original could rank next, so rankings must be long enough without altered items.
-            depths, k = (plain.depths, chosen["k"]) if "k" in chosen else (whole.depths, 1)
-            check_whole(f"{name}: k", k)
-            if (short := np.flatnonzero(depths < k)).size:
-                raise RunTooShallow(
-                    f"{name} of query {short[0]} looks at {k} items, but its ranking holds {depths[short[0]]} without "
-                    "altered items. Rank more of the gallery."
-                )
-            results |= results_of(cls.spec, name, cls.spec.function(ranks, **chosen), per_query=per_query)
-        return results
-
-
-def _check_altered(inputs: Mapping[str, list[Any]], altered: ArrayLike | None) -> set[int]:
-    if altered is None:
-        raise InvalidOption("altered is missing; give the ids of all altered items, including those not in rankings")
-    ids = set(whole_ids(altered, "altered").tolist())
-    for row, references in enumerate(inputs["references"]):
-        for item in ids.intersection(references):
-            raise DataError(f"references of query {row}: item {item} is altered; positives must be originals")
-    return ids

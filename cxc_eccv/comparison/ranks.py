@@ -166,11 +166,11 @@ def name_ranks(low: int, high: int) -> str:
 def label_tasks() -> tuple[str, ...]:
     """Tasks that rank the same galleries under different labels, COCO 5K first, then in the order of their sources.
 
-    Other tasks under the original links rank something else: folds, other pairs, altered captions.
+    Other tasks under the original links rank something else: folds or other pairs.
     """
     order = list(label_sources())
     coco = [task for task in tasks().values() if task.collection is COCO_COLLECTION]
-    ranking = [task for task in coco if task.serves == "ranks" and not task.altered]
+    ranking = [task for task in coco if task.serves == "ranks"]
     labelled = [task for task in ranking if set(task.label_sources) - set(tasks()[COCO].label_sources)]
     labelled.sort(key=lambda task: max(order.index(source) for source in task.label_sources))
     return (COCO, *(task.name for task in labelled))

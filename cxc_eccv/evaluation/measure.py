@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,14 +16,12 @@ from cxc_eccv.ranking import ranks_of_run
 from cxc_eccv.ranking.lists import rows_of
 from cxc_eccv.ranking.readers import RowReader
 from cxc_eccv.ranking.scores import places_of
-from cxc_eccv.registry import tasks
 from cxc_eccv.runs import RankingsRun, Run
-from cxc_eccv.runs.embeddings import add_altered, find_altered_faults
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import UNREACHABLE_CAPTIONS
 from cxc_eccv.tasks.task import Collection
 from cxc_eccv.types import SIDES, IntArray, other_side, positions_of, sides_of
-from cxc_eccv.types.ids import distinct_of, is_altered
+from cxc_eccv.types.ids import distinct_of
 
 NAMED = 3
 SWAP_SHARE = 0.5
@@ -36,49 +34,25 @@ def measure(
     bounds: BoundsOfNeeds | None = None,
     **options: Any,  # noqa: ANN401 - those of ranks_of_run
 ) -> None:
-    """Let every need read the input of its metrics, in one pass over each view of the run."""
-    for viewed, parts_of_view in _group_by_view(run, parts):
-        needs = [need for part in parts_of_view for need in part.needs]
-        judgments = {name: (need.direction, judged) for need in needs for name, judged in need.requests.items()}
-        readers: dict[str, list[RowReader]] = {}
-        for need in needs:
-            if reading := [*need.readers, *(() if bounds is None else bounds.readers(need))]:
-                readers.setdefault(need.direction, []).extend(reading)
-        altered = {part.task.altered for part in parts_of_view} - {""}
-        ranked = add_altered(viewed, altered, similarity) if altered else viewed
-        ranks = ranks_of_run(ranked, judgments, readers=readers, similarity=similarity, **options)
-        for need in needs:
-            need.learn(viewed, ranks, similarity)
+    """Let every need read the input of its metrics, in one pass over the run."""
+    needs = [need for part in parts for need in part.needs]
+    judgments = {name: (need.direction, judged) for need in needs for name, judged in need.requests.items()}
+    readers: dict[str, list[RowReader]] = {}
+    for need in needs:
+        if reading := [*need.readers, *(() if bounds is None else bounds.readers(need))]:
+            readers.setdefault(need.direction, []).extend(reading)
+    ranks = ranks_of_run(run, judgments, readers=readers, similarity=similarity, **options)
+    for need in needs:
+        need.learn(run, ranks, similarity)
     if bounds is not None:
         bounds.settle()
 
 
-def _group_by_view(run: Run, parts: Sequence[Part]) -> list[tuple[Run, list[Part]]]:
-    """Each distinct view of the run by tasks, with the parts of these tasks; most tasks see the run itself."""
-    views: dict[Callable[[Run], Run], list[Part]] = {}
-    for part in parts:
-        views.setdefault(part.task.view, []).append(part)
-    return [(view(run), viewing) for view, viewing in views.items()]
-
-
 def find_faults(run: Run, parts: Sequence[Part], library: Library, *, named: bool, strict: bool) -> list[CxcEccvError]:
     """All errors of a run that can be found before the long pass."""
-    missing: list[CxcEccvError] = []
-    unknown: list[CxcEccvError] = []
-    all_collections = [task.collection for task in tasks().values()]
-    further = {each for each in all_collections if each.named_by(run) and each.at_hand(library)}
-    for viewed, parts_of_view in _group_by_view(run, parts):
-        needs = [need for part in parts_of_view for need in part.needs]
-        collections = {part.task.collection for part in parts_of_view} | further
-        if all(each.arrays for each in collections):  # such arrays may accompany the vectors of any split
-            collections |= {each for each in all_collections if not each.arrays and each.at_hand(library)}
-        missing += find_missing_ids(viewed, needs)
-        unknown += find_unknown_ids(viewed, needs, library, collections)
-    for kind in sorted({part.task.altered for part in parts} - {""}):
-        of_kind = [part for part in parts if part.task.altered == kind]
-        captions = collect_ids("captions", [need for part in of_kind for need in part.needs])
-        known = _read_known_ids("captions", library, [part.task.collection for part in of_kind])
-        missing += find_altered_faults(run, kind, captions, known)
+    needs = [need for part in parts for need in part.needs]
+    missing = find_missing_ids(run, needs)
+    unknown = find_unknown_ids(run, needs, library, {part.task.collection for part in parts})
     if missing or not (named or strict) or not isinstance(run, RankingsRun):
         return missing + unknown
     shallow = {
@@ -142,13 +116,12 @@ def find_unknown_ids(
 
 
 def collect_ids(side: str, needs: Iterable[Need[Any]]) -> IntArray:
-    """(N,) distinct ids of a side that are queries or gallery items, without altered captions."""
+    """(N,) distinct ids of a side that are queries or gallery items."""
     ids = [np.empty(0, dtype=np.int64)]
     for need in needs:
         query_side, gallery_side = sides_of(need.direction)
         ids += [need.query_ids] * (query_side == side) + [need.gallery_ids] * (gallery_side == side)
-    distinct = distinct_of(np.concatenate(ids))
-    return distinct[~is_altered(distinct)]
+    return distinct_of(np.concatenate(ids))
 
 
 def _read_known_ids(side: str, library: Library, collections: Iterable[Collection]) -> IntArray:

@@ -125,23 +125,20 @@ class Scorer:
                 groups.setdefault(id(row.queries.ids), []).append((place, row.queries))
         resampled, direction = list(rows), part.needs[0].direction
         for group in groups.values():
-            first = group[0][1]
-            images = first.images
-            if images is None:
-                images = images_behind(first.ids, self._library, self._split, direction, part.task.collection)
+            images = images_behind(group[0][1].ids, self._library, self._split, direction, part.task.collection)
             aggregates = [rows[place].variant.spec.aggregate for place, _ in group]
-            samples = self._draw(images, first.among, aggregates, [queries.values for _, queries in group])
+            samples = self._draw(images, aggregates, [queries.values for _, queries in group])
             for (place, _), drawn in zip(group, samples, strict=True):
                 resampled[place] = replace(rows[place], images=images, samples=drawn)
         return resampled
 
     def _draw(
-        self, images: IntArray, among: IntArray | None, aggregates: Sequence[str], values: Sequence[FloatArray]
+        self, images: IntArray, aggregates: Sequence[str], values: Sequence[FloatArray]
     ) -> Sequence[FloatArray | None]:
         """(S,) samples of the mean or the median of each metric's values."""
         if self._draws is None:
             return [None] * len(values)
-        bootstrap, named = ClusterBootstrap(images, self._draws, among), list(zip(aggregates, values, strict=True))
+        bootstrap, named = ClusterBootstrap(images, self._draws), list(zip(aggregates, values, strict=True))
         averaged = [column for aggregate, column in named if aggregate == "mean"]
         means = iter(bootstrap.means(np.stack(averaged, axis=1)) if averaged else ())
         return [next(means) if aggregate == "mean" else bootstrap.medians(column) for aggregate, column in named]
@@ -199,11 +196,9 @@ def provenance_of(library: Library, **entries: Any) -> dict[str, Any]:  # noqa: 
 
 def describe_run(run: Run, parts: Iterable[Part]) -> dict[str, Any]:
     """The entry of a report about the run: kind, file, hash, sizes, and how many of its items no task needs."""
-    views, facts = [(part.task.view(run), part.needs) for part in parts], run.facts()
+    needs, facts = [need for part in parts for need in part.needs], run.facts()
     for side in SIDES:
         if side in facts:
-            same = [needs for view, needs in views if view is run or view.ids(side) is run.ids(side)]
-            needs = [need for of_part in same for need in of_part]
             used = positions_of(run.ids(side), collect_ids(side, needs))[1]
             facts[side] = {**facts[side], "outside_the_tasks": int((~used).sum())}
     return facts

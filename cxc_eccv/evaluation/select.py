@@ -16,12 +16,10 @@ from cxc_eccv.evaluation.needs import NEEDS, Need, Variant
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.registry import metric_variants, tasks
 from cxc_eccv.runs import RankingsRun, Run
-from cxc_eccv.runs.embeddings import why_no_altered
 from cxc_eccv.runs.run import read_record
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import COCO, Collection, NotApplicable, Task, direction_of
-from cxc_eccv.types import Comparisons, IntArray, Judgments, RatedPairs, check_whole, positions_of, sides_of
-from cxc_eccv.types.altered import ALTERATIONS, altered_ids
+from cxc_eccv.types import IntArray, Judgments, RatedPairs, check_whole, positions_of, sides_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,8 +76,7 @@ class Restriction:
         """The judgments of a direction without the items left out, possibly without any query."""
         if not self.facts:
             return judged
-        altered: list[IntArray] = [altered_ids(kind, self.captions) for kind in ALTERATIONS]
-        left_out = {"images": self.images, "captions": np.concatenate([self.captions, *altered])}
+        left_out = {"images": self.images, "captions": self.captions}
         query_side, gallery_side = sides_of(direction)
         return judged.without(left_out[query_side], left_out[gallery_side])
 
@@ -115,11 +112,10 @@ def select(
     chosen = list(_choose_tasks(wanted, run, library, split, skipped))
     if not len(wanted) or (metrics is not None and not len(metrics)):
         raise InvalidOption(f"{'metrics' if len(wanted) else 'tasks'} is an empty list, so there is nothing to score")
-    collections = [task.collection for task, _, _ in chosen if not task.collection.arrays] or [COCO]
+    collections = [task.collection for task, _, _ in chosen] or [COCO]
     restriction = find_restriction(run, collections, library, split, limit=limit, allow_missing=allow_missing)
-    partial = limit is not None or allow_missing or bool(restriction.facts)
     for task, names, named in chosen:
-        reason = WHOLE if task.collection.arrays and partial else why_not_relabelled(task) if labels else None
+        reason = why_not_relabelled(task) if labels else None
         if reason is not None:
             skipped[task.name] = reason
             if named:
@@ -138,10 +134,6 @@ def select(
         why = "; ".join(dict.fromkeys(skipped.values()))
         raise InvalidOption(f"none of the metrics {', '.join(metrics)} can be computed: {why}")
     return Selection(selected, skipped, refused, restriction, labels)
-
-
-WHOLE = "it cannot be scored on a part of the split; leave out --limit and --allow-missing, and encode every image"
-"""Why a collection with further arrays is left out if a part of the split is scored."""
 
 
 def _choose_tasks(
@@ -180,11 +172,6 @@ def _select_parts(
 ) -> tuple[list[Part], dict[str, str]]:
     parts: list[Part] = []
     reasons: dict[str, str] = {}
-    if task.altered and (reason := why_no_altered(run, task.altered)) is not None:
-        if named:
-            reason = why_no_altered(run, task.altered, called=task.altered)
-            raise InvalidOption(f"{task.name} cannot be computed: {reason}")
-        return [], {task.name: reason}  # the same text for all kinds, so that it is shown once
     try:
         plan = plan_of(task, metrics)
     except NotApplicable as error:
@@ -213,16 +200,14 @@ def _find_needs(
     if not variants:
         raise NotApplicable(f"none of the metrics is defined for {plan.task.name}/{part}")
     needs: list[Need[Any]] = []
-    run, direction = plan.task.view(run), direction_of(part)
+    direction = direction_of(part)
     for name, need in NEEDS.items():
         if variants_of_need := [variant for variant in variants if variant.spec.needs == name]:
             if (reason := need.why_not(run, direction)) is not None:
                 raise NotApplicable(reason)
-            judged = plan.task.judged(name, library, split, part)
-            if not isinstance(judged, Comparisons):
-                judged = restriction.apply(judged, direction)
-                if not judged.query_ids.size:
-                    raise NotApplicable("none of its judged items is in the part of the split that is scored")
+            judged = restriction.apply(plan.task.judged(name, library, split, part), direction)
+            if not judged.query_ids.size:
+                raise NotApplicable("none of its judged items is in the part of the split that is scored")
             needs += need.build(plan.task, part, judged, variants_of_need, run)
     return tuple(needs)
 
@@ -284,12 +269,8 @@ def collections_held(
 
 
 def _find_reason(collection: Collection, run: Run, library: Library, split: str) -> str | None:
-    if collection.arrays and not collection.named_by(run):
-        return f"the run has no vectors of {collection.name}'s captions (arrays {collection.arrays}*)"
     if not collection.at_hand(library):
         return f"{collection.name} is not on this machine (name the task to download it)"
-    if collection.arrays:
-        return None
     try:
         content = collection.content(library, split)
     except DataError as error:

@@ -15,7 +15,7 @@ from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.judgments.plausible import Look
 from cxc_eccv.types import FloatArray
 
-NEEDS = ("ranks", "judged_ranks", "top_k", "plausible_hits", "rated_pairs", "altered_ranks", "scores", "comparisons")
+NEEDS = ("ranks", "judged_ranks", "top_k", "plausible_hits", "rated_pairs", "scores")
 """What a task can offer to metrics."""
 NEEDS_OF_FAILURES = ("concepts", "concept_similarity", "concept_sizes")
 """What only ``cxc-eccv explain`` offers: concepts of the two images of a failed query."""
@@ -36,9 +36,7 @@ class Spec:
         function: the metric: maps what it needs to values of queries or samples, or ``scores`` to one number.
         needs: ``ranks`` (PositiveRanks), ``judged_ranks`` (JudgedRanks), ``top_k`` (TopK of K items, or of R if the
             metric has no parameter k, and Judgments with gains), ``plausible_hits`` (PlausibleHits), ``rated_pairs``
-            (RatedPairs and similarities),
-            ``altered_ranks`` (AlteredRanks), ``comparisons`` (scores of captions and of their negatives), or
-            ``scores`` (values of other metrics in all directions of a task).
+            (RatedPairs and similarities), or ``scores`` (values of other metrics in all directions of a task).
         citation: the paper that defines the metric.
         parameters: parameter to the values that a report shows by default.
         bounds: lowest and highest value; None where there is no bound.

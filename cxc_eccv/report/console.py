@@ -9,7 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from cxc_eccv.registry import tasks
-from cxc_eccv.report.page import Page, TaskScores, caveat_of
+from cxc_eccv.report.page import Page, caveat_of
 from cxc_eccv.tables import MISSING, Cell, Table, tables_to_console, tables_to_html
 from cxc_eccv.terminal import print_shown, shown_text, visible
 from cxc_eccv.types import DIRECTIONS, Report
@@ -63,9 +63,6 @@ BELOW = {"bounds": bounds_text, "estimate": estimate_text, "unjudged": unjudged_
 HEADLINE = {"coco_5k": "recall_at_1", "cxc": "recall_at_1", "eccv_caption": "map_at_r"}
 """Tasks whose numbers come first, each with its metric."""
 
-MOST_ALTERED = 3
-"""More tasks with altered captions than these share a table."""
-
 
 def render(page: Page) -> RenderableType:
     """The page as a rich renderable."""
@@ -101,21 +98,17 @@ def _skipped_lines(page: Page) -> list[str]:
 
 
 def _shorten(names: Iterable[str]) -> list[str]:
-    """Names of what was skipped: a task in place of all its parts, ``rococo_*`` in place of several tasks of RoCOCO."""
+    """Names of what was skipped: a task in place of all its parts."""
     parts: dict[str, list[str]] = {}
     for name in names:
         task, _, part = name.partition("/")
         parts.setdefault(task, []).append(part)
-    families: dict[str, list[str]] = {}
+    shortened: list[str] = []
     for task, skipped in parts.items():
         known = tasks().get(task)
         is_whole = skipped == [""] or (known is not None and skipped == list(known.parts))
-        shown = [task] if is_whole else [f"{task}/{part}" if part else task for part in skipped]
-        families.setdefault("rococo_*" if known is not None and known.altered else task, []).extend(shown)
-    return [
-        f"{family} ({len(shown)} tasks)" if family == "rococo_*" and len(shown) > 1 else ", ".join(shown)
-        for family, shown in families.items()
-    ]
+        shortened += [task] if is_whole else [f"{task}/{part}" if part else task for part in skipped]
+    return shortened
 
 
 def list_tables(page: Page) -> list[Table]:
@@ -144,31 +137,12 @@ def _headline_tables(page: Page) -> Iterator[Table]:
 def _score_tables(page: Page) -> Iterator[Table]:
     interval = f" with {100 * page.confidence:g}% interval" if page.confidence else ""
     part = f"{', on a part of the split' if page.restriction else ''}{', on other labels' if page.labels else ''}"
-    altered = [card for card in page.scores if card.task in tasks() and tasks()[card.task].altered]
-    folded = altered if len(altered) > MOST_ALTERED and not page.bounded else []
     for card in page.scores:
-        if card in folded:
-            if card is folded[0]:
-                yield _altered_table(folded, f"percent{part}")
-            continue
         correlations = any(unit_of(row[0].metric) == "correlation" for table in card.tables for row in table)
         title, subtitle = card.title, f"percent{' (correlations as they are)' if correlations else ''}{interval}{part}"
         for rows in [*card.tables, *([[(row,) for row in card.whole]] if card.whole else [])]:
             yield _score_table(rows, title, subtitle)
             title = subtitle = ""
-
-
-def _altered_table(cards: Sequence[TaskScores], subtitle: str) -> Table:
-    """A row per task and a column per metric, without intervals: as many tables would fill several screens."""
-    values = {
-        card.title: {row[0].metric: number_cell(row[0], interval=False) for rows in card.tables for row in rows}
-        for card in cards
-    }
-    metrics = list(dict.fromkeys(metric for cells in values.values() for metric in cells))
-    lines = [[title, *(cells.get(metric, MISSING) for metric in metrics)] for title, cells in values.items()]
-    header = [("",), *((metric_name(metric),) for metric in metrics)]
-    note = f"intervals, queries and ties: with --tasks {cards[0].task}, or in report.json"
-    return Table(header, lines, "RoCOCO, image to text", subtitle, [note])
 
 
 def _score_table(rows: Sequence[Sequence[Shown]], title: str, subtitle: str) -> Table:

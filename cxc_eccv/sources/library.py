@@ -215,16 +215,6 @@ class Library:
         """Category presence of a split's images, in Karpathy order."""
         return self.once(("categories", split), lambda: self._read_categories(split))
 
-    def rococo(self, kind: str) -> pa.Table:
-        """RoCOCO's altered captions of one kind: ``caption_id``, ``image_id``, ``original``, ``altered``.
-
-        Args:
-            kind: ``same_concept``, ``diff_concept``, ``rand_voca`` or ``danger``.
-        """
-        return self.once(
-            ("rococo", kind), lambda: readers.read_rococo(self._path(f"rococo_{kind}"), self.karpathy("test"))
-        )
-
     def instances(self, split: str, path: Path | None = None) -> Instances:
         """Annotations of COCO's images, with boxes if the full files are available, else as category sets.
 

@@ -9,36 +9,23 @@ from typing import Any
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.judgments.evidence import label_sources
 from cxc_eccv.judgments.plausible import CategoryMatches
-from cxc_eccv.runs import Run
-from cxc_eccv.runs.embeddings import FURTHER
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import SUGARCREPE_PARTS, SUGARCREPE_PP_PARTS, KarpathySplit
+from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.terminal import upper_first
-from cxc_eccv.types import DIRECTIONS, Comparisons, Judgments, RatedPairs
-from cxc_eccv.types.altered import ALTERATIONS
+from cxc_eccv.types import DIRECTIONS, Judgments, RatedPairs
 
-Judged = Judgments | CategoryMatches | Comparisons
+Judged = Judgments | CategoryMatches
 JudgmentsOf = Callable[[Library, str], Judgments]
 MatchesOf = Callable[[Library, str], CategoryMatches]
-ComparisonsOf = Callable[[Library, str], Comparisons]
 RatedOf = Callable[[Library, str], RatedPairs]
 
-RATED_DIRECTIONS = {"sts": "t2t", "sis": "i2i", "sits": "i2t", "expert": "i2t", "crowd": "i2t", "precision": "i2t"}
+RATED_DIRECTIONS = {"sts": "t2t", "sis": "i2i", "sits": "i2t", "expert": "i2t", "crowd": "i2t"}
 """Kind of rated pairs to its direction."""
-
-TEXT = "text_"
-"""Prefix of the parts that compare captions with each other."""
-
-COMPARED_DIRECTIONS = {
-    **dict.fromkeys(SUGARCREPE_PARTS, "i2t"),
-    **{f"{TEXT}{part}": "t2t" for part in SUGARCREPE_PP_PARTS},
-}
-"""Part of a benchmark of compared captions to its direction."""
 
 
 def direction_of(part: str) -> str:
     """The direction of a part; most parts are named after it."""
-    return (RATED_DIRECTIONS | COMPARED_DIRECTIONS).get(part, part)
+    return RATED_DIRECTIONS.get(part, part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +36,6 @@ class Collection:
     content: Callable[[Library, str], KarpathySplit]
     splits: Callable[[Library], tuple[str, ...]]
     at_hand: Callable[[Library], bool]
-    arrays: str = ""
-
-    def named_by(self, run: Run) -> bool:
-        """Whether the run has further arrays for this collection."""
-        longer = tuple(start for start in FURTHER if start.startswith(self.arrays) and start != self.arrays)
-        names = [name for name in getattr(run, "further", ()) if not name.startswith(longer)]
-        return bool(self.arrays) and any(name.startswith(self.arrays) for name in names)
 
 
 COCO = Collection("COCO", Library.karpathy, lambda library: library.splits, lambda _: True)
@@ -85,8 +65,8 @@ class Task:
     Attributes:
         name: name in report keys, equal to the file's name.
         description: what is ranked and which positives count, in plain sentences.
-        directions: direction (``i2t``, ``t2i``, ``t2t``, ``i2i``) or part that :func:`direction_of` knows, to the
-            function that reads its judgments from a library and a split.
+        directions: direction (``i2t``, ``t2i``, ``t2t``, ``i2i``) to the function that reads its judgments from a
+            library and a split.
         splits: splits on which the task is defined.
         metrics: names of the metrics reported by default.
         main_metric: label of the headline metric, for example ``recall_at_1``.
@@ -97,7 +77,7 @@ class Task:
             labels outside the dataset; the task is then on no leaderboard.
         whole: names of the metrics over all directions together, for example ``rsum``.
         serves: what the judgments of the directions offer, as in ``Spec.needs``: ``ranks``, ``top_k`` (judgments with
-            gains), ``plausible_hits`` (category matches) or ``comparisons``.
+            gains) or ``plausible_hits`` (category matches).
         graded: direction to judgments with gains, for metrics that need ``top_k``, if ``serves`` is not ``top_k``.
         verdicts: direction to judged pairs with verdicts as gains, negatives too, for metrics that need
             ``judged_ranks``.
@@ -110,15 +90,11 @@ class Task:
             label files, reports do not mention the task.
         title: name in tables and headings; defaults to the name in words.
         facts: facts about the labels for a report's provenance, from a library and a split.
-        altered: kind of altered captions that the galleries hold beside the originals, as in
-            :data:`cxc_eccv.types.altered.ALTERATIONS`, or empty. A run must have their vectors.
-        view: maps a run to one with the captions of the task, if they are not those of the split; raises NotApplicable
-            if the run lacks them.
     """
 
     name: str
     description: str
-    directions: Mapping[str, JudgmentsOf] | Mapping[str, MatchesOf] | Mapping[str, ComparisonsOf]
+    directions: Mapping[str, JudgmentsOf] | Mapping[str, MatchesOf]
     splits: tuple[str, ...]
     metrics: tuple[str, ...]
     main_metric: str
@@ -137,22 +113,17 @@ class Task:
     of_label_files: bool = False
     title: str = ""
     facts: Callable[[Library, str], Mapping[str, Any]] = lambda _library, _split: {}
-    altered: str = ""
-    view: Callable[[Run], Run] = lambda run: run
 
     def __post_init__(self) -> None:
-        known = (*DIRECTIONS, *COMPARED_DIRECTIONS) if self.serves == "comparisons" else DIRECTIONS
         for direction in (*self.directions, *self.graded, *self.verdicts):
-            if direction not in known:
-                raise UnknownName("direction", direction, known)
+            if direction not in DIRECTIONS:
+                raise UnknownName("direction", direction, DIRECTIONS)
         for kind in self.rated:
             if kind not in RATED_DIRECTIONS:
                 raise UnknownName("kind of rated pairs", kind, RATED_DIRECTIONS)
         for source in self.label_sources:
             if source not in label_sources():
                 raise UnknownName("source of labels", source, label_sources())
-        if self.altered and self.altered not in ALTERATIONS:
-            raise UnknownName("kind of altered captions", self.altered, ALTERATIONS)
         object.__setattr__(self, "title", self.title or upper_first(self.name.replace("_", " ")))
 
     @property
@@ -175,13 +146,11 @@ class Task:
             >>> {need: list(parts) for need, parts in TASK.offers.items()}["rated_pairs"]
             ['sts', 'sis', 'sits']
         """
-        altered = {"altered_ranks": self.directions} if self.altered else {}
         return {
             "judged_ranks": self.verdicts,
             "top_k": self.graded,
             "rated_pairs": self.rated,
             self.serves: self.directions,
-            **altered,
         }
 
     def sources_in(self, library: Library) -> tuple[str, ...]:
@@ -233,8 +202,5 @@ class Task:
             raise UnknownName(f"direction of {self.name}", direction, self.directions)
         judged = self.judged(self.serves, library, split, direction)
         if not isinstance(judged, Judgments):
-            raise NotApplicable(
-                f"{self.name} lists no positives: "
-                + ("it compares two captions" if isinstance(judged, Comparisons) else "categories decide what matches")
-            )
+            raise NotApplicable(f"{self.name} lists no positives: categories decide what matches")
         return judged

@@ -67,11 +67,6 @@ def frozen_ints(values: ArrayLike) -> IntArray:
     return array
 
 
-def is_altered(ids: IntArray) -> NDArray[np.bool_]:
-    """(...) bool, whether ids belong to altered captions, which alone have negative ids."""
-    return np.asarray(ids < 0)
-
-
 def all_unique(ids: IntArray) -> bool:
     """Whether no id occurs twice."""
     return not np.any(np.diff(np.sort(ids)) == 0)

@@ -216,29 +216,6 @@ class RatedPairs:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Comparisons:
-    """Items that pair an image with a right and a wrong caption.
-
-    Attributes:
-        item_ids: (P,) unique int64.
-        image_ids: (P,) int64, the image of each item; one image may have several items.
-        among: (I,) int64, the images from which intervals draw; they may include images of other parts.
-        captions: names of the right captions of an item, one or two.
-        of_text: whether captions are compared with each other, without the image.
-
-    Example:
-        >>> Comparisons(np.array([0, 1]), np.array([7, 7]), np.array([7, 8])).image_ids.tolist()
-        [7, 7]
-    """
-
-    item_ids: IntArray
-    image_ids: IntArray
-    among: IntArray
-    captions: tuple[str, ...] = ("caption",)
-    of_text: bool = False
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class TopK:
     """The top items of every query.
 

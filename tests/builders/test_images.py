@@ -13,7 +13,6 @@ from cxc_eccv.builders.images import ImageFolder, attach_images, embed_images
 from cxc_eccv.builders.output import portable_schema
 from cxc_eccv.demo import sample_images
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
-from cxc_eccv.registry import task
 
 RED, BLUE = [True, False, False], [False, False, True]
 
@@ -56,8 +55,6 @@ def test_an_image_of_coco_is_found_under_the_name_of_either_release(tmp_path, sa
     assert files.find("00000000009.jpg") is None, "Flickr's photo numbers are no ids of COCO"
     draw(tmp_path / "val2014" / "COCO_val2014_000000391895.jpg", "black")
     assert ImageFolder(tmp_path).find("000000391895.jpg").parent.name == "val2017", "its own name goes first"
-    pictures = task("sugarcrepe").collection.content(sample_library, "test").images["file_name"].to_pylist()
-    assert all(ImageFolder("sample").find(name) for name in pictures)
 
 
 def test_two_files_of_one_name_need_a_choice(folder):

@@ -32,16 +32,3 @@ def test_what_people_said_of_flickr8k(dataset, capsys):
         assert decision == ("original" if own else words)
     exec(dataset_configs()["flickr8k_human"].example, {"dataset": dataset})
     assert capsys.readouterr().out == "45078\n"
-
-
-@pytest.mark.parametrize("dataset", ["sugarcrepe_pp"], indirect=True)
-def test_two_captions_against_a_hard_negative(dataset, capsys):
-    assert names_of(dataset, "part") == {
-        "replace_obj": 1_652,
-        "replace_att": 788,
-        "replace_rel": 1_406,
-        "swap_obj": 245,
-        "swap_att": 666,
-    }
-    exec(dataset_configs()["sugarcrepe_pp"].example, {"dataset": dataset})
-    assert " | " in capsys.readouterr().out

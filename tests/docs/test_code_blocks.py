@@ -21,7 +21,6 @@ RUN = {"python", "diff", "sh"}
 NOT_BUILT = {
     "docs/datasets/adversarial.md": "needs a tagger; tests/studies/explain/altering/test_config.py builds and loads it",
     "docs/datasets/flickr8k_human.md": "real data; tests/builders/test_judged_configs.py builds it",
-    "docs/datasets/sugarcrepe_pp.md": "real data; tests/builders/test_judged_configs.py builds it",
 }
 """Pages whose example loads what the sample alone does not give."""
 

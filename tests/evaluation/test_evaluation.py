@@ -56,7 +56,7 @@ ABSENT = ("coco_1k", "flickr8k", "flickr8k_human", "flickr30k")  # from the samp
         (n, d)
         for n, one in tasks().items()
         if one.serves == "ranks" and n not in ABSENT
-        if not (one.altered or one.collection.arrays or one.of_label_files)
+        if not one.of_label_files
         for d in one.directions
     ],
 )

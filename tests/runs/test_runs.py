@@ -42,11 +42,11 @@ def with_value(value, dtype=np.float32):
 BAD = {
     "infinite": ({"caption_embeddings": with_value(-np.inf)}, ["caption_embeddings", "-inf", "id 22", "1 of 3"]),
     "NaN of an altered sentence": (
-        {"rococo_danger_embeddings": with_value(np.nan)},
-        ["rococo_danger_embeddings", "nan", "row 1, column 2"],
+        {"adversarial_size_embeddings": with_value(np.nan)},
+        ["adversarial_size_embeddings", "nan", "row 1, column 2"],
     ),
-    "altered sentences by floats": ({"rococo_danger_ids": np.ones(3)}, ["rococo_danger_ids", "whole-number ids"]),
-    "altered vectors in a row": ({"sugarcrepe_a_embeddings": np.ones(3)}, ["sugarcrepe_a_embeddings", "(3,)"]),
+    "altered sentences by floats": ({"adversarial_size_ids": np.ones(3)}, ["adversarial_size_ids", "whole-number ids"]),
+    "altered vectors in a row": ({"adversarial_a_embeddings": np.ones(3)}, ["adversarial_a_embeddings", "(3,)"]),
     "an altered something": ({"adversarial_size": np.ones(3)}, ["adversarial_size", "neither ids"]),
     "float64 beyond float32": ({"caption_embeddings": with_value(1e300, np.float64)}, ["1e+300", "scale the vectors"]),
     "float64 below float32": (
@@ -122,14 +122,17 @@ def test_vectors_of_altered_sentences_and_saved_runs_read_back_and_equal_runs_gi
     assert first.read_bytes() == second.read_bytes()
     assert read.sha256 == load_embeddings(second).sha256
     assert sorted(path.name for path in tmp_path.iterdir()) == [first.name, second.name]
-    further = {"rococo_danger_ids": np.array([23, 21]), "rococo_danger_embeddings": np.eye(2, 3, dtype=np.float32)}
+    further = {
+        "adversarial_size_ids": np.array([23, 21]),
+        "adversarial_size_embeddings": np.eye(2, 3, dtype=np.float32),
+    }
     run = EmbeddingsRun(None, Embeddings(CAPTIONS, np.ones((3, 3))), further=further)
     save_embeddings(tmp_path / f"run{suffix}", run)
     read = load_embeddings(tmp_path / f"run{suffix}")
     assert {name: array.tolist() for name, array in read.further.items()} == {
         name: array.tolist() for name, array in further.items()
     }
-    assert read.facts()["further"] == {"rococo_danger_embeddings": 2, "rococo_danger_ids": 2}
+    assert read.facts()["further"] == {"adversarial_size_embeddings": 2, "adversarial_size_ids": 2}
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):

@@ -49,12 +49,10 @@ def write(folder, text):
 
 def test_the_official_catalog_is_pinned_and_takes_what_it_does_not_say_from_group_and_archive():
     addresses = [entry.url for entry in load_catalog() if entry.url and "githubusercontent" in entry.url]
-    assert len(addresses) == 76
+    assert len(addresses) == 60
     assert all(re.search(r"/[0-9a-f]{40}/", address) for address in addresses)
     for entry in load_catalog():
-        assert entry.url or entry.derived_from or entry.group in ("entailment", "simplification", "coco_fg", "thumb"), (
-            entry.name
-        )
+        assert entry.url or entry.derived_from or entry.group in ("entailment", "simplification"), entry.name
     entry = load_catalog().entry("instances_val2014")
     assert entry.url == "http://images.cocodataset.org/annotations/annotations_trainval2014.zip"
     assert (entry.member, entry.size) == ("annotations/instances_val2014.json", 160_682_675)
@@ -73,7 +71,6 @@ def test_only_these_files_have_no_published_hash():
     copies |= {"visual_genome_objects", "visual_genome_image_data"}
     assert unknown == raw | own | copies | {"karpathy_coco", "flickr30k", "instances_train2014"}
     semantic = {entry.name for entry in load_catalog() if entry.group in {"semeval_sts", "stsb", "sick"}}
-    semantic |= {entry.name for entry in load_catalog() if entry.group == "sugarcrepe_pp"}
     assert {entry.name for entry in load_catalog() if entry.optional} == raw | own | copies | semantic | {
         "captions_val2014",
         "flickr8k_tokens",
@@ -82,10 +79,7 @@ def test_only_these_files_have_no_published_hash():
         "flickr8k_test_images",
         "flickr8k_crowd",
         "flickr8k_experts",
-        "thumb",
         "instances_subset",
-        "coco_fg_captions",
-        "coco_fg_images",
     }
 
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 
-from sample.sources.alterations import KINDS
-from sample.sources.pairs import PARTS
-
 __all__ = ["HEADER", "catalog_toml", "entry_names"]
 
 VERSION = "1.0.0"
@@ -37,13 +34,7 @@ def entry_names() -> dict[str, tuple[str, str, str]]:
     for split in ("val", "test"):
         path = f"entailment/entailment_{split}.jsonl"
         names[f"entailment_{split}"] = ("entailment", path, f"entailment labels, {split}")
-    for kind in KINDS:
-        names[f"rococo_{kind}"] = ("rococo", f"rococo/{kind}.json", f"altered captions, {kind}, test")
-    for part in PARTS:
-        names[f"sugarcrepe_{part}"] = ("sugarcrepe", f"sugarcrepe/{part}.json", f"captions and hard negatives, {part}")
     names["truth"] = ("eccv_caption", "truth.json", "all captions that are true of an image, every split")
-    names["coco_fg_captions"] = ("coco_fg", "coco/fg/MSCOCO_FG_ann.json", "refined captions, test")
-    names["coco_fg_images"] = ("coco_fg", "coco/fg/MSCOCO_FG_img_filenames.npy", "enlarged image pool, test")
     return names
 
 

@@ -13,14 +13,11 @@ from PIL import Image, UnidentifiedImageError
 from sample.catalog import HEADER, catalog_toml
 from sample.collection import draw_collection
 from sample.drawing import jpeg_bytes, picture
-from sample.sources.alterations import KINDS, rococo_json
 from sample.sources.entailments import entailment_jsonl
 from sample.sources.instances import instances_json
 from sample.sources.karpathy import karpathy_json
-from sample.sources.pairs import PARTS, sugarcrepe_json
 from sample.sources.positives import caption_order, eccv_files, truth
 from sample.sources.ratings import cxc_csv, rate_captions, rate_images, rate_links
-from sample.sources.refined import refined_files
 
 __all__ = ["differences", "same_picture", "sample_files", "write_folder"]
 
@@ -42,9 +39,6 @@ def sample_files() -> dict[str, bytes]:
     files |= {f"eccv/{name}": content for name, content in positives.items()}
     files["eccv/coco_test_ids.npy"] = caption_order(pictures)
     files["truth.json"] = truth(pictures)
-    files |= {f"rococo/{kind}.json": rococo_json(pictures, kind) for kind in KINDS}
-    files |= {f"sugarcrepe/{part}.json": sugarcrepe_json(pictures, part) for part in PARTS}
-    files |= {f"coco/fg/{name}": content for name, content in refined_files(pictures).items()}
     files["catalog.toml"] = catalog_toml(files)
     images = {f"coco/images/{shown.file_name}": jpeg_bytes(picture(shown.scene)) for shown in pictures}
     return files | images

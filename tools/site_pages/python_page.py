@@ -37,7 +37,7 @@ GROUPS = {
         {
             "cxc_eccv": ("load", "Library", "build_folder", "attach_images"),
             "cxc_eccv.judgments.qrels": ("coco_links", "merged_qrels", "cxc_rated", "eccv_caption"),
-            "cxc_eccv.types": ("Judgments", "JudgedRanks", "RatedPairs", "Comparisons"),
+            "cxc_eccv.types": ("Judgments", "JudgedRanks", "RatedPairs"),
         },
     ),
     "runs": Group(

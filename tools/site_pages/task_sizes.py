@@ -17,7 +17,7 @@ from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import Task
-from cxc_eccv.types import Comparisons, IntArray, Judgments, RatedPairs
+from cxc_eccv.types import IntArray, Judgments, RatedPairs
 
 __all__ = ["Sizes", "computed_sizes", "recorded_sizes", "task_sizes"]
 
@@ -58,9 +58,7 @@ def _rows(task: Task, library: Library, recorded: list[Row]) -> Iterator[Row]:
             yield {"split": split, "part": part, **_size(judged)}
 
 
-def _size(judged: Judgments | CategoryMatches | Comparisons | RatedPairs) -> Row:
-    if isinstance(judged, Comparisons):
-        return {"items": int(judged.item_ids.size), "images": int(np.unique(judged.image_ids).size)}
+def _size(judged: Judgments | CategoryMatches | RatedPairs) -> Row:
     if isinstance(judged, RatedPairs):
         return {"queries": int(np.unique(judged.query_ids).size), "pairs": int(judged.ratings.size)}
     size: Row = {"queries": int(judged.query_ids.size), "gallery": int(judged.gallery_ids.size)}

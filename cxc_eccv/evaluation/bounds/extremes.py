@@ -15,7 +15,6 @@ from cxc_eccv.judgments.plausible import PlausibleHits
 from cxc_eccv.metrics.spec import HIGHEST_GAIN, Spec
 from cxc_eccv.ranking.lists import FAR
 from cxc_eccv.types import Bounds, FloatArray, IntArray, Judgments, PositiveRanks, TopK, look_up_gains, positions_of
-from cxc_eccv.types.altered import AlteredRanks
 
 TINY = np.finfo(np.float64).tiny
 """The smallest degree: it counts towards R, and adds nothing to the gain."""
@@ -91,12 +90,6 @@ def bounds_of_matches(spec: Spec, hits: PlausibleHits) -> Bounds:
         for look in spec.looks
     ]
     return Bounds(value, value, 0, int(np.max(depths, axis=0).sum()), value)
-
-
-def bounds_of_tops(spec: Spec, altered: AlteredRanks) -> Bounds:
-    """Bounds of a metric of the top item, both equal to its value, as no label says whether an item is altered."""
-    value = spec.average(spec.function(altered))
-    return Bounds(value, value, 0, altered.top_altered.size, value)
 
 
 def bounds_of_sums(

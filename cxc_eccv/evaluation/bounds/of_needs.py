@@ -24,11 +24,9 @@ from cxc_eccv.evaluation.bounds.extremes import (
     bounds_of_ranks,
     bounds_of_sums,
     bounds_of_top,
-    bounds_of_tops,
 )
 from cxc_eccv.evaluation.bounds.retrieved import Flags, Retrieved, TopOfKnown
 from cxc_eccv.evaluation.needs import (
-    Alterations,
     MatchCounts,
     Need,
     OtherScores,
@@ -80,8 +78,6 @@ class BoundsOfNeeds:
             return self._tops[need].find(variant, settings.probabilities_of)
         if isinstance(need, MatchCounts):
             return bounds_of_matches(variant.spec, need.result)
-        if isinstance(need, Alterations) and not variant.parameters:
-            return bounds_of_tops(variant.spec, need.ranks)
         if isinstance(need, OtherScores):
             inputs = need.inputs(variant.spec)
             return bounds_of_sums(variant.spec.function, [[row.result.bounds for row in rows] for rows in inputs])

@@ -14,7 +14,6 @@ from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.ranking.counts import gallery_sizes
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.types import IntArray, Judgments, PositiveRanks, TopK, look_up_gains, positions_of
-from cxc_eccv.types.ids import is_altered
 
 Flags = NDArray[np.bool_]
 
@@ -123,9 +122,8 @@ class TopOfKnown:
             top = _shorten(reader.result, self.depth)
             gains, known = look_up_gains(top, labelled, self.depth, "bounds")
             ids[rows], above[rows] = top.ids, np.cumsum(gains > 0, axis=1)
-            unjudged[rows] = ~known & ~is_altered(top.ids)
-            judged = np.diff(labelled.indptr) + is_altered(labelled.gallery_ids).sum()
-            n_unjudged[rows] = ranks.n_gallery[rows] - judged
+            unjudged[rows] = ~known
+            n_unjudged[rows] = ranks.n_gallery[rows] - np.diff(labelled.indptr)
             ends[rows], lowest[rows] = _find_ties(top, gains > 0, _ranks_of_rows(ranks, rows))
         return Retrieved(ranks, ids, unjudged, above, ends, lowest, n_unjudged, depth or self.depth)
 

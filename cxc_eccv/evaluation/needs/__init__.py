@@ -9,14 +9,12 @@ from types import MappingProxyType
 from typing import Any
 
 from cxc_eccv.evaluation.needs.items_and_pairs import (
-    ComparedScores,
     JudgedItems,
     MatchCounts,
     PairSimilarities,
     TopItems,
 )
 from cxc_eccv.evaluation.needs.need import (
-    Alterations,
     AnyRanks,
     Need,
     OtherScores,
@@ -28,7 +26,6 @@ from cxc_eccv.evaluation.needs.need import (
 
 __all__ = [
     "NEEDS",
-    "Alterations",
     "AnyRanks",
     "JudgedItems",
     "MatchCounts",
@@ -48,9 +45,7 @@ NEEDS: Mapping[str, type[Need[Any]]] = MappingProxyType(
         "top_k": TopItems,
         "plausible_hits": MatchCounts,
         "rated_pairs": PairSimilarities,
-        "altered_ranks": Alterations,
         "scores": OtherScores,
-        "comparisons": ComparedScores,
     }
 )
 """Name in ``Spec.needs`` to class."""

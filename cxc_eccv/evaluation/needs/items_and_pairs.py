@@ -1,4 +1,4 @@
-"""Needs of metrics on the top items of every query, and on pairs: rated ones, and captions with hard negatives."""
+"""Needs of metrics on the top items of every query, and on rated pairs."""
 
 from __future__ import annotations
 
@@ -18,13 +18,10 @@ from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.ranking.lists import rows_of
 from cxc_eccv.ranking.rank import similarities_of_run
 from cxc_eccv.ranking.readers import JudgedRows, PlausibleRows, TopRows, too_shallow
-from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run
-from cxc_eccv.runs.embeddings import compared_captions
+from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.statistics import Draws
-from cxc_eccv.tasks.task import TEXT, NotApplicable, Task
+from cxc_eccv.tasks.task import Task
 from cxc_eccv.types import (
-    Comparisons,
-    Embeddings,
     FloatArray,
     IntArray,
     Judgments,
@@ -232,71 +229,3 @@ class PairSimilarities(Need[RatedPairs]):
         query_ids, clusters = np.unique(self.query_ids, return_inverse=True)
         times = Draws(settings.seed).times(query_ids.size)
         return variant.spec.samples(self.judged, self._similarities, times, clusters)
-
-
-class ComparedScores(Need[Comparisons]):
-    """The scores of captions and of a hard negative, whose vectors are further arrays of the run."""
-
-    def __init__(self, task: Task, part: str, judged: Comparisons, variants: Sequence[Variant]) -> None:
-        super().__init__(task, part, judged, variants)
-        none = np.empty(0, dtype=np.int64)
-        self.query_ids, self.gallery_ids = none if judged.of_text else np.unique(judged.image_ids), none
-        self._scores: tuple[FloatArray, FloatArray]
-
-    @classmethod
-    def why_not(cls, run: Run, direction: str) -> str | None:
-        """Why the run lacks the images or captions, or None; the sentences come in further arrays."""
-        return run.why_not("i2i" if direction == "i2t" else direction)
-
-    @classmethod
-    def build(
-        cls, task: Task, part: str, judged: Comparisons, variants: Sequence[Variant], run: Run
-    ) -> list[Need[Comparisons]]:
-        """One need; raises NotApplicable if the run lacks the vectors of the part's items."""
-        need = cls(task, part, judged, variants)
-        if need._read_vectors(run) is None:
-            raise NotApplicable(f"the run has no arrays {task.config}_{need._part}_...")
-        return [need]
-
-    @property
-    def _part(self) -> str:
-        """What the part is called in the names of arrays."""
-        return self.part.removeprefix(TEXT)
-
-    def _read_vectors(self, run: Run) -> list[NDArray[np.float32]] | None:
-        parts = [part.removeprefix(TEXT) for part in self.task.parts]
-        return compared_captions(run, self.task.config, self._part, parts, self.judged)
-
-    def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
-        """Compute the scores of captions and negatives together, so that equal vectors tie.
-
-        Each of two captions must win by itself: the lower score of right pairs stands against the higher one of wrong
-        pairs.
-        """
-        vectors = self._read_vectors(run)
-        if vectors is None or not isinstance(run, EmbeddingsRun):
-            raise MalformedRun(f"{self.key}: the run has no vectors of its captions")
-        every = np.concatenate(vectors)
-        seen = replace(run, captions=Embeddings(np.arange(len(every)), every))
-        *captions, negatives = np.split(np.arange(len(every)), len(vectors))
-        right = (
-            [(captions[0], captions[1])]
-            if self.judged.of_text
-            else [(self.judged.image_ids, texts) for texts in captions]
-        )
-        wrong = (
-            [(texts, negatives) for texts in captions] if self.judged.of_text else [(self.judged.image_ids, negatives)]
-        )
-        queries, items = (np.concatenate(side) for side in zip(*right, *wrong, strict=True))
-        pairs = RatedPairs(queries, items, np.zeros(items.size))
-        scores = similarities_of_run(seen, self.direction, pairs, similarity=similarity)
-        scores = scores.reshape(len(right) + len(wrong), -1)
-        self._scores = scores[: len(right)].min(axis=0), scores[len(right) :].max(axis=0)
-
-    def score(self, variant: Variant, settings: Settings) -> list[Scored]:
-        """One result."""
-        captions, negatives = self._scores
-        values = variant.spec.function(captions, negatives, **variant.parameters)
-        judged = self.judged
-        queries = QueryValues(judged.item_ids, values, images=judged.image_ids, among=judged.among)
-        return self.aggregate(variant, queries, ties=int(np.count_nonzero(captions == negatives)))

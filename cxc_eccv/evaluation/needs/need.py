@@ -9,16 +9,14 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from cxc_eccv.errors import CxcEccvError, InvalidOption, MalformedRun, RunTooShallow
+from cxc_eccv.errors import CxcEccvError, InvalidOption, RunTooShallow
 from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.ranking.lists import FAR, GivenRanks, depths_alone, needed_depth, values_at_known_depth
-from cxc_eccv.ranking.readers import BestRows, RowReader
+from cxc_eccv.ranking.readers import RowReader
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.tasks.task import Task, direction_of
 from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, Result
-from cxc_eccv.types.altered import AlteredRanks, without_altered
-from cxc_eccv.types.ids import is_altered
 
 AnyRanks = PositiveRanks | GivenRanks
 """Ranks of the positives of every query; those from rankings may be incomplete."""
@@ -49,8 +47,6 @@ class QueryValues:
     ids: IntArray
     values: FloatArray
     best_ranks: pa.Array | None = None  # null where no positive is ranked
-    images: IntArray | None = None  # image of each query; None if it follows from the query id
-    among: IntArray | None = None  # images from which intervals draw; None for the images of the queries
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -272,35 +268,3 @@ class Ranks(Need[Judgments]):
             except RunTooShallow as error:
                 errors[variant.label] = error
         return errors
-
-
-class Alterations(Need[Judgments]):
-    """Ranks of the positives without and with altered captions, and how often an altered caption ranks first."""
-
-    ranks: AlteredRanks
-
-    def __init__(self, task: Task, part: str, judged: Judgments, variants: Sequence[Variant]) -> None:
-        super().__init__(task, part, judged, variants)
-        plain = without_altered(judged)
-        self.query_ids, self.gallery_ids = judged.query_ids, judged.gallery_ids
-        self.requests = {f"{self.key} altered": judged, f"{self.key} plain": plain}
-        altered = judged.gallery_ids[is_altered(judged.gallery_ids)]
-        self._best = [BestRows(judged.query_ids, items) for items in (altered, plain.gallery_ids)]
-        self.readers = self._best
-
-    def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
-        """Take the ranks; an altered caption ranks first unless an original scores higher."""
-        altered, plain = (ranks[name] for name in self.requests)
-        if isinstance(altered, GivenRanks) or isinstance(plain, GivenRanks):
-            raise MalformedRun("rankings have no altered captions")
-        best_altered, best_original = (reader.result for reader in self._best)
-        ties = best_altered == best_original
-        self.ranks = AlteredRanks(plain, altered, best_altered >= best_original, ties)
-
-    def score(self, variant: Variant, settings: Settings) -> list[Scored]:
-        """One result."""
-        ranks = self.ranks
-        queries = QueryValues(self.query_ids, variant.spec.function(ranks, **variant.parameters))
-        # A metric at K depends on ties of positives, one without K on ties at the top.
-        ties = ranks.altered.ties if variant.parameters else ranks.top_ties
-        return self.aggregate(variant, queries, ties=int(np.count_nonzero(ties)))

@@ -1,10 +1,9 @@
 """Readers of blocks of scores."""
 
 from cxc_eccv.ranking.readers.columns import ColumnPairs, ColumnReaders, brackets, can_read_columns
-from cxc_eccv.ranking.readers.rows import BestRows, JudgedRows, PlausibleRows, RowReader, TopRows, too_shallow
+from cxc_eccv.ranking.readers.rows import JudgedRows, PlausibleRows, RowReader, TopRows, too_shallow
 
 __all__ = [
-    "BestRows",
     "ColumnPairs",
     "ColumnReaders",
     "JudgedRows",

@@ -15,7 +15,7 @@ from cxc_eccv.errors import RunTooShallow
 from cxc_eccv.judgments.plausible import CategoryMatches, Look, PlausibleHits
 from cxc_eccv.kernels import counts_matches, match_counts
 from cxc_eccv.ranking.counts import count_pushed_out, order_of_gains
-from cxc_eccv.types import FloatArray, IntArray, JudgedRanks, Judgments, TopK, check_whole, positions_of
+from cxc_eccv.types import IntArray, JudgedRanks, Judgments, TopK, check_whole, positions_of
 
 SCORES_AT_ONCE = 2**19
 FEWEST_TOGETHER = 16
@@ -243,41 +243,6 @@ class TopRows(RowReader):
             places = np.minimum(np.searchsorted(self._judged, pairs), self._judged.size - 1)
             codes = np.where(self._judged[places] == pairs, self._codes[places], codes)
         return np.asarray(codes * size + self._order_of_ids[items])
-
-
-class BestRows(RowReader):
-    """Reads the best score of every query."""
-
-    deepest: int | None = 1
-
-    def __init__(self, query_ids: IntArray, gallery_ids: IntArray) -> None:
-        super().__init__(query_ids, gallery_ids)
-        self._best = np.full(query_ids.size, -np.inf)
-
-    def attach(self, row_ids: IntArray, item_ids: IntArray, columns: IntArray, width: int) -> None:
-        """Set the layout."""
-        super().attach(row_ids, item_ids, columns, width)
-        needed = np.flatnonzero(self._own.items >= 0)
-        # Items of a segment are adjacent, so there are few runs of columns, and none is copied.
-        self._runs = [(run[0], run[-1] + 1) for run in np.split(needed, np.flatnonzero(np.diff(needed) > 1) + 1)]
-
-    def _read(self, block: NDArray[Any], start: int) -> None:
-        queries, rows = self._own.rows(block, start)
-        best = np.max([block[:, first:stop].max(axis=1) for first, stop in self._runs], axis=0)
-        self._best[queries] = best[rows]
-
-    def _take(self, queries: IntArray, scores: NDArray[Any], items: IntArray) -> None:
-        self._best[queries] = scores.max(axis=1)
-
-    @property
-    def needs(self) -> IntArray:
-        """(Q,) number of items needed of each query."""
-        return np.ones(self.query_ids.size, dtype=np.int64)
-
-    @property
-    def result(self) -> FloatArray:
-        """(Q,) best scores, after all blocks."""
-        return self._best
 
 
 class JudgedRows(RowReader):

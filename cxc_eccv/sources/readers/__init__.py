@@ -1,15 +1,5 @@
 """Readers from raw files to typed tables, one per source."""
 
-from cxc_eccv.sources.readers.benchmarks import (
-    SUGARCREPE_PARTS,
-    SUGARCREPE_PP_PARTS,
-    read_image_pool,
-    read_refined_captions,
-    read_rococo,
-    read_sugarcrepe,
-    read_sugarcrepe_pp,
-    read_thumb,
-)
 from cxc_eccv.sources.readers.coco_instances import CategorySets, Instances, read_category_sets, read_instances
 from cxc_eccv.sources.readers.flickr8k import (
     read_flickr8k,
@@ -55,8 +45,6 @@ __all__ = [
     "MINED_FORMAT",
     "MINED_SCHEMA",
     "MIXED",
-    "SUGARCREPE_PARTS",
-    "SUGARCREPE_PP_PARTS",
     "UNREACHABLE_CAPTIONS",
     "CategorySets",
     "EntailmentPairs",
@@ -75,21 +63,15 @@ __all__ = [
     "read_flickr8k",
     "read_flickr8k_crowd",
     "read_flickr8k_experts",
-    "read_image_pool",
     "read_instances",
     "read_karpathy",
     "read_labels",
     "read_mined",
     "read_positives",
     "read_ratings",
-    "read_refined_captions",
-    "read_rococo",
     "read_semeval",
     "read_sick",
     "read_stsb",
-    "read_sugarcrepe",
-    "read_sugarcrepe_pp",
-    "read_thumb",
     "read_visual_genome",
     "split_flickr8k",
     "write_labels",

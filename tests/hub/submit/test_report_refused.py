@@ -69,7 +69,7 @@ def test_a_report_is_checked_without_the_hub(tmp_path, no_network, capsys):
     for options, message in (
         (["--check", "--yes"], "leave out --check or --yes"),
         (["--model", "org/name"], "with --model and --dataset, or check the report alone with --check"),
-        (["--check", "--tasks", "sugarcrepe"], "it has no result of sugarcrepe"),
+        (["--check", "--tasks", "entailment"], "it has no result of entailment"),
         (["--check", "--date", "tomorrow"], "expected a day of the calendar"),
     ):
         status, _, err = submit(*options)

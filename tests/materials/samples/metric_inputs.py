@@ -43,19 +43,6 @@ def own_items(seed):
     return {"predictions": rankings(seed)["predictions"], "references": references}, categories
 
 
-def altered(seed):
-    """Rankings and positives, none of which is among the last six items: these are altered."""
-    given = rankings(seed)
-    return given | {"references": [[item % (GALLERY - 6) for item in own[:1]] for own in given["references"]]}
-
-
-def comparisons(seed, parts=False):
-    """Scores of captions and of their negatives, of which some tie; every fourth item is of another part."""
-    random = np.random.default_rng(seed)
-    columns = {name: random.integers(0, 6, QUERIES).astype(float).tolist() for name in ("predictions", "references")}
-    return columns | ({"parts": ["add_att", "add_att", "add_att", "swap_obj"] * (QUERIES // 4)} if parts else {})
-
-
 def rated_pairs(seed, n_rows=120):
     """Rated pairs and similarities that follow the ratings."""
     random = np.random.default_rng(seed)
@@ -91,9 +78,7 @@ def inputs_of(spec, seed):
     columns, categories = own_items(seed)
     return {
         "ranks": (rankings(seed), {"gallery_size": GALLERY}),
-        "altered_ranks": (altered(seed), {"altered": list(range(GALLERY - 6, GALLERY))}),
-        "scores": (comparisons(seed, parts=True) if "pairwise" in spec.name else both_directions(seed), {}),
-        "comparisons": (comparisons(seed), {}),
+        "scores": (both_directions(seed), {}),
         "judged_ranks": (judged(seed), {}),
         "top_k": (graded(seed), {"gallery_size": GALLERY}),
         "plausible_hits": (columns, {"categories": categories}),

@@ -2,7 +2,7 @@
 
 from cxc_eccv.builders.config import dataset_configs
 
-BEYOND = {"flickr8k_human", "sugarcrepe_pp"}
+BEYOND = {"flickr8k_human"}
 """Of data that the sample lacks."""
 
 
