@@ -238,7 +238,7 @@ OPTION_GROUPS = {
     ),
     "Data": (
         *("split", "collection", "labels", "sources", "verified", "queries", "allow_missing", "concepts"),
-        "annotations",
+        *("annotations", "show_concepts"),
     ),
     "What to score": (
         *("tasks", "metrics", "direction", "query_position", "normalize", "unjudged", "bounds", "bounds_depth"),

@@ -42,7 +42,6 @@ EVALUATE = ("evaluate", *MODEL)
 ENCODE = ("encode", *MODEL, "--output", "new.npz")
 MINE = ("mine", "ridge.npz", "--classifier", "user/classifier", "--output", "weak.parquet", "--threshold", "0.9")
 SCORE = ("entailment", "score", "cxc/test", "--model", "user/classifier")
-FEATURES = ("features", *MODEL, "--images", "sample", "--parts", "coco/val", "--output", "new.npz")
 
 WRONG = [
     ((*EVALUATE, "--images", "absent"), "absent is not a folder"),
@@ -72,9 +71,6 @@ WRONG = [
     ((*ENCODE, "--data-dir", "absent"), "'absent' is not a folder"),
     (("encode", *MODEL, "--output", "new.txt"), "the name must end in"),
     (("encode", *MODEL, "--output", "absent/new.npz"), "there is no folder absent"),
-    ((*FEATURES, "--images", "absent"), "absent is not a folder"),
-    ((*FEATURES, "--parts", "coco/tset"), "coco/tset"),
-    ((*FEATURES, "--output", "new.txt"), "the name must end in"),
     (MINE, "ridge.npz"),
     ((*MINE, "--precision", "0.9"), "give a threshold or a precision, not both"),
     ((*MINE, "--images", "absent"), "absent is not a folder"),

@@ -1,4 +1,4 @@
-"""``cxc-eccv baseline``, ``features`` and ``train``: score reference models, and train them."""
+"""``cxc-eccv baseline`` and ``train``: score reference models, and train them."""
 
 from __future__ import annotations
 
@@ -13,26 +13,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cxc_eccv.cli.choices import (
-    Device,
     ScriptCommand,
-    SkipBadImages,
-    check_model,
-    load_named_model,
-    names,
     needs_train_extra,
     open_library,
     split_name,
 )
-from cxc_eccv.cli.encode import say_once
 from cxc_eccv.cli.output import COMMAND, check_folder, deliver, say_written, show_command
-from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import print_shown, say
-from cxc_eccv.writing import check_output
 
 if TYPE_CHECKING:
     from cxc_eccv.studies.baselines.model_card import ScoredPairs, Trained
 
-COMMANDS = ("baseline", "features", "train")
+COMMANDS = ("baseline", "train")
 
 
 def baseline(
@@ -87,64 +79,6 @@ def baseline(
     deliver(report, output, run, library)
 
 
-def features(
-    model: Annotated[str, typer.Option(help="Hugging Face id, or folder of a saved image model.")],
-    images: Annotated[Path, typer.Option(help="Folder with the images, at any depth.")],
-    parts: Annotated[
-        list[str],
-        typer.Option(help="Parts such as flickr8k/train, coco/val, flickr30k/test; comma-separated or repeated."),
-    ],
-    output: Annotated[Path, typer.Option(help="Embeddings file to write: .npz or .safetensors.")],
-    shorter_side: Annotated[int, typer.Option(help="Pixels of the shorter side of the scaled image.")] = 256,
-    crop_size: Annotated[int, typer.Option(help="Pixels of the side of a crop.")] = 224,
-    batch_size: Annotated[int, typer.Option(help="Images per batch, ten crops each.")] = 8,
-    device: Device = None,
-    skip_bad_images: SkipBadImages = False,
-) -> None:
-    """Extract image features for the character GRU: the mean of a model's pooled features over ten crops.
-
-    The crops are the four corners and the centre of the scaled image and of its mirror image. An interrupted command
-    continues where it stopped when you run it again. Under torchrun the processes share the work.
-
-    Examples:
-      cxc-eccv features --model microsoft/resnet-152 --images Flicker8k_Dataset \
---parts flickr8k/train,flickr8k/dev,flickr8k/test --output resnet152.npz
-    """
-    from cxc_eccv.runs.embeddings import FORMATS
-
-    check_model(model, images, batch_size=batch_size)
-    check_output(output, FORMATS)
-    files = _find_files(names(parts) or [], images)
-    with needs_train_extra():
-        from cxc_eccv.encoding import TenCrops, encode
-
-    crops = TenCrops(shorter_side, crop_size)
-    run = encode(
-        load_named_model(model, device=device),
-        images=files,
-        batch_size=batch_size,
-        output=output,
-        skip_bad_images=skip_bad_images,
-        ten_crops=crops,
-    )
-    say_once(f"wrote {output}: {0 if run.images is None else len(run.images.ids)} images")
-
-
-def _find_files(parts: list[str], folder: Path) -> list[tuple[int, Path]]:
-    """A file that is not there keeps its name, for the message."""
-    from cxc_eccv.builders.images import ImageFolder
-    from cxc_eccv.studies.baselines.caption_groups import part_images
-
-    library, photographs, files = open_library(), ImageFolder(folder), {}
-    for (collection, number), name in part_images(library, parts).items():
-        if number in files:
-            raise InvalidOption(
-                f"image id {number} is one of COCO and one of {collection.title()}; write a file for each of them"
-            )
-        files[number] = photographs.find(name) or folder / name
-    return list(files.items())
-
-
 train = typer.Typer(no_args_is_help=True, help="Train a baseline. Under torchrun, on several processes.")
 
 # Options are those of dataclasses, transformers' TrainingArguments among them, and are read by their own parser.
@@ -169,14 +103,14 @@ def dual_encoder(context: typer.Context) -> None:
 
 @train.command("char-gru", cls=ScriptCommand, context_settings=OTHER_OPTIONS)
 def char_gru(context: typer.Context) -> None:
-    """Train the character GRU on captions of the same image, or on captions with precomputed image features.
+    """Train the character GRU on captions of the same image, or on captions with image features.
 
     The options are those of the script; --help lists them.
 
     Example: cxc-eccv train char-gru --data-dir sample --train-on coco/train coco/val --held-out 10 --hidden-size 8
     --epochs 2 --cycle-epochs 1 --output-dir char_gru --report-on test
     """
-    _check_folders(context.args, "--data-dir")
+    _check_folders(context.args, "--data-dir", "--image-folder")
     with needs_train_extra():
         from cxc_eccv.studies.baselines.char_gru.script import train as script
 
@@ -204,6 +138,7 @@ def _check_folders(arguments: Sequence[str], *options: str) -> None:
     from cxc_eccv.sources.download import image_folder, mirror_folder
 
     checks: dict[str, Callable[[str], object]] = {"--data-dir": mirror_folder, "--images": image_folder}
+    checks["--image-folder"] = image_folder
     for option, value in pairwise(word for argument in arguments for word in argument.split("=", 1)):
         if option in options:
             checks[option](value)

@@ -1,4 +1,4 @@
-"""``cxc-eccv concepts``: what a person sees of the annotations at hand."""
+"""``cxc-eccv explain --show-concepts``: what a person sees of the annotations at hand."""
 
 import json
 
@@ -11,8 +11,8 @@ DATA = "Test split of the embedded sample (60 drawings): not results on COCO"
 def show(command):
     """Exit status of the command, and all that it prints as lines without blanks."""
 
-    def run(*words):
-        status, shown, said = command("concepts", *words)
+    def run(*words, which="all"):
+        status, shown, said = command("explain", "--show-concepts", which, *words)
         return status, [" ".join(line.split()) for line in (shown + said).splitlines() if line.strip()]
 
     return run
@@ -49,12 +49,12 @@ def test_category_sets(show, tmp_path, sample_library):
 
 def test_one_image(show, sample_library):
     number = sample_library.karpathy("test").image_ids[0]
-    rows = show("--image", number)[1]
+    rows = show(which=number)[1]
     assert rows[:3] == [DATA, f"COCO instances, image {number}", "concept called instances share of the image"]
     assert len(rows) > 3
     sets = sample_library.categories("test")
     empty = sets.image_ids[~sets.present.any(axis=1)][0]
-    status, rows = show("--image", empty)
+    status, rows = show(which=empty)
     assert status == 2
     assert f"image {empty} shows no concept" in " ".join(rows)
 
@@ -62,12 +62,13 @@ def test_one_image(show, sample_library):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--image", "1"), "image 1 is not one of test; name its split with --split"),
-        (("--source", "lvis"), "unknown source of concepts 'lvis'. Known: coco, visual-genome"),
+        (("--show-concepts", "1"), "image 1 is not one of test; name its split with --split"),
+        (("--concepts", "lvis"), "unknown source of concepts 'lvis'. Known: coco, visual-genome"),
+        (("--show-concepts", "every"), "give all, or the COCO id of an image"),
         (("--annotations", "nowhere.json"), "nowhere.json is not a file"),
         (("--split", "dev"), "unknown split 'dev'"),
-        (("--source", "visual-genome", "--annotations", "a.json"), "the folder with objects.json, image_data.json"),
-        (("--source", "visual-genome", "--annotations", "."), "objects.json is not a file"),
+        (("--concepts", "visual-genome", "--annotations", "a.json"), "the folder with objects.json, image_data.json"),
+        (("--concepts", "visual-genome", "--annotations", "."), "objects.json is not a file"),
     ],
 )
 def test_bad_input(show, words, message):

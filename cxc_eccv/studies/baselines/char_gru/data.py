@@ -17,10 +17,13 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 from torch.utils.data import Dataset, Sampler
 from transformers import PreTrainedTokenizerFast
 
+from cxc_eccv.builders.images import ImageFolder
+from cxc_eccv.encoding import TenCrops, encode_once, load_model
 from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds
 from cxc_eccv.runs import load_embeddings
+from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import first_duplicate
-from cxc_eccv.studies.baselines.caption_groups import CaptionGroup
+from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, part_images
 from cxc_eccv.studies.baselines.training import AnyModel, AnyTokenizer, token_ids
 from cxc_eccv.types import Embeddings, IntArray, positions_of
 
@@ -167,6 +170,23 @@ def coco_text(text: str) -> str:
     return f"{' '.join(text.lower().translate(WITHOUT_PUNCTUATION).split())}."
 
 
+def extract_features(model: str, library: Library, parts: Sequence[str], folder: str | Path, output: Path) -> Path:
+    """The file with features of the images of these parts: the mean of a model's pooled features over ten crops.
+
+    A file with the same features is reused, and an interrupted extraction is resumed.
+    """
+    photographs, files = ImageFolder(folder), dict[int, Path]()
+    for (collection, number), name in part_images(library, parts).items():
+        if number in files:
+            raise InvalidOption(
+                f"image id {number} is one of COCO and one of {collection.title()}; train on one of the two"
+            )
+        files[number] = photographs.find(name) or photographs.folder / name
+    output.parent.mkdir(parents=True, exist_ok=True)
+    encode_once(load_model(model), output, images=files.items(), batch_size=8, ten_crops=TenCrops())
+    return output
+
+
 @dataclass(frozen=True, slots=True)
 class ImageFeatures:
     """Precomputed features of images, looked up by image id."""
@@ -203,8 +223,8 @@ class ImageFeatures:
         if not known.all():
             missing = image_ids[~known]
             raise MissingIds(
-                f"the features lack {missing.size} of {image_ids.size} images, the first: {missing[0]}; make the file "
-                "with cxc-eccv features for all parts that you train on"
+                f"the features lack {missing.size} of {image_ids.size} images, the first: {missing[0]}; give a file "
+                "for all parts that you train, select and report on, or --image-model"
             )
         return self.embeddings.vectors[places]
 

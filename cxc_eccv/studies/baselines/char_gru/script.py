@@ -35,6 +35,7 @@ from cxc_eccv.studies.baselines.char_gru.data import (
     character_tokenizer,
     coco_text,
     collate,
+    extract_features,
     hold_out,
 )
 from cxc_eccv.studies.baselines.char_gru.model import CharGruConfig, CharGruEnsemble, CharGruModel, hinge_loss_of_views
@@ -53,6 +54,7 @@ from cxc_eccv.studies.baselines.training import (
 )
 from cxc_eccv.tasks.task import COCO, FLICKR8K, Collection
 from cxc_eccv.types import Embeddings, Report
+from cxc_eccv.types.models import check_source
 from cxc_eccv.writing import explained
 
 ABOUT = "Train the character GRU on captions of the same image, or on captions with image features."
@@ -76,10 +78,10 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
 }
 """Preset to the options of the paper's runs (Tables 2 and 3) that differ from the defaults."""
 
-OF_NO_WEIGHT = ("preset", "output_dir", "data_dir", "report_on", "intervals", "curve_sts", "resume")
+OF_NO_WEIGHT = ("preset", "output_dir", "data_dir", "image_folder", "report_on", "intervals", "curve_sts", "resume")
 """Options that do not change the ensemble."""
 
-ELSEWHERE = (*OF_NO_WEIGHT, "image_features", "ensemble", "epochs")
+ELSEWHERE = (*OF_NO_WEIGHT, "image_features", "image_model", "ensemble", "epochs")
 """Options that change neither the weights at a given step nor the choice among the snapshots."""
 
 
@@ -103,6 +105,11 @@ class CharGruArguments:
     intervals: str = option("bootstrap", "Intervals of the report: bootstrap, binomial, binomial_images or none.")
     curve_sts: list[str] = option([], "Tasks of cxc-eccv sts to measure after every epoch, such as sts2012 sick.")
     image_features: str | None = option(None, "Embeddings file with a vector per image; default: captions only.")
+    image_model: str | None = option(
+        None,
+        "Instead: image model whose features to extract into OUTPUT-DIR/image_features.npz, the mean over ten crops.",
+    )
+    image_folder: str | None = option(None, "Folder with the images for --image-model, at any depth.")
     coco_tokens: bool = option(True, "Use COCO captions as lower-case tokens with a full stop; else unchanged.")
     recurrent_unit: str = option("gru", "gru or lstm.")
     hidden_size: int = option(1024, "Units per direction.")
@@ -128,15 +135,30 @@ class CharGruArguments:
                 f"{self.epochs} epochs have {cycles} cycles of {self.cycle_epochs}, but the ensemble needs "
                 f"{self.ensemble} snapshots; train longer or use fewer snapshots, at least one of each"
             )
-        if self.preset is not None and self.image_features is None:
+        if (self.image_model is None) != (self.image_folder is None) or (self.image_model and self.image_features):
+            raise InvalidOption("give --image-features FILE, or --image-model MODEL with --image-folder FOLDER")
+        if self.preset is not None and not self.has_images:
             raise InvalidOption(
-                f"--preset {self.preset} trains on images and captions, so it needs --image-features FILE; make the "
-                "file with cxc-eccv features"
+                f"--preset {self.preset} trains on images and captions; give --image-features FILE, or --image-model "
+                "MODEL with --image-folder FOLDER"
             )
-        if self.captions == 1 and self.image_features is None:
+        if self.captions == 1 and not self.has_images:
             raise InvalidOption(
                 "one caption of an image without image features makes no pair; give --image-features, or --captions 2"
             )
+
+    @property
+    def has_images(self) -> bool:
+        """Whether it trains on image features."""
+        return self.image_features is not None or self.image_model is not None
+
+    @property
+    def parts(self) -> list[str]:
+        """The parts of the data that it reads, each once, such as ``coco/val``."""
+        reported = {"val": "coco/val", "validation": "coco/val", "test": "coco/test"}
+        names = [*self.train_on, *(self.select_on or [])]
+        names += [] if self.report_on is None else [reported.get(self.report_on, self.report_on)]
+        return list(dict.fromkeys(names))
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -173,10 +195,16 @@ def train(command: Sequence[str]) -> Trained:
     if arguments.curve_sts:
         similarity = partial(sts_correlations, library=library, tasks=task_names(arguments.curve_sts))
     groups, selecting = _parts(library, arguments)
-    features = ImageFeatures.read(arguments.image_features) if arguments.image_features else None
+    features_file: str | Path | None = arguments.image_features
+    if arguments.image_model is not None and arguments.image_folder is not None:
+        check_source(arguments.image_model)
+        features_file = extract_features(
+            arguments.image_model, library, arguments.parts, arguments.image_folder, folder / "image_features.npz"
+        )
+    features = ImageFeatures.read(features_file) if features_file else None
     identity = arguments.identity
-    if arguments.image_features is not None:
-        identity["image_features_sha256"] = sha256_of(arguments.image_features)
+    if features_file is not None:
+        identity["image_features_sha256"] = sha256_of(features_file)
     with explained(folder):
         trainer = _trainer(groups, selecting, arguments, features, similarity)
         show_progress(trainer)
@@ -205,15 +233,14 @@ vectors = model.get_text_features(inputs["input_ids"], inputs["attention_mask"])
 
 
 def _describe(folder: Path, library: Library, arguments: CharGruArguments) -> Trained:
-    has_images = arguments.image_features is not None
-    pairs = "captions with image features" if has_images else "captions of the same image"
+    pairs = "captions with image features" if arguments.has_images else "captions of the same image"
     settings = {name: value for name, value in asdict(arguments).items() if name not in OF_NO_WEIGHT}
     return Trained(
         kind="char-gru",
         about=f"A character GRU trained on {pairs}, after Merkx and Frank (arXiv 1903.11393).",
         output=folder,
         model=folder / "ensemble",
-        has_images=has_images,
+        has_images=arguments.has_images,
         base_models=(),
         parts=arguments.train_on,
         settings=without_places({**settings, "processes": process_count()}),
@@ -230,9 +257,9 @@ def _check_report(arguments: CharGruArguments) -> None:
         return
     if arguments.report_on not in REPORTS:
         raise UnknownName("split", arguments.report_on, REPORTS)
-    if REPORTS[arguments.report_on][0] is FLICKR8K and arguments.image_features is None:
+    if REPORTS[arguments.report_on][0] is FLICKR8K and not arguments.has_images:
         raise InvalidOption(
-            f"--report-on {arguments.report_on} measures retrieval between images and captions: give --image-features, "
+            f"--report-on {arguments.report_on} measures retrieval between images and captions: give image features, "
             "or report on COCO, which also has tasks of captions only"
         )
 

@@ -1,4 +1,4 @@
-"""``cxc-eccv explain`` and ``concepts``: what failed queries retrieved instead, in the concepts that images show."""
+"""``cxc-eccv explain``: what failed queries retrieved instead, in the concepts that images show."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cxc_eccv.studies.explain.reranking import Reranking
     from cxc_eccv.tables import Table
 
-COMMANDS = ("concepts", "explain")
+COMMANDS = ("explain",)
 
 FILES = ("explain.json", "failures.parquet", "explain.md", "explain.html")
 
@@ -66,12 +66,12 @@ def annotation_files(source: str, path: Path | None) -> dict[str, Path]:
 
 def explain(
     files: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(
             help="Embeddings, scores or rankings, also those of query-corpus: one file per model, the first is the "
             "baseline."
         ),
-    ],
+    ] = None,
     name: Names = None,
     similarity: Similarity = None,
     adversarial: Annotated[
@@ -81,6 +81,10 @@ def explain(
     split: Annotated[str, typer.Option(help="val or test.")] = "test",
     concepts: Annotated[str, typer.Option(help="Annotations for the concepts: coco or visual-genome.")] = "coco",
     annotations: Annotations = None,
+    show_concepts: Annotated[
+        str | None,
+        typer.Option(help="Show the concepts of a split (all) or of one image (its COCO id), instead of failures."),
+    ] = None,
     direction: Annotated[
         list[str] | None, typer.Option(help="Direction to explain: t2i, i2t or t2t. Repeat for several. Default: all.")
     ] = None,
@@ -105,6 +109,8 @@ def explain(
     --adversarial ranks altered queries in the place of the originals, and shows how many ranks got worse and what the
     metrics become.
 
+    --show-concepts needs no file: it counts the concepts of a split's images, or lists those of an image.
+
     Examples:
       cxc-eccv explain clip.npz --output explained
       cxc-eccv explain clip.npz --annotations instances_val2014.json
@@ -113,6 +119,7 @@ def explain(
       cxc-eccv explain query_corpus/rankings.parquet --output explained
       cxc-eccv explain minilm.npz --concepts visual-genome
       cxc-eccv explain clip.npz --adversarial altered.npz --output explained
+      cxc-eccv explain --show-concepts 391895 --annotations instances_val2014.json
     """
     from cxc_eccv.evaluation.settings import Settings
     from cxc_eccv.runs import load_embeddings
@@ -121,6 +128,11 @@ def explain(
     from cxc_eccv.studies.explain.explanation import check_runs, compare_failures, explain_run, make_tables
     from cxc_eccv.tables import tables_to_console
 
+    if show_concepts is not None:
+        _show_concepts(show_concepts, read_source(concepts), split_name(split), annotation_files(concepts, annotations))
+        return
+    if not files:
+        raise InvalidOption("nothing to explain: name a file of embeddings, scores or rankings")
     check_folder(output, FILES, images=images)
     if adversarial is not None and len(files) > 1:
         raise InvalidOption("--adversarial is for one model; name one file, that of the model that encoded the queries")
@@ -259,32 +271,19 @@ SHOWN = 15
 """Concepts of a split that are listed, the most frequent ones."""
 
 
-def concepts(
-    source: Annotated[str, typer.Option(help="Annotations to read: coco or visual-genome.")] = "coco",
-    annotations: Annotations = None,
-    split: Annotated[str, typer.Option(help="train, restval, val or test.")] = "test",
-    image: Annotated[int | None, typer.Option(help="COCO id of one image to show.")] = None,
-) -> None:
-    """Show which concepts images show, as WordNet synsets.
-
-    The concepts come from annotations by people, with their number and size; cxc-eccv explain describes failures by
-    them. Numbers and sizes need boxes. COCO's instances and Visual Genome have boxes; category sets do not.
-
-    Examples:
-      cxc-eccv concepts --data-dir sample
-      cxc-eccv concepts --annotations instances_val2014.json --image 391895
-      cxc-eccv concepts --source visual-genome --split val
-    """
+def _show_concepts(which: str, source: str, split: str, files: dict[str, Path]) -> None:
+    """Print the counts of a split and its most frequent concepts, or the concepts of one image."""
     from cxc_eccv.sources.catalog import describe_data
     from cxc_eccv.studies.explain.concepts import load_concepts
 
+    if which != "all" and not which.isdecimal():
+        raise InvalidOption(f"--show-concepts {which}: give all, or the COCO id of an image")
     library = open_library()
-    chosen = read_source(source)
-    image_concepts = load_concepts(library, split_name(split), chosen, **annotation_files(chosen, annotations))
-    if image is not None and image not in library.karpathy(image_concepts.split).image_ids:
-        raise InvalidOption(f"image {image} is not one of {split}; name its split with --split")
-    say(upper_first(describe_data({"data": {"edition": library.edition}, "split": image_concepts.split})))
-    for sheet in _sheets(image_concepts) if image is None else [_sheet_of_image(image_concepts, image)]:
+    image_concepts = load_concepts(library, split, source, **files)
+    if which != "all" and int(which) not in library.karpathy(split).image_ids:
+        raise InvalidOption(f"image {which} is not one of {split}; name its split with --split")
+    say(upper_first(describe_data({"data": {"edition": library.edition}, "split": split})))
+    for sheet in _sheets(image_concepts) if which == "all" else [_sheet_of_image(image_concepts, int(which))]:
         print_shown(sheet)
 
 

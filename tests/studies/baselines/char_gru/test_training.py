@@ -6,13 +6,16 @@ from itertools import chain
 import char_gru_worker
 import numpy as np
 import pytest
+import tiny_models
 from safetensors.numpy import load_file
 from torchrun import torchrun
 
+from cxc_eccv.builders.images import ImageFolder
+from cxc_eccv.encoding import TenCrops, encode
 from cxc_eccv.encoding.towers import text_encoder
-from cxc_eccv.errors import CheckpointMismatch, InvalidOption, MissingIds, UnknownName
+from cxc_eccv.errors import CheckpointMismatch, InvalidOption, MissingIds, SourceMissing, UnknownName
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
-from cxc_eccv.studies.baselines.char_gru.data import SharedBatches
+from cxc_eccv.studies.baselines.char_gru.data import ImageFeatures, SharedBatches
 from cxc_eccv.studies.baselines.char_gru.script import train
 from cxc_eccv.types import Embeddings
 
@@ -82,9 +85,32 @@ def test_captions_with_image_features(tmp_path, sample_library):
         train(command(tmp_path / "few", "--image-features", str(tmp_path / "few.npz"), "--epochs", "2"))
 
 
+def test_image_features_are_extracted_once(tmp_path, sample_library):
+    tiny_models.save(tiny_models.resnet(), tmp_path / "resnet")
+    options = ["--image-model", str(tmp_path / "resnet"), "--image-folder", "sample", "--captions", "1"]
+    train(command(tmp_path / "run", *options, "--epochs", "2"))
+    file = tmp_path / "run" / "image_features.npz"
+    features, written = ImageFeatures.read(file), file.stat().st_mtime_ns
+    assert (features.embeddings.ids.size, features.width) == (60, 16)  # the images of coco/val
+    first = sample_library.images("validation").to_pylist()[0]
+    pair = (first["image_id"], ImageFolder("sample").find(first["file_name"]))
+    alone = encode(str(tmp_path / "resnet"), images=[pair], ten_crops=TenCrops(), device="cpu", progress=False)
+    found = features.of_ids(np.array([first["image_id"]]))
+    np.testing.assert_allclose(found, alone.images.vectors, rtol=1e-5, atol=1e-6)
+    train(command(tmp_path / "run", *options, "--epochs", "3"))
+    assert file.stat().st_mtime_ns == written
+    assert len(json.loads((tmp_path / "run" / "snapshots" / "snapshots.json").read_text())) == 3
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
+        ("--epochs 2 --image-model resnet", InvalidOption, "MODEL with --image-folder FOLDER"),
+        (
+            "--epochs 2 --train-on flickr8k/all --held-out 1 --image-model resnet --image-folder sample",
+            SourceMissing,
+            "flickr8k",
+        ),
         ("--epochs 1", InvalidOption, "the ensemble needs 2 snapshots"),
         ("--epochs 2 --report-on train", UnknownName, "unknown split"),
         ("--epochs 2 --images 1", InvalidOption, "at least two images"),
@@ -103,7 +129,7 @@ def test_captions_with_image_features(tmp_path, sample_library):
             InvalidOption,
             "60 images are in --select-on and in --report-on test",
         ),
-        ("--epochs 2 --train-on coco/train --report-on flickr8k/test", InvalidOption, "give --image-features"),
+        ("--epochs 2 --train-on coco/train --report-on flickr8k/test", InvalidOption, "give image features"),
     ],
 )
 def test_runs_that_cannot_be_meant_are_refused(tmp_path, options, error, message):
