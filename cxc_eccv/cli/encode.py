@@ -23,12 +23,9 @@ from cxc_eccv.terminal import say
 from cxc_eccv.writing import check_output
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pyarrow import Table
 
     from cxc_eccv.encoding import LoadedModel
-    from cxc_eccv.evaluation.settings import Judge
     from cxc_eccv.runs import EmbeddingsRun, ScoresRun
     from cxc_eccv.sources.library import Library
 
@@ -77,7 +74,7 @@ def encode(
         str, typer.Option(help="Score of a cross-encoder: itm; of BLIP and BLIP-2 also itc or itm+itc.")
     ] = "itm",
     rerank: Annotated[
-        Path | None, typer.Option(help="Embeddings or scores whose top items a cross-encoder or a judge ranks again.")
+        Path | None, typer.Option(help="Embeddings or scores whose top items a cross-encoder ranks again.")
     ] = None,
     top_k: Annotated[int, typer.Option(help="Items per query to rank again.")] = 20,
     max_pairs: Annotated[int, typer.Option(help="Most pairs that a cross-encoder scores.")] = 10_000_000,
@@ -102,26 +99,14 @@ def encode(
       --caption-prompt "a photo of {}" --output clip.npz
       cxc-eccv encode --model Salesforce/blip-itm-base-coco --images val2014
       --score itm+itc --rerank clip.npz --output blip.parquet
-      cxc-eccv encode --model HuggingFaceTB/SmolVLM-Instruct --images val2014
-      --rerank clip.npz --top-k 20 --output smolvlm.parquet
       torchrun --nproc-per-node 4 --no-python cxc-eccv encode
       --model openai/clip-vit-base-patch32 --images val2014 --output clip.npz
     """
-    from cxc_eccv.cli.user_tables import find_reranker
-
     check_output(output, SUFFIXES)
     _check_values(only, score, top_k, max_pairs)
     library, split = open_library(), split_name(split)
     own_captions, first = _read_files(captions, rerank)
     options: dict[str, Any]
-    judge = None if rerank is None else find_reranker(model, images, device)
-    if judge is not None and first is not None:
-        refused = {"score": score != "itm", "captions": captions, "revision": revision, "dtype": dtype}
-        refused |= {"caption-prompt": caption_prompt, "skip-bad-images": skip_bad_images}
-        _refuse_of_judges(model, refused | {"trust-remote-code": trust_remote_code})
-        options = {"name": name, "top_k": top_k, "max_pairs": max_pairs, "output": output}
-        _say_wrote(output, _rerank_by(judge, first, library, split, options), library, split)
-        return
     check_model(model, images, pooling=pooling, batch_size=batch_size, dtype=dtype, central_crop=central_crop)
     prompts = {"caption_prompt": caption_prompt, "image_prompt": image_prompt}
     source = {"revision": revision, "trust_remote_code": trust_remote_code}
@@ -205,25 +190,6 @@ def _score(loaded: LoadedModel, first: EmbeddingsRun | ScoresRun | None, top_k: 
         return f"{len(run.image_ids)} images x {len(run.caption_ids)} captions"
     rerank(loaded, first, top_k=top_k, **options)
     return _describe_reranked(top_k, first)
-
-
-def _refuse_of_judges(model: str, given: Mapping[str, object]) -> None:
-    for option, value in given.items():
-        if value:
-            raise InvalidOption(f"--{option} is not for a judge, as {model} is; leave it out")
-
-
-def _rerank_by(
-    judge: Judge, first: EmbeddingsRun | ScoresRun, library: Library, split: str, options: dict[str, Any]
-) -> str:
-    from cxc_eccv.encoding import rerank_by
-    from cxc_eccv.tasks.task import COCO
-
-    content, facts = library.karpathy(split), judge.facts
-    score: Any = judge.on(library, split, COCO)
-    options["name"] = options["name"] or facts["model"]
-    rerank_by(score.probabilities, first, content.image_ids, content.caption_ids, facts=facts, **options)
-    return _describe_reranked(options["top_k"], first)
 
 
 def _describe_reranked(top_k: int, first: EmbeddingsRun | ScoresRun) -> str:

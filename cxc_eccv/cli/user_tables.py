@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from cxc_eccv.discovery import study_modules
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, UnknownName
-from cxc_eccv.evaluation.settings import Judge, Unjudged
+from cxc_eccv.evaluation.settings import Unjudged
 from cxc_eccv.metrics.entail_at_k import POLICIES
 from cxc_eccv.sources.reading import read_csv, read_json_lines, read_table, shown
 from cxc_eccv.types import LABELS, PROBABILITIES, check_values
@@ -75,24 +75,14 @@ def probabilities_or_judge(value: str, images: Path | None = None) -> pa.Table |
 def _load_judge(
     kind: str, value: str, others: Sequence[str], images: Path | None, device: str | None = None
 ) -> Unjudged:
-    named = value.startswith(("http://", "https://")) or value.endswith(".json")
-    if not (named or Path(value).is_dir() or HUB_ID.fullmatch(value)):
+    if not (Path(value).is_dir() or HUB_ID.fullmatch(value)):
         *names, file = others
         files = f"{file} ({', '.join(SUFFIXES)})"
-        judges = "a judge: folder, Hub id, URL#MODEL of an endpoint, or .json file"
-        raise UnknownName(kind, value, (*names, files, judges))
+        raise UnknownName(kind, value, (*names, files, "the folder or Hub id of a classifier"))
     for module in study_modules("judge"):
         judge: Unjudged = module.load_judge(value, images, device)
         return judge
     raise InvalidOption(f"{value}: no study is installed that can judge pairs")
-
-
-def find_reranker(value: str, images: Path | None, device: str | None) -> Judge | None:
-    """The judge of pairs that a model's name stands for, or None for a model that is none."""
-    for module in study_modules("judge"):
-        judge: Judge | None = module.load_reranker(value, images, device)
-        return judge
-    return None
 
 
 def read_captions(path: Path) -> pa.Table:

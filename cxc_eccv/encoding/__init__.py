@@ -4,7 +4,7 @@ from cxc_eccv.encoding.cross_encoding import score_pairs
 from cxc_eccv.encoding.images import TenCrops
 from cxc_eccv.encoding.models import LoadedModel, load_model
 from cxc_eccv.encoding.processes import sharded_ranks, split_ranks
-from cxc_eccv.encoding.reranking import rerank, rerank_by
+from cxc_eccv.encoding.reranking import rerank
 from cxc_eccv.encoding.towers import TextEncoder, text_encoder
 from cxc_eccv.encoding.whole_run import encode, encode_once
 
@@ -16,7 +16,6 @@ __all__ = [
     "encode_once",
     "load_model",
     "rerank",
-    "rerank_by",
     "score_pairs",
     "sharded_ranks",
     "split_ranks",

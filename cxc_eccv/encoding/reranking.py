@@ -1,8 +1,7 @@
-"""Re-ranks the top items of a dual encoder by the scores of a cross-encoder, or of a function."""
+"""Re-ranks the top items of a dual encoder by the scores of a cross-encoder."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from cxc_eccv.errors import InvalidOption, MissingIds
 from cxc_eccv.ranking.scores import refuse_zero_vectors, similarity_of
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.runs.rankings import RankedLists, write_rankings
-from cxc_eccv.runs.run import record_path, write_record
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, check_whole, positions_of
 from cxc_eccv.writing import check_output
 
@@ -65,46 +63,6 @@ def rerank(
         return _rank_by_score(tops, ids, work.title, scored, scores), notes
 
     return work.run(make_lists, write_rankings, path, progress)
-
-
-def rerank_by(
-    score: Callable[[IntArray, IntArray], FloatArray],
-    run: EmbeddingsRun | ScoresRun,
-    image_ids: IntArray,
-    caption_ids: IntArray,
-    *,
-    facts: Mapping[str, Any],
-    name: str | None = None,
-    top_k: int = 20,
-    max_pairs: int = MOST_PAIRS,
-    output: str | Path | None = None,
-) -> RankingsRun:
-    """Re-rank the top items of a dual encoder by a function, such as a judge's probabilities.
-
-    Args:
-        score: function of (P,) image ids and (P,) caption ids to (P,) scores; it is called once with distinct pairs.
-        run: as in :func:`rerank`.
-        image_ids: (N,) images to rank.
-        caption_ids: (M,) captions to rank.
-        facts: what made the scores, for the record beside the output.
-        name: name of the rankings in reports.
-        top_k: items per query.
-        max_pairs: most pairs to score.
-        output: ``.parquet`` file of rankings to write.
-
-    Raises:
-        InvalidOption, MissingIds: as in :func:`rerank`.
-    """
-    path = None if output is None else check_output(output, [".parquet"])
-    tops, pairs = _top_pairs(run, (image_ids, caption_ids), top_k, max_pairs)
-    images, captions = np.divmod(pairs, caption_ids.size)
-    scores = score(image_ids[images], caption_ids[captions])
-    ranked = _rank_by_score(tops, (image_ids, caption_ids), name, pairs, scores)
-    if path is not None:
-        record_path(path).unlink(missing_ok=True)
-        write_rankings(path, ranked)
-        write_record(path, dict(facts))
-    return ranked
 
 
 def _top_pairs(

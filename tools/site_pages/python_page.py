@@ -108,7 +108,6 @@ GROUPS = {
             "cxc_eccv.studies.explain.failures": ("measure_failures", "keep_mentioned", "subtract_best"),
             "cxc_eccv.types.seen": ("ConceptPairs",),
             "cxc_eccv.studies.explain.altering": ("alter",),
-            "cxc_eccv.studies.entailment.answerer": ("Answerer",),
             "cxc_eccv.studies.entailment.judge": ("ClassifierJudge",),
             "cxc_eccv.studies.annotation.changes": ("measure_changes",),
         },

@@ -130,11 +130,6 @@ def encodings_folder() -> Path:
     return _cache_folder() / "encodings"
 
 
-def answers_folder() -> Path:
-    """Where the download cache keeps the answers of classifiers."""
-    return _cache_folder() / "answers"
-
-
 def _is_on(name: str) -> bool:
     return os.environ.get(name, "").strip().lower() in {"1", "true", "yes", "on"}
 

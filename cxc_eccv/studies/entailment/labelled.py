@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -32,30 +32,12 @@ from cxc_eccv.types import FloatArray, IntArray
 from cxc_eccv.writing import replaced_file
 
 if TYPE_CHECKING:
-    from cxc_eccv.studies.entailment.answerer import Announced, Answerer
+    from cxc_eccv.studies.entailment.scoring import Classifier
 
 SUFFIXES = (".parquet", ".csv", ".jsonl")
 PAIR_IDS = ("image_id", "caption_id")
 
-
-class Questions(NamedTuple):
-    """Pairs to score, as (P,) indices into distinct premises and hypotheses; ``files`` is None without images."""
-
-    premises: Sequence[str]
-    files: Sequence[Path | None] | None
-    hypotheses: Sequence[str]
-    rows: IntArray
-    columns: IntArray
-
-    def part(self, part: slice) -> tuple[list[str], list[Path | None] | None, list[str]]:
-        """The arguments of ``ClassifierJudge.score`` for some of the pairs."""
-        rows = self.rows[part].tolist()
-        files = None if self.files is None else [self.files[row] for row in rows]
-        return (
-            [self.premises[row] for row in rows],
-            files,
-            [self.hypotheses[row] for row in self.columns[part].tolist()],
-        )
+Asked = tuple[list[str], "list[Path | None] | None", list[str]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,11 +87,10 @@ class LabelledPairs:
                 raise DataError(f"{path}: the column {name} differs from that of {self.name}; keep the pairs' order")
         return probabilities
 
-    def ask(self, classifier: Answerer, images: str | Path | None) -> Questions:
-        """The pairs as questions to a classifier."""
-        rows = np.arange(self.table.num_rows)
+    def ask(self, classifier: Classifier, images: str | Path | None) -> Asked:
+        """The premises, image files and hypotheses, for ``Classifier.score``."""
         files = find_images(classifier, self.table["image"].to_pylist(), images)
-        return Questions(self.table["premise"].to_pylist(), files, self.table["hypothesis"].to_pylist(), rows, rows)
+        return self.table["premise"].to_pylist(), files, self.table["hypothesis"].to_pylist()
 
 
 def find_labelled(name: str) -> Path | None:
@@ -216,7 +197,7 @@ def _table_of(columns: Mapping[str, pa.Array], rows: int) -> pa.Table:
 
 
 def find_images(
-    classifier: Answerer | Announced, names: Sequence[str | None], folder: str | Path | None
+    classifier: Classifier, names: Sequence[str | None], folder: str | Path | None
 ) -> list[Path | None] | None:
     """The path of every image name, None for no name; None as a whole for a classifier of texts alone."""
     if not classifier.has_visual:
@@ -300,7 +281,7 @@ def read_seen(path: Path) -> SeenPairs:
     return SeenPairs(pairs[trained], pairs[~trained], (table.schema.metadata or {}).get(COMPLETE) == b"1")
 
 
-def seen_by(classifier: Answerer | Announced) -> SeenPairs | None:
+def seen_by(classifier: Classifier) -> SeenPairs | None:
     """The pairs that a classifier has seen; None if it has no record."""
     return _seen_at(classifier.source, classifier.commit)
 

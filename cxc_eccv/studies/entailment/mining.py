@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -38,7 +38,7 @@ from cxc_eccv.ranking.scores import one_blas_thread, refuse_zero_vectors, simila
 from cxc_eccv.runs import EmbeddingsRun, Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import MINED_FACTS, MINED_FORMAT, MINED_SCHEMA, KarpathySplit, MinedPairs
-from cxc_eccv.studies.entailment.labelled import LabelledPairs, Questions, find_images, seen_by
+from cxc_eccv.studies.entailment.labelled import LabelledPairs, find_images, seen_by
 from cxc_eccv.studies.entailment.mining_rule import (
     COLLECTIONS,
     SPLITS,
@@ -56,7 +56,7 @@ from cxc_eccv.types import Embeddings, IntArray, Judgments, check_whole, positio
 from cxc_eccv.writing import check_output, replaced_file
 
 if TYPE_CHECKING:
-    from cxc_eccv.studies.entailment.answerer import Announced, Answerer
+    from cxc_eccv.studies.entailment.scoring import Classifier
 
 PAIRS_AT_ONCE = 2_048
 """Pairs of a slice: what a killed run loses."""
@@ -76,7 +76,7 @@ class MiningOptions:
     share: float | None = None
     output: str | Path | None = None
 
-    def check(self, classifier: Answerer | Announced, library: Library) -> Path | None:
+    def check(self, classifier: Classifier, library: Library) -> Path | None:
         """Check the options before a retriever is encoded; return the output's path."""
         if self.collection not in COLLECTIONS:
             raise UnknownName("collection", self.collection, COLLECTIONS)
@@ -97,7 +97,7 @@ class MiningOptions:
 
 def mine(
     run: Run,
-    classifier: Answerer,
+    classifier: Classifier,
     library: Library,
     options: MiningOptions,
     *,
@@ -157,7 +157,7 @@ def _refuse_test_pairs(labelled: LabelledPairs, library: Library) -> None:
         )
 
 
-def _refuse_seen_pairs(classifier: Answerer | Announced, labelled: LabelledPairs) -> None:
+def _refuse_seen_pairs(classifier: Classifier, labelled: LabelledPairs) -> None:
     """Raise InvalidOption if the classifier was trained on the labelled pairs: their rule would be optimistic."""
     seen = seen_by(classifier)
     if seen is None or not seen.complete:
@@ -185,7 +185,7 @@ def _refuse_seen_pairs(classifier: Answerer | Announced, labelled: LabelledPairs
 
 
 def _questions(
-    classifier: Answerer, content: KarpathySplit, candidates: Candidates, images: str | Path | None
+    classifier: Classifier, content: KarpathySplit, candidates: Candidates, images: str | Path | None
 ) -> Questions:
     """The candidates as questions to a classifier; only their images need to be in the folder."""
     asked, names = set(candidates.images.tolist()), content.images["file_name"].to_pylist()
@@ -194,12 +194,32 @@ def _questions(
     return Questions(premises_of(content, content.image_ids), files, texts, candidates.images, candidates.captions)
 
 
+class Questions(NamedTuple):
+    """Pairs to score, as (P,) indices into distinct premises and hypotheses; ``files`` is None without images."""
+
+    premises: Sequence[str]
+    files: Sequence[Path | None] | None
+    hypotheses: Sequence[str]
+    rows: IntArray
+    columns: IntArray
+
+    def part(self, part: slice) -> tuple[list[str], list[Path | None] | None, list[str]]:
+        """The premises, files and hypotheses of some of the pairs."""
+        rows = self.rows[part].tolist()
+        files = None if self.files is None else [self.files[row] for row in rows]
+        return (
+            [self.premises[row] for row in rows],
+            files,
+            [self.hypotheses[row] for row in self.columns[part].tolist()],
+        )
+
+
 class _PairSide:
     """Pairs in slices, for ``encode_side``; their probabilities take the place of vectors."""
 
     shard_size = PAIRS_AT_ONCE
 
-    def __init__(self, name: str, classifier: Answerer, questions: Questions, batch_size: int) -> None:
+    def __init__(self, name: str, classifier: Classifier, questions: Questions, batch_size: int) -> None:
         self.name, self._classifier, self._questions, self._batch_size = name, classifier, questions, batch_size
         self.ids = np.arange(questions.rows.size)
 
@@ -213,12 +233,14 @@ class _PairSide:
         """Score slices of the pairs, as (N, 1) probabilities."""
         for part in parts:
             premises, files, hypotheses = self._questions.part(part)
-            scores, cut = self._classifier.ask(premises, files, hypotheses, self._batch_size)
+            scores, cut = self._classifier.score_and_count(
+                premises, files, hypotheses, batch_size=self._batch_size, progress=False
+            )
             yield Shard(self.ids[part], scores[:, None].astype(np.float32), Notes(truncated=cut))
 
 
 def _score(
-    classifier: Answerer,
+    classifier: Classifier,
     name: str,
     questions: Questions,
     *,
@@ -235,12 +257,12 @@ def _score(
             "premises were truncated",
             stacklevel=3,
         )
-    return classifier.calibrate(scored.vectors[:, 0]).astype(np.float32), notes.truncated
+    return scored.vectors[:, 0], notes.truncated
 
 
 def _describe(
     options: MiningOptions,
-    classifier: Answerer,
+    classifier: Classifier,
     retriever: dict[str, Any],
     rule: dict[str, Any],
     library: Library,
@@ -255,7 +277,6 @@ def _describe(
             "fingerprint": classifier.fingerprint,
             "premise": "image and captions" if classifier.has_visual else "captions",
             "training_data": classifier.training_data,
-            **({} if classifier.calibrated is None else {"calibration": dict(classifier.calibrated)}),
         },
         "retriever": retriever,
         "rule": rule,

@@ -256,13 +256,6 @@ def _sources(record: Mapping[str, Any] | None) -> tuple[str, ...]:
     return () if record is None else (*_sources(record.get("before")), *record.get("sources", ()))
 
 
-def _describe_calibration(facts: Mapping[str, Any] | None) -> str | None:
-    if facts is None:
-        return None
-    before = f"its error before, on these: {100 * facts['error_before']:.1f}%"
-    return f"{facts['method']}, fitted on {facts['n_pairs']:,} pairs of {facts['pairs']}; {before}"
-
-
 def render_classifier(report: ClassifierReport) -> str:
     """The page's HTML; everything from data is escaped."""
     from cxc_eccv.report.pages import page_style, template
@@ -271,7 +264,6 @@ def render_classifier(report: ClassifierReport) -> str:
     facts = {
         "Command": provenance.get("command"),
         "Threshold": f"{report.threshold!r}, {report.threshold_from}",
-        "Calibration": _describe_calibration(provenance.get("calibration")),
         "Classifier's fingerprint": provenance.get("fingerprint"),
         "Trained on": ", ".join(_sources(provenance.get("training_data"))),
         "Left out": "; ".join(f"{rule}: {number:,}" for rule, number in provenance["left_out"].items()),

@@ -3,69 +3,90 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from PIL import Image
 from tqdm.auto import tqdm
+from transformers import AutoConfig
 
-from cxc_eccv.encoding.checkpoints import Origin, open_checkpoint, reason_of
+from cxc_eccv.encoding.checkpoints import Origin, load_part, open_checkpoint, reason_of
 from cxc_eccv.encoding.images import open_picture
 from cxc_eccv.encoding.models import LoadedModel, Processors, load_model, model_key, processor_state
 from cxc_eccv.encoding.sides import work_ahead
 from cxc_eccv.errors import ModelError
-from cxc_eccv.studies.entailment.answerer import Answerer
 from cxc_eccv.studies.entailment.classifier import EntailmentClassifier, EntailmentConfig
 from cxc_eccv.studies.entailment.processing import EntailmentProcessor, Prepared
 from cxc_eccv.types import check_whole
 
 ImageSource = str | Path | Image.Image | None
+Parts = tuple[EntailmentClassifier, EntailmentProcessor]
+
 BATCHES_AHEAD = 2
 
 MAKE_ONE = "give a model trained with cxc-eccv train entailment-classifier"
 
 
-@dataclass(frozen=True)
-class Classifier(Answerer):
-    """A classifier in evaluation mode on its device, its processor, and its name in files and reports."""
+class Classifier:
+    """A classifier in evaluation mode on its device, its processor, and its name in files and reports.
 
-    model: EntailmentClassifier
-    processor: EntailmentProcessor
-    name: str
+    The config is there at once; weights and processor of :func:`find_classifier` are loaded when they are first used.
+    """
 
-    @property
-    def threshold(self) -> float:  # type: ignore[override]
-        """The lowest probability that counts as entailed."""
-        return float(self.model.config.threshold)
+    def __init__(self, config: EntailmentConfig, name: str, load: Callable[[], Parts]) -> None:
+        self.config, self.name, self._load = config, name, load
 
-    @property
-    def has_visual(self) -> bool:  # type: ignore[override]
-        """Whether it looks at images."""
-        return bool(self.model.config.has_visual)
-
-    @property
-    def training_data(self) -> Mapping[str, Any] | None:  # type: ignore[override]
-        """The record of what it was trained on."""
-        return getattr(self.model.config, "training_data", None)
-
-    @property
-    def source(self) -> str:  # type: ignore[override]
-        """Folder or Hub id that it was loaded from."""
-        return str(getattr(self.model.config, "_name_or_path", ""))
-
-    @property
-    def commit(self) -> str | None:  # type: ignore[override]
-        """Its commit on the Hub."""
-        return getattr(self.model.config, "_commit_hash", None)
+    @classmethod
+    def of(cls, model: EntailmentClassifier, processor: EntailmentProcessor, name: str) -> Self:
+        """A classifier that is loaded already."""
+        return cls(model.config, name, lambda: (model, processor))
 
     @cached_property
-    def fingerprint(self) -> str:  # type: ignore[override]
+    def _parts(self) -> Parts:
+        return self._load()
+
+    @property
+    def model(self) -> EntailmentClassifier:
+        """The model."""
+        return self._parts[0]
+
+    @property
+    def processor(self) -> EntailmentProcessor:
+        """What makes the model's inputs."""
+        return self._parts[1]
+
+    @property
+    def threshold(self) -> float:
+        """The lowest probability that counts as entailed."""
+        return float(self.config.threshold)
+
+    @property
+    def has_visual(self) -> bool:
+        """Whether it looks at images."""
+        return self.config.has_visual
+
+    @property
+    def training_data(self) -> Mapping[str, Any] | None:
+        """The record of what it was trained on."""
+        return getattr(self.config, "training_data", None)
+
+    @property
+    def source(self) -> str:
+        """Folder or Hub id that it was loaded from; empty if none."""
+        return str(getattr(self.config, "_name_or_path", ""))
+
+    @property
+    def commit(self) -> str | None:
+        """Its commit on the Hub."""
+        return getattr(self.config, "_commit_hash", None)
+
+    @cached_property
+    def fingerprint(self) -> str:
         """Hex sha256 over weights, config, tokenizers and image processor."""
         texts, visual, images = (
             self.processor.tokenizer,
@@ -151,7 +172,7 @@ class Classifier(Answerer):
     def _open(self, sources: Sequence[ImageSource]) -> list[Image.Image | None]:
         opened: dict[Any, Image.Image] = {}
         for source in sources:
-            if source is not None and _key(source) not in opened and self.model.config.has_visual:
+            if source is not None and _key(source) not in opened and self.has_visual:
                 opened[_key(source)] = open_picture(source).image
         return [None if source is None else opened.get(_key(source)) for source in sources]
 
@@ -164,6 +185,18 @@ class Classifier(Answerer):
     def _move(self, tensor: torch.Tensor) -> torch.Tensor:
         kind = self.model.dtype if tensor.is_floating_point() else None
         return tensor.to(self.model.device, kind)
+
+
+def find_classifier(source: str | Path, *, device: str | None = None) -> Classifier:
+    """The classifier of a folder or Hub id, of which only the config is read yet.
+
+    Raises:
+        ModelError: the config is missing, or that of another model.
+    """
+    _refuse_others(str(source), None)
+    config = load_part(AutoConfig, str(source), Origin(None))
+    name = Path(source).name if Path(source).is_dir() else str(source)
+    return Classifier(config, name, lambda: load_classifier(source, device=device)._parts)
 
 
 def _refuse_others(source: str, revision: str | None) -> None:
@@ -217,7 +250,7 @@ def load_classifier(
                 f"{source or 'the model'} has no readable processor ({reason_of(error, source)}). Save it with the "
                 "model, or give processor="
             ) from None
-    return Classifier(loaded.model, processor, str(loaded.title))
+    return Classifier.of(loaded.model, processor, str(loaded.title))
 
 
 def _order(premises: Sequence[str], sources: Sequence[ImageSource], hypotheses: Sequence[str]) -> list[int]:

@@ -146,7 +146,7 @@ def judge(value):
         (score("cxc/test", "both"), "give their folder (--images)"),
         (("evaluate", "run.npz", "--unjudged", "text", "--metrics", "nosuch"), "nosuch"),
         (judge("leave_uot"), "unknown policy for unjudged pairs 'leave_uot'; did you mean 'leave_out'?"),
-        (judge("jugde"), "a judge: folder, Hub id, URL#MODEL of an endpoint"),
+        (judge("jugde"), "the folder or Hub id of a classifier"),
         (judge("both"), "both looks at images: give their folder (--images)"),
     ],
 )

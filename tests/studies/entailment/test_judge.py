@@ -1,29 +1,28 @@
-"""A classifier as the judge of pairs without a label: what it is asked, what is kept, and what a report says of it."""
+"""A classifier as the judge of pairs without a label: what it is asked, and what a report says of it."""
 
-import os
 import shutil
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from command_line import run_command
+from stand_in_classifier import StandInClassifier
 from tiny_flickr import IMAGES, flickr_library, run_in_order
 
 import cxc_eccv as ce
+from cxc_eccv.cli.user_tables import policy
 from cxc_eccv.comparison import ScoredReport
 from cxc_eccv.comparison.pairing import check_comparable
 from cxc_eccv.errors import DataError, InvalidOption, SourceMissing
 from cxc_eccv.registry import task
+from cxc_eccv.runs import save_embeddings
 from cxc_eccv.sources.download import image_folder
-from cxc_eccv.studies.entailment import judge as judging
-from cxc_eccv.studies.entailment.answerer import Answerer
 from cxc_eccv.studies.entailment.judge import ClassifierJudge
 from cxc_eccv.tasks.task import COCO
-from cxc_eccv.writing import locked
 
 
-class StandIn(Answerer):
+class StandIn(StandInClassifier):
     """Entailed with probability 0.75 where the hypothesis has an even number of letters, else 0.25."""
 
     context = 10_000
@@ -52,26 +51,6 @@ def texts_of(library):
     for caption, image in zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True):
         premises.setdefault(image, []).append(texts[caption].strip())
     return {image: " ".join(own) for image, own in premises.items()}, texts
-
-
-@pytest.mark.parametrize("hindrance", ["a file for the folder", "a pipe", "a link", "another process"])
-def test_answers_that_cannot_be_kept_are_not_needed(tmp_path, hindrance):
-    (tmp_path / "thesis").write_text("years of work")
-    for first in (True, False):
-        judge, pair = ClassifierJudge(StandIn("1" * 16), progress=False), (["a dog"], [None], ["it"])
-        if first and hindrance == "a file for the folder":
-            (tmp_path / "cache").write_text("no folder")
-        elif first:
-            judge.score(*pair)
-            (file,) = (tmp_path / "cache/answers").rglob("*.parquet")
-            file.unlink()
-            if hindrance == "a pipe":
-                os.mkfifo(file)
-            elif hindrance == "a link":
-                file.symlink_to(tmp_path / "thesis")
-        with locked(file) if hindrance == "another process" else nullcontext():
-            assert judge.score(*pair).tolist() == [0.75]
-    assert (tmp_path / "thesis").read_text() == "years of work"
 
 
 def test_retrieved_pairs_without_a_label_are_asked_about_once_and_no_others(sample_library, make_run):
@@ -133,58 +112,15 @@ def test_a_threshold_is_reached_by_what_equals_it(sample_library, make_run):
     assert at > above == nothing
 
 
-def test_what_was_asked_before_is_not_asked_again(sample_library, make_run, tmp_path):
-    run, first, again, other = make_run(sample_library), StandIn("1"), StandIn("1"), StandIn("2")
-    reports = [evaluate(run, sample_library, one) for one in (first, again, other)]
-    assert first.asked
-    assert not again.asked
-    assert sorted(other.asked) == sorted(first.asked)
-    assert reports[0].results == reports[1].results == reports[2].results
-    assert reports[0].provenance == reports[1].provenance
-    (folder,) = (tmp_path / "cache/answers").glob("stand-in-1")
-    for file in folder.glob("*.parquet"):
-        file.write_bytes(file.read_bytes()[:50])
-    anew = StandIn("1")
-    assert evaluate(run, sample_library, anew).results == reports[0].results
-    assert sorted(anew.asked) == sorted(first.asked)
-
-
-def test_a_flipped_bit_in_the_kept_answers_changes_no_answer():
-    answers, pairs = judging._Answers(StandIn("1")), np.array([f"{number:032x}" for number in range(40)])
-    answers.write(pairs, np.linspace(0, 1, 40))
-    (file,) = answers.folder.glob("*.parquet")
-    content, kept = file.read_bytes(), 0
-    for place in range(0, len(content), 7):
-        file.write_bytes(content[:place] + bytes([content[place] ^ 16]) + content[place + 1 :])
-        found = answers.read(pairs)
-        right = np.linspace(0, 1, 40)
-        assert (np.isnan(found) | (found == right)).all(), place
-        kept += bool((found == right).all())
-    assert kept < len(content) / 7 / 2  # the rest lies in pages, or tells nothing
-
-
-def test_kept_answers_that_are_no_probabilities_are_asked_for_again():
-    answers, pairs = judging._Answers(StandIn("1")), np.array(["a", "b", "c", "d"])
-    answers.write(pairs, np.array([0.25, 7, -0.5, np.nan]))
-    np.testing.assert_array_equal(answers.read(pairs), [0.25, np.nan, np.nan, np.nan])
-
-
-def test_a_killed_run_goes_on_where_it_was(sample_library, make_run, monkeypatch):
-    class Killed(StandIn):
-        def score_and_count(self, *arguments, **options):
-            if len(self.asked) >= 200:
-                raise KeyboardInterrupt
-            return super().score_and_count(*arguments, **options)
-
-    monkeypatch.setattr(StandIn, "pairs_at_once", 100)
-    run, killed, next_one, whole = make_run(sample_library), Killed("1"), StandIn("1"), StandIn("3")
-    with pytest.raises(KeyboardInterrupt) as died:
-        evaluate(run, sample_library, killed)
-    assert died.value.__notes__ == ["The classifier's answers are kept; the same command continues from them."]
-    evaluate(run, sample_library, next_one)
-    evaluate(run, sample_library, whole)
-    assert len(killed.asked) == 200
-    assert sorted(killed.asked + next_one.asked) == sorted(whole.asked)
+def test_a_judge_asks_no_pair_twice(sample_library, make_run):
+    first, second, asked, other = make_run(sample_library), make_run(sample_library, seed=1), StandIn("1"), StandIn("1")
+    judge = ClassifierJudge(asked, progress=False)
+    options = {"data_dir": sample_library, "unjudged": judge, "confidence": None}
+    reports = [ce.evaluate(run, "entailment", bounds=True, **options) for run in (first, second, first)]
+    assert len(asked.asked) == len(set(asked.asked)) > 0
+    assert reports[0].results == reports[2].results
+    evaluate(second, sample_library, other)
+    assert set(other.asked) < set(asked.asked)
 
 
 def test_a_classifier_that_looks_at_images_gets_their_files(sample_library, make_run, tmp_path):
@@ -192,18 +128,14 @@ def test_a_classifier_that_looks_at_images_gets_their_files(sample_library, make
         ClassifierJudge(StandIn("1", visual=True))
     folder = tmp_path / "images"
     shutil.copytree(image_folder("sample"), folder)
-    first, again = StandIn("1", visual=True), StandIn("1", visual=True)
+    first = StandIn("1", visual=True)
     run = make_run(sample_library)
     report = evaluate(run, sample_library, first, images=folder)
     assert report.provenance["unjudged"]["looks_at"] == "captions and image"
     assert len(first.images) == len(first.asked)
     assert {path.parent for path in first.images} == {folder}
-    changed = first.images[0]
-    changed.write_bytes(changed.read_bytes() + b"\0")
-    evaluate(run, sample_library, again, images=folder)
-    assert set(again.images) == {changed}
-    changed.unlink()
-    with pytest.raises(SourceMissing, match=f"org/stand-in looks at images, and .* has no file {changed.name}"):
+    first.images[0].unlink()
+    with pytest.raises(SourceMissing, match=f"looks at images, and .* has no file {first.images[0].name}"):
         evaluate(run, sample_library, StandIn("1", visual=True), images=folder)
 
 
@@ -238,15 +170,6 @@ def test_probabilities_of_a_table_of_pairs(sample_library):
             judge.judge_pairs(pa.Table.from_pandas(wrong, preserve_index=False))
 
 
-def test_a_classifier_without_probabilities_gives_no_number(sample_library, make_run):
-    class Wrong(StandIn):
-        def score_and_count(self, premises, images, hypotheses, **_options):
-            return np.full(len(premises), np.nan), 0
-
-    with pytest.raises(DataError, match=r"org/stand-in must give one probability between 0 and 1 for each of"):
-        evaluate(make_run(sample_library), sample_library, Wrong("1"))
-
-
 def test_models_judged_by_different_classifiers_are_not_compared(sample_library, make_run):
     run = make_run(sample_library)
     one, two, same = (
@@ -257,13 +180,50 @@ def test_models_judged_by_different_classifiers_are_not_compared(sample_library,
         check_comparable(one, two)
 
 
-@pytest.mark.thorough
-def test_two_at_once_keep_all_answers(sample_library, make_run, monkeypatch):
-    monkeypatch.setattr(StandIn, "pairs_at_once", 20)
-    runs = [make_run(sample_library, seed=seed) for seed in (0, 1)]
-    with ThreadPoolExecutor(2) as pool:
-        both = list(pool.map(lambda run: evaluate(run, sample_library, StandIn("1")), runs))
-    later = StandIn("1")
-    for run, report in zip(runs, both, strict=True):
-        assert evaluate(run, sample_library, later).results == report.results
-    assert not later.asked
+def test_a_file_of_probabilities_judges_as_labels_do(tmp_path, sample_library, make_run):
+    content = sample_library.karpathy("test")
+    images, captions = (part.ravel() for part in np.meshgrid(content.image_ids, content.caption_ids, indexing="ij"))
+    values = np.random.default_rng(0).random(images.size)
+    ids = {"image_id": images, "caption_id": captions}
+
+    def evaluate(**options):
+        run, unjudged = make_run(sample_library), pa.table(ids | options.pop("column", {}))
+        return ce.evaluate(run, "entailment", data_dir=sample_library, unjudged=unjudged, **options)
+
+    judged = evaluate(column={"probability": values}, bounds=True)
+    assert judged.scores == evaluate(column={"label": (values >= 0.5).astype(int)}).scores
+    assert all(row.bounds.low <= row.bounds.expected <= row.bounds.high for row in judged.results)
+    with pytest.raises(DataError, match="no label or probability among the columns"):
+        evaluate()
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_listed_pairs_with_probabilities_are_all_that_an_evaluation_asks_for(form, tmp_path, sample_library, make_run):
+    for seed in (0, 1):
+        save_embeddings(tmp_path / f"{seed}.npz", make_run(sample_library, seed=seed))
+    path = tmp_path / f"pairs.{form}"
+    files = tmp_path / "0.npz", tmp_path / "1.npz"
+    run_command("entailment", "pairs", *files, "--output", path, "--data-dir", "sample")
+    table = policy(str(path))
+    count = table.num_rows
+    texts = sample_library.karpathy("test").texts_of(table["caption_id"].to_numpy())
+    assert table["caption"].to_pylist() == texts.to_pylist()
+    judged = table.append_column("probability", pa.array(np.random.default_rng(0).random(count)))
+    report = ce.evaluate(make_run(sample_library, seed=1), "entailment", data_dir=sample_library, unjudged=judged)
+    assert report.scores
+    with pytest.raises(DataError, match=r"probabilities lack \d+ of \d+ retrieved pairs"):
+        ce.evaluate(make_run(sample_library), "entailment", data_dir=sample_library, unjudged=judged[: count // 2])
+
+
+def test_pairs_listed_for_a_number_are_all_that_its_expected_value_asks_for(tmp_path, sample_library, make_run):
+    run, key = make_run(sample_library), "coco_5k/t2i/recall_at_5"
+    save_embeddings(tmp_path / "0.npz", run)
+    path = tmp_path / "pairs.parquet"
+    run_command("entailment", "pairs", tmp_path / "0.npz", "--for", key, "--output", path, "--data-dir", "sample")
+    table = pq.read_table(path)
+    table = table.append_column("probability", pa.array(np.full(table.num_rows, 0.5)))
+    options = {"metrics": ["recall_at_5"], "data_dir": sample_library, "bounds": True}
+    report = ce.evaluate(run, "coco_5k/t2i", probabilities=table, **options)
+    assert report.results[0].bounds.expected > report.scores[key]
+    with pytest.raises(DataError, match="probabilities lack 1 of"):
+        ce.evaluate(run, "coco_5k/t2i", probabilities=table[1:], **options)

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from stand_in_classifier import StandInClassifier
 from tiny_flickr import IMAGES, flickr_library, run_in_order
 from torchrun import torchrun
 
@@ -18,7 +19,6 @@ from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_mined
 from cxc_eccv.studies.entailment import mining
-from cxc_eccv.studies.entailment.answerer import Answerer
 from cxc_eccv.studies.entailment.labelled import LabelledPairs, read_labelled, record_seen
 from cxc_eccv.studies.entailment.mining import MiningOptions
 from cxc_eccv.studies.entailment.mining_rule import fit_rule
@@ -26,7 +26,7 @@ from cxc_eccv.studies.entailment.training_data import SCHEMA, premises_of
 from cxc_eccv.types import Embeddings
 
 
-class SharedWords(Answerer):
+class SharedWords(StandInClassifier):
     """A classifier whose probability is the share of the hypothesis' words that the premise has."""
 
     name, fingerprint, context = "shared-words", "f" * 64, 10_000

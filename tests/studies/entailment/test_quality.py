@@ -9,14 +9,21 @@ import pyarrow.parquet as pq
 import pytest
 from command_line import run_command
 from label_files import write_label_file
+from stand_in_classifier import StandInClassifier
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing, UnknownName
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.entailment import answering
-from cxc_eccv.studies.entailment.answerer import Announced, Answerer
 from cxc_eccv.studies.entailment.labelled import SEEN_FILE, LabelledPairs, read_labelled, read_seen, record_seen
 from cxc_eccv.studies.entailment.measures import choose_threshold, measure_classifier, measure_reliability
-from cxc_eccv.studies.entailment.quality import BOTTOM, LEFT, RIGHT, TOP, render_classifier, report_classifier
+from cxc_eccv.studies.entailment.quality import (
+    BOTTOM,
+    LEFT,
+    RIGHT,
+    TOP,
+    measure_by_source,
+    render_classifier,
+    report_classifier,
+)
 from cxc_eccv.studies.entailment.training_data import SCHEMA
 
 
@@ -188,7 +195,24 @@ def test_the_page_draws_every_bin_escapes_names_and_needs_nothing_from_elsewhere
     assert bars[:, 0].tolist() == pytest.approx([LEFT + (RIGHT - LEFT) * row.low + 1 for row in bins], abs=0.051)
 
 
-class FakeClassifier(Answerer):
+def test_each_source_of_pairs_is_measured_alone():
+    measures = pytest.importorskip("sklearn.metrics", reason="scikit-learn is not installed")
+    random = np.random.default_rng(0)
+    values = np.round(random.random(300), 2)
+    labels = (random.random(300) < values**2).astype(int)
+    sources = np.where(np.arange(300) < 100, "random", "near")
+    rows = measure_by_source(sources.tolist(), labels, values, 0.6)
+    assert [(row.source, row.pairs) for row in rows] == [("all", 300), ("near", 200), ("random", 100)]
+    for row, part in zip(rows, (slice(None), slice(100, None), slice(100)), strict=True):
+        kappa = measures.cohen_kappa_score(labels[part], values[part] >= 0.6)
+        assert row.auc == pytest.approx(measures.roc_auc_score(labels[part], values[part]), abs=1e-12)
+        assert (row.positive, row.kappa) == (labels[part].sum(), pytest.approx(kappa, abs=1e-12))
+        assert row.calibration_error == measure_reliability(labels[part], values[part]).expected_error
+    alone = measure_by_source(["random"] * 5, np.zeros(5, dtype=int), np.zeros(5), 0.5)
+    assert (alone[0].auc, alone[0].kappa, alone[0].calibration_error) == (None, None, None)
+
+
+class FakeClassifier(StandInClassifier):
     """Says what the ratings of the pairs say."""
 
     name, fingerprint, threshold = "fake", "f" * 64, 0.4
@@ -196,8 +220,8 @@ class FakeClassifier(Answerer):
     def __init__(self, said, holds):
         self.said, self.training_data = said, {"holds": holds, "sources": {"sick/train": {}}}
 
-    def score_and_count(self, premises, images, hypotheses, **_options):
-        return self.said, 0
+    def score(self, premises, images, hypotheses, **_options):
+        return self.said
 
 
 def score(*arguments, **options):
@@ -205,12 +229,11 @@ def score(*arguments, **options):
 
 
 def test_score_prints_and_writes_what_a_second_run_reads(pairs, said, tmp_path, monkeypatch):
-    pytest.importorskip("torch")
+    scoring = pytest.importorskip("cxc_eccv.studies.entailment.scoring", exc_type=ImportError)
     fake = FakeClassifier(said, {"coco/test": 39, "flickr30k/test": 1, "coco/val": 5})
-    known = Announced(fake.name, lambda: fake, fake.threshold, training_data=fake.training_data)
-    monkeypatch.setattr(answering, "announce", lambda *_, **__: known)
+    monkeypatch.setattr(scoring, "find_classifier", lambda *_, **__: fake)
     out = tmp_path / "report"
-    printed, _ = score("cxc/test", "--model", "folder", "--output", out)
+    printed, _ = score("cxc/test", "--model", "org/fake", "--output", out)
     assert "fake on cxc/test, 80 pairs of 45 images, 36 entailed" in printed
     assert "Threshold 0.4, the classifier's own" in printed
     assert "not recorded" not in printed

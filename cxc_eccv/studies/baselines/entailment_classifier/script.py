@@ -95,7 +95,7 @@ def train(command: Sequence[str]) -> Trained:
     if data.report_on is None:
         return trained
     trained_model.train(False)
-    classifier = Classifier(trained_model, processor, trained.name)
+    classifier = Classifier.of(trained_model, processor, trained.name)
     return replace(trained, pairs=_score(classifier, data.report_on, library, data.image_folder, seen))
 
 
@@ -241,7 +241,7 @@ def settle(config: EntailmentConfig, leads: FloatArray | None, labels: FloatArra
 def _score(classifier: Classifier, name: str, library: Library, images: Path | None, seen: SeenPairs) -> ScoredPairs:
     config = classifier.model.config
     labelled = read_labelled(name, library, images=images if config.has_visual else None)
-    probabilities = classifier.score(*labelled.ask(classifier, images).part(slice(None)))
+    probabilities = classifier.score(*labelled.ask(classifier, images))
     facts = {"fingerprint": classifier.fingerprint, "training_data": config.training_data, "seen": seen}
     facts |= {"model": classifier.name, "threshold": config.threshold}
     return ScoredPairs(report_classifier(labelled, probabilities, library, **facts), labelled, probabilities)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -68,8 +67,7 @@ def score(
     model: Annotated[
         str,
         typer.Option(
-            help="The classifier or judge: its folder, Hub id, URL#MODEL or .json file; or a file (.parquet, .csv, "
-            ".jsonl) of its probabilities."
+            help="The classifier: its folder or Hub id; or a file (.parquet, .csv, .jsonl) of a judge's probabilities."
         ),
     ],
     images: Annotated[Path | None, typer.Option(help="Folder with the images, at any depth.")] = None,
@@ -81,31 +79,24 @@ def score(
     precision: Annotated[
         float | None, typer.Option(help="Choose the threshold that reaches this precision (0.9) on these pairs.")
     ] = None,
-    calibrate_on: Annotated[
-        str | None,
-        typer.Option(help="Other labelled pairs, such as cxc/val, to calibrate on; --output then holds judge.json."),
-    ] = None,
     output: Annotated[
         Path | None, typer.Option(help="Folder for report.json, probabilities.parquet and report.html.")
     ] = None,
 ) -> None:
-    """Measure a classifier or another judge on labelled pairs, and report what it was trained on.
+    """Measure a classifier, or another judge by its probabilities, on labelled pairs.
 
     Shows accuracy, precision, recall and F0.5, with intervals that keep the pairs of an image together; the recall at
-    several precisions; a reliability diagram of the probabilities; and calibration error, AUC and kappa by source of
-    the pairs. Answers are kept: no pair is asked about twice.
+    several precisions; a reliability diagram of the probabilities; calibration error, AUC and kappa by source of the
+    pairs; and what the classifier was trained on.
 
     Examples:
       cxc-eccv entailment score cxc/test --model classifier --output report
       cxc-eccv entailment score cxc/val --model classifier --precision 0.9
       cxc-eccv entailment score pairs.jsonl --model classifier --images val2014
-      cxc-eccv entailment score cxc/test --model http://localhost:8000/v1#my-model
-      --calibrate-on cxc/val --output calibrated
       cxc-eccv entailment score cxc/test --model report/probabilities.parquet
     """
     from cxc_eccv.cli.output import COMMAND, check_folder
     from cxc_eccv.cli.user_tables import SUFFIXES
-    from cxc_eccv.studies.entailment.calibration import write_judge
     from cxc_eccv.studies.entailment.measures import check_precision, check_threshold
     from cxc_eccv.studies.entailment.quality import report_classifier, write_classifier_folder
     from cxc_eccv.tables import tables_to_console
@@ -114,8 +105,6 @@ def score(
     scores = Path(model) if Path(model).suffix in SUFFIXES else None
     if threshold is not None and precision is not None:
         raise InvalidOption("--threshold and --precision: give one of them")
-    if calibrate_on is not None and scores is not None:
-        raise InvalidOption("--calibrate-on asks the judge about other pairs: name the judge itself with --model")
     check_folder(output)
     check_whole("batch_size", batch_size)
     if threshold is not None:
@@ -126,18 +115,14 @@ def score(
     if scores is not None:
         labelled, probabilities, facts = _read_scores(scores, pairs, library, images)
     else:
-        labelled, probabilities, facts = _ask(model, pairs, library, images, batch_size, device, calibrate_on)
+        labelled, probabilities, facts = _ask(model, pairs, library, images, batch_size, device)
     if threshold is not None:
         facts |= {"threshold": threshold, "threshold_from": "as given"}
-    calibration = facts.pop("fitted", None)
     report = report_classifier(labelled, probabilities, library, precision=precision, **facts)
     try:
         written = (
             [] if output is None else write_classifier_folder(output, report, labelled, probabilities, COMMAND.get())
         )
-        if output is not None and calibration is not None:
-            measured = {"on": report.pairs, **asdict(report.by_source[0])}
-            written.append(write_judge(output / "judge.json", model, calibration, measured))
     finally:
         print_shown(tables_to_console(report.tables()))
     say_written(written)
@@ -152,42 +137,20 @@ def _read_scores(scores: Path, pairs: str, library: Library, images: Path | None
     return labelled, labelled.align(read_probabilities(scores), scores), facts
 
 
-def _ask(
-    model: str,
-    pairs: str,
-    library: Library,
-    images: Path | None,
-    batch_size: int,
-    device: str | None,
-    calibrate_on: str | None,
-) -> Said:
-    from cxc_eccv.studies.entailment.judge import check_judge
-    from cxc_eccv.studies.entailment.labelled import find_images, find_labelled, read_labelled
+def _ask(model: str, pairs: str, library: Library, images: Path | None, batch_size: int, device: str | None) -> Said:
+    from cxc_eccv.cli.choices import check_model
+    from cxc_eccv.studies.entailment.labelled import find_labelled, read_labelled, seen_by
 
-    check_judge(model, images, batch_size=batch_size)
-    for name in filter(None, (pairs, calibrate_on)):
-        find_labelled(name)
+    check_model(model, images, batch_size=batch_size)
+    find_labelled(pairs)
     with needs_train_extra():
-        from cxc_eccv.studies.entailment.answering import announce
-        from cxc_eccv.studies.entailment.judge import ClassifierJudge, fit_on_others
-    from cxc_eccv.studies.entailment.labelled import seen_by
+        from cxc_eccv.studies.entailment.scoring import find_classifier
 
-    announced = announce(model, images=images is not None, device=device)
-    labelled = read_labelled(pairs, library, images=images if announced.has_visual else None)
-    find_images(announced, labelled.table["image"].to_pylist(), images)
-    classifier = announced.load()
-    judge = ClassifierJudge(classifier, images, batch_size=batch_size)
-    probabilities = judge.score(*labelled.ask(classifier, images).part(slice(None)))
+    classifier = find_classifier(model, device=device)
+    labelled = read_labelled(pairs, library, images=images if classifier.has_visual else None)
+    probabilities = classifier.score(*labelled.ask(classifier, images), batch_size=batch_size)
     facts = {"model": classifier.name, "fingerprint": classifier.fingerprint, "threshold": classifier.threshold}
-    facts |= {"seen": seen_by(classifier), "training_data": classifier.training_data}
-    if classifier.calibrated is not None:
-        facts["calibration"] = dict(classifier.calibrated)
-    if calibrate_on is not None:
-        others = read_labelled(calibrate_on, library, images=images if announced.has_visual else None)
-        fitted = fit_on_others(judge, others, labelled, images)
-        probabilities = fitted(probabilities)
-        facts |= {"fitted": fitted, "calibration": fitted.facts, "threshold": 0.5, "threshold_from": "the default"}
-    return labelled, probabilities, facts
+    return labelled, probabilities, facts | {"seen": seen_by(classifier), "training_data": classifier.training_data}
 
 
 @entailment.command("mean", cls=Command)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def mine(
-    classifier: Annotated[str, typer.Option(help="The classifier or another judge: folder, Hub id or .json file.")],
+    classifier: Annotated[str, typer.Option(help="The classifier: its folder or Hub id.")],
     output: Annotated[Path, typer.Option(help="File of weak positives to write (.parquet).")],
     retriever: Annotated[
         Path | None, typer.Argument(help="Embeddings, scores or rankings of the split's images and captions.")
@@ -87,14 +87,13 @@ def mine(
       --output weak.parquet
     """
     from cxc_eccv.runs import load_run
-    from cxc_eccv.studies.entailment.judge import check_judge
     from cxc_eccv.studies.entailment.labelled import find_labelled, read_labelled
     from cxc_eccv.studies.entailment.mining_rule import check_rule, labelled_part, require_labelled_run
     from cxc_eccv.types import check_whole
 
     if (retriever is None) == (model is None):
         raise InvalidOption("name the retriever's file, or a model to encode first (--model): one of the two")
-    check_judge(classifier, images, batch_size=batch_size)
+    check_model(classifier, images, batch_size=batch_size)
     if model is not None:
         check_model(model, images, batch_size=batch_size)
     check_whole("top_k", top_k)
@@ -107,12 +106,12 @@ def mine(
     labelled_run: Run | None = None if labelled_retriever is None else load_run(labelled_retriever)
     library = open_library()
     with needs_train_extra():
-        from cxc_eccv.studies.entailment.answering import announce
         from cxc_eccv.studies.entailment.mining import MiningOptions
         from cxc_eccv.studies.entailment.mining import mine as mine_pairs
+        from cxc_eccv.studies.entailment.scoring import find_classifier
 
-    announced = announce(classifier, images=images is not None, device=device)
-    looked_at = images if announced.has_visual else None
+    judge = find_classifier(classifier, device=device)
+    looked_at = images if judge.has_visual else None
     pairs = None if labelled is None else read_labelled(labelled, library, images=looked_at)
     options = MiningOptions(
         split=part[1],
@@ -125,12 +124,11 @@ def mine(
         share=share,
         output=output,
     )
-    options.check(announced, library)
+    options.check(judge, library)
     encode = partial(_encode, model, library, images, batch_size, device)
     of_labelled = part if pairs is None else labelled_part(pairs, library)
     if pairs is not None and of_labelled != part and model is None:
         require_labelled_run(labelled_run, pairs, of_labelled)
-    judge = announced.load()
     run = encode(part) if run is None else run
     if of_labelled != part and labelled_run is None:
         labelled_run = encode(of_labelled)

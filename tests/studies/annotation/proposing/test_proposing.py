@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from annotated_projects import noisy_run
 from label_files import write_label_file
+from stand_in_classifier import StandInClassifier
 
 from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, MissingIds, RunTooShallow, UnknownName
 from cxc_eccv.judgments.evidence import labels_of_file
@@ -22,7 +23,6 @@ from cxc_eccv.studies.annotation.proposing.alike import choose_caption_pairs, ch
 from cxc_eccv.studies.annotation.proposing.candidates import _cut, propose
 from cxc_eccv.studies.annotation.proposing.pool import CANDIDATES, Chosen
 from cxc_eccv.studies.annotation.proposing.strategies import ENTAILMENT, strategies
-from cxc_eccv.studies.entailment.answerer import Answerer
 from cxc_eccv.studies.entailment.judge import ClassifierJudge
 from cxc_eccv.types import Embeddings
 
@@ -482,7 +482,7 @@ class TestUncertainty:
     def test_a_classifier_is_asked_about_open_pairs_of_the_lists_alone(self, runs, sample_library, content, known):
         asked = []
 
-        class Lengths(Answerer):
+        class Lengths(StandInClassifier):
             name, fingerprint = "lengths", "1"
             threshold = 0.25
 
