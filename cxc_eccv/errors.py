@@ -17,7 +17,7 @@
     │   ├── TowerMissing          the model encodes no texts, or no images, and they are needed
     │   └── CheckpointMismatch    the weights of a checkpoint do not fit its config, or the resumed run
     ├── HubError                  the Hugging Face Hub, or the connection to it
-    │   ├── HubUnavailable        no answer, too many requests, or a server error, after several tries
+    │   ├── HubUnavailable        no answer, too many requests, or a server error
     │   ├── HubAccessDenied       there is no token, or it lacks the permission
     │   └── HubConflict           the repository holds something that conflicts with the change
     ├── ReportRefused             a report must not be submitted; says why
@@ -171,14 +171,7 @@ class HubError(CxcEccvError):
 
 
 class HubUnavailable(HubError):
-    """The Hub did not answer, refused too many requests, or had a server error.
-
-    ``retry_after`` is the number of seconds that the Hub asks to wait, if it does.
-    """
-
-    def __init__(self, message: str, retry_after: int | None = None) -> None:
-        self.retry_after = retry_after
-        super().__init__(message)
+    """The Hub did not answer, refused too many requests, or had a server error."""
 
 
 class HubAccessDenied(HubError):

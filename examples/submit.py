@@ -17,8 +17,9 @@ from huggingface_hub import EvalResultEntry
 import cxc_eccv as ce
 from cxc_eccv.errors import ReportRefused
 from cxc_eccv.evaluation import report_from_json, report_to_json
+from cxc_eccv.hub.checks import checked_report
 from cxc_eccv.hub.leaderboard import leaderboard_tasks
-from cxc_eccv.hub.submit import RESULTS, SubmitOptions, checked_report, merge_results, plan_submission
+from cxc_eccv.hub.submit import RESULTS, SubmitOptions, merge_results, plan_submission
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings
 
@@ -41,7 +42,7 @@ def main() -> None:
         )
         return
     if options.model:
-        print(plan_submission(path, options.model, SubmitOptions(options.dataset)).diff)
+        print(plan_submission(path, options.model, SubmitOptions(options.dataset)))
     else:
         print(f"{RESULTS} would hold:\n{proposed(path, options.dataset or 'owner/name')}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -28,13 +28,12 @@ def push(
     all_tasks: Annotated[
         bool, typer.Option("--all-tasks", help="Declare every metric in eval.yaml, not only the main ones.")
     ] = False,
-    timeout: Annotated[float, typer.Option(help="Seconds of silence after which a request is repeated.")] = 120.0,
 ) -> None:
     """Upload a folder with its card and, for a dataset, the leaderboard's eval.yaml.
 
-    The command lists new, changed, removed and unchanged files, and sends nothing without --yes. It uploads everything
-    in one commit. Run it again to resume an upload that failed: files on the Hub are not sent again. A push keeps the
-    text that people wrote in the card on the Hub, outside the marked part.
+    The command lists the files, and sends nothing without --yes. It uploads everything in one commit. If an upload
+    fails, run it again: files on the Hub are not sent again. A push keeps the text that people wrote in the card on the
+    Hub, outside the marked part.
 
     eval.yaml declares the main metrics of each task, those of ECCV Caption first. After the upload, the command lists
     what is left to do until the Hub shows a leaderboard.
@@ -54,36 +53,17 @@ def push(
         from cxc_eccv.adapters.described import write_space
 
         folder = write_space(folder.name, Path(context.with_resource(tempfile.TemporaryDirectory())))
-    send(folder, repo, repo_type, yes=yes, private=private, timeout=timeout, framework=framework, all_tasks=all_tasks)
+    from cxc_eccv.hub.client import describe_token
+    from cxc_eccv.hub.upload import plan_upload
 
-
-def send(
-    folder: Path,
-    repo: str,
-    repo_type: str = "dataset",
-    *,
-    yes: bool,
-    private: bool | None,
-    timeout: float = 120.0,
-    **options: Any,  # noqa: ANN401 - of plan_push
-) -> None:
-    """Show the plan of an upload; with ``yes`` carry it out."""
-    from cxc_eccv.hub.client import Access
-    from cxc_eccv.hub.upload import plan_push
-
-    access = Access(timeout=timeout)
+    upload = plan_upload(folder, repo, repo_type, framework=framework, all_tasks=all_tasks)
+    say(str(upload))
     if not yes:
-        say(access.token_line)  # first, because the Hub may not answer
-    push = plan_push(folder, repo, repo_type, access=access, private=private, **options)
-    say(str(push))
-    if not yes:
-        say("Nothing was sent. Add --yes to upload.")
+        say(f"{describe_token()} Nothing was sent. Add --yes to upload.")
         return
-    done = push.carry_out()
-    url = push.repository.url
-    say(f"uploaded to {url}" if done.pending or push.pending else f"{url} is up to date")
-    if done.next_steps:
-        say(done.next_steps)
+    say(f"uploaded to {upload.send(private=private)}")
+    if upload.next_steps:
+        say(upload.next_steps)
 
 
 def submit(
@@ -108,14 +88,13 @@ def submit(
     yes: Annotated[
         bool, typer.Option("--yes", help="Open or update the pull request. Without it nothing is sent.")
     ] = False,
-    timeout: Annotated[float, typer.Option(help="Seconds of silence after which a request is repeated.")] = 120.0,
 ) -> None:
     """Check a report strictly, and propose its results to the repository of its model.
 
     Only reports that this release computed from the official, unmodified data are accepted. A refusal says why. Results
     that the dataset's eval.yaml declares no task for are listed and left out.
 
-    The command shows the change of .eval_results/cxc_eccv.yaml and sends nothing without --yes. Run it again with other
+    The command shows the new .eval_results/cxc_eccv.yaml and sends nothing without --yes. Run it again with other
     results to update the pull request that it opened, as long as that is open.
 
     It uses the token of `hf auth login` or HF_TOKEN. --check needs no token, no network and no other option.
@@ -130,24 +109,20 @@ def submit(
         raise InvalidOption("--check sends nothing; leave out --check or --yes")
     if not check and (model is None or dataset is None):
         raise InvalidOption("name the repositories with --model and --dataset, or check the report alone with --check")
-    from cxc_eccv.hub.client import Access
+    from cxc_eccv.hub.client import describe_token
     from cxc_eccv.hub.submit import SubmitOptions, check_submission, plan_submission
 
-    options = SubmitOptions(
-        dataset, None if tasks is None else tuple(names(tasks) or ()), date, notes, source, model_index
-    )
-    access = Access(timeout=timeout)
+    chosen = None if tasks is None else tuple(names(tasks) or ())
+    options = SubmitOptions(dataset, chosen, date, notes, source, model_index)
     if check or model is None:
-        say(check_submission(report, options, access.token))
+        say(check_submission(report, options))
         return
-    if not yes:
-        say(access.token_line)  # first, because the Hub may not answer
-    submission = plan_submission(report, model, options, access=access)
+    submission = plan_submission(report, model, options)
     say(str(submission))
-    if not submission.pending:
+    if not submission.files:
         return
     if not yes:
-        say("Nothing was sent. Add --yes to send it.")
+        say(f"{describe_token()} Nothing was sent. Add --yes to send it.")
         return
-    url, done = submission.propose(lambda: plan_submission(report, model, options, access=access))
-    say(f"{url} has these results already" if done == "nothing" else f"{done} pull request: {url}")
+    url = submission.send()
+    say(f"{'updated' if submission.opened else 'opened'} pull request: {url}")

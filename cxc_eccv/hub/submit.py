@@ -1,4 +1,4 @@
-"""Submission: plan and open a pull request that adds a checked report's results to its model's repository.
+"""Submission: a pull request that adds a checked report's results to its model's repository.
 
 The pull request writes ``.eval_results/cxc_eccv.yaml`` for the leaderboard and, on request, the older model-index of
 the card. A second submission updates the pull request of the first while that is open.
@@ -7,29 +7,30 @@ the card. A second submission updates the pull request of the first while that i
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
-from huggingface_hub import CommitOperationAdd, Discussion, EvalResult, EvalResultEntry, eval_result_entries_to_yaml
-from huggingface_hub.repocard_data import eval_results_to_model_index
+from huggingface_hub import (
+    CommitOperationAdd,
+    Discussion,
+    EvalResult,
+    EvalResultEntry,
+    HfApi,
+    ModelCard,
+    eval_result_entries_to_yaml,
+    get_token,
+)
 
 import cxc_eccv
-from cxc_eccv.errors import HubConflict, HubError, InvalidOption, ReportRefused
-from cxc_eccv.hub.card import CARD, join_card, read_matter, replace_keys, split_card
-from cxc_eccv.hub.client import Access, Repository, repeat, text_diff, wrap
-from cxc_eccv.hub.leaderboard import (
-    NAME,
-    SPLIT,
-    LeaderboardTask,
-    check_benchmark,
-    checked_report,
-    leaderboard_tasks,
-    select_tasks,
-)
+from cxc_eccv.errors import HubConflict, InvalidOption, ReportRefused
+from cxc_eccv.hub.card import CARD, read_card
+from cxc_eccv.hub.checks import check_same_files, checked_report, read_benchmark
+from cxc_eccv.hub.client import hub_client, read_text, require_token
+from cxc_eccv.hub.leaderboard import NAME, SPLIT, LeaderboardTask, leaderboard_tasks, select_tasks
 from cxc_eccv.hub.leaderboard import PATH as EVAL_YAML
 from cxc_eccv.sources.catalog import load_catalog
 from cxc_eccv.types import Report
@@ -37,139 +38,125 @@ from cxc_eccv.types.models import describe_training_data
 
 RESULTS = ".eval_results/cxc_eccv.yaml"
 
-Text = tuple[str | None, str]
-"""Text before, None for no file, and after."""
+LONGEST_NOTES = 300
 
-Done = Literal["opened", "updated", "nothing"]
+Board = Sequence[tuple[LeaderboardTask, EvalResultEntry]]
+"""The results that are submitted, with their tasks."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitOptions:
+    """Which results are submitted to which dataset, and what is published beside the numbers.
+
+    Without ``tasks``, all that the benchmark declares are submitted. Only :func:`check_submission` needs no dataset.
+    """
+
+    dataset: str | None = None
+    tasks: tuple[str, ...] | None = None
+    date: str | None = None
+    notes: str | None = None
+    source: str | None = None
+    model_index: bool = False
+
+    def __post_init__(self) -> None:
+        if self.tasks is not None and not self.tasks:
+            raise InvalidOption("--tasks is empty; name tasks, as in eccv_caption,cxc/i2t")
+        select_tasks(self.tasks or ())
+        try:
+            date = datetime.date.fromisoformat(self.date) if self.date else datetime.datetime.now(datetime.UTC).date()
+        except ValueError:
+            raise InvalidOption(f"date {self.date!r}: expected a day of the calendar, as 2026-11-20") from None
+        object.__setattr__(self, "date", date.isoformat())
+        if self.source is not None and urlsplit(self.source).scheme not in ("http", "https"):
+            raise InvalidOption("the source is not a web address; expected https://...")
+        if len(self.notes or "") > LONGEST_NOTES or not (self.notes or " ").isprintable():
+            raise InvalidOption(f"notes: expected one line of at most {LONGEST_NOTES} characters")
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A planned submission on the commit ``parent``: for each path, the text before and after."""
+    """A planned pull request to the repository of a model.
 
-    repository: Repository
-    parent: str
-    files: Mapping[str, Text]
+    Attributes:
+        model: the repository.
+        files: path to the new text of each file that changes.
+        title, description: those of the pull request.
+        parent: the commit that the files were read from.
+        opened: the account's open pull request, which is updated; None for a new one.
+        notes: what to know about it.
+    """
+
+    model: str
+    files: Mapping[str, str]
     title: str
     description: str
-    account: str | None = None
-    pull_request: Discussion | None = None
+    parent: str
+    opened: Discussion | None = None
     notes: tuple[str, ...] = ()
 
-    @property
-    def pending(self) -> dict[str, str]:
-        """Path to new text of the files that change."""
-        return {path: after for path, (before, after) in self.files.items() if before != after}
-
-    @property
-    def diff(self) -> str:
-        """Unified diff of all files."""
-        return "\n".join(text_diff(before or "", after, path) for path, (before, after) in self.files.items())
-
-    @property
-    def plan(self) -> str:
-        """A sentence that says what would be sent where."""
-        if not self.pending:
-            return f"{self.pull_request.url if self.pull_request else self.repository} has these results already"
-        if self.pull_request:
-            return f"would update pull request {self.pull_request.url}"
-        return f"would open a new pull request to {self.repository}"
-
     def __str__(self) -> str:
-        return "\n".join([*self.notes, self.diff, self.plan] if self.pending else [*self.notes, self.plan])
+        texts = [f"--- {path}\n{text}" for path, text in self.files.items()]
+        if not self.files:
+            plan = f"{self.opened.url if self.opened else self.model} has these results already"
+        elif self.opened:
+            plan = f"would update pull request {self.opened.url}"
+        else:
+            plan = f"would open a new pull request to model {self.model}"
+        return "\n".join([*self.notes, *texts, plan])
 
-    def propose(self, replan: Callable[[], Submission]) -> tuple[str, Done]:
-        """Open or update the pull request, planning again if something changed; return address and outcome."""
-        self.repository.access.require_token()
-        return repeat(Submission._propose, self, replan)
-
-    def _propose(self) -> tuple[str, Done]:
-        url = self.pull_request.url if self.pull_request else ""
-        if not self.pending:
-            return url or self.repository.url, "nothing"
-        additions = [CommitOperationAdd(path, text.encode()) for path, text in self.pending.items()]
-        if self.pull_request is None:
-            commit = self.repository.commit(
-                additions,
-                self.title,
-                parent=self.parent,
-                pull_request=self.description,
-                check=self._require_none_open,
+    def send(self) -> str:
+        """Open or update the pull request, and return its address."""
+        require_token()
+        with hub_client(f"propose results to {self.model}") as api:
+            commit = api.create_commit(
+                self.model,
+                [CommitOperationAdd(path, text.encode()) for path, text in self.files.items()],
+                commit_message=self.title,
+                commit_description=self.description,
+                revision=self.opened.git_reference if self.opened else None,
+                create_pr=self.opened is None,
+                parent_commit=self.parent,
             )
-            return str(commit.pr_url), "opened"
-        branch = _branch(self.pull_request)
-        self.repository.commit(additions, self.title, parent=self.parent, branch=branch)
-        if self.pull_request.num not in (request.num for request in self.repository.pull_requests(self.title)):
-            raise HubConflict(f"{url} was merged or closed during the update. Run the command again.")
-        return url, "updated"
-
-    def _require_none_open(self) -> None:
-        """Raise if the account has opened a pull request since the plan was made."""
-        if opened := _find_ours(self.repository.pull_requests(self.title), self.account):
-            raise HubConflict(f"{opened.url} was opened in the meantime. Run the command again.")
+        return self.opened.url if self.opened else str(commit.pr_url)
 
 
-def _branch(pull_request: Discussion) -> str:
-    return f"refs/pr/{pull_request.num}"
-
-
-def _find_ours(pull_requests: Sequence[Discussion], account: str | None) -> Discussion | None:
-    """The newest pull request that the account opened; those of others are not touched."""
-    return next((request for request in pull_requests if account and request.author == account), None)
-
-
-def plan_submission(
-    path: str | Path, model: str, options: SubmitOptions, *, access: Access | None = None
-) -> Submission:
+def plan_submission(path: str | Path, model: str, options: SubmitOptions) -> Submission:
     """Check a report against this package, the official data and the benchmark, and plan the pull request.
 
     Nothing is changed. Results for which the benchmark declares no task are left out.
     """
     if options.dataset is None:
         raise InvalidOption("name the released dataset that the results are about")
-    access = access or Access()
-    options.require_no_secret(access.token)
-    report, files = checked_report(path)
-    benchmark = check_benchmark(Repository(options.dataset, "dataset", access), files)
+    report = checked_report(path)
+    with hub_client(f"read dataset {options.dataset}") as api:
+        benchmark = read_benchmark(api, options.dataset)
+    check_same_files(report, benchmark, options.dataset)
     tasks, left_out = _choose_tasks(report, options, benchmark.task_ids, path)
-    data = report.provenance["data"]
-    made = f"cxc_eccv {cxc_eccv.__version__}, data {data['version']}"
-    if "trained_on" in report.provenance:
-        made = f"trained on {describe_training_data(report.training_data)}; {made}"
-    board = [
-        (
-            task,
-            EvalResultEntry(
-                dataset_id=options.dataset,
-                task_id=task.task_id,
-                value=report.scores[task.key],
-                dataset_revision=benchmark.revision,
-                date=options.date,
-                source_url=options.source,
-                notes=f"{options.notes}; {made}" if options.notes else made,
-            ),
-        )
-        for task in tasks
-    ]
-    published = {entry.name for entry in load_catalog() if entry.sha256} | set(benchmark.sources)
-    trusted = sorted(set(files) - published)
+    board = [(task, _make_entry(report, task, options, benchmark.revision)) for task in tasks]
     notes = []
     if left_out:
-        lines = [f"left out, because {options.dataset} declares no task for it:", *_group_by_place(left_out)]
-        notes.append("\n".join(lines))
-    notes += [f"not verified: {name}, whose authors publish no sha256" for name in trusted]
-    planned = _plan_pull_request(Repository(model, "model", access), board, options)
+        notes = [f"left out, because {options.dataset} declares no task for it:", *_group_by_place(left_out)]
+    data = report.provenance["data"]
+    published = {entry.name for entry in load_catalog() if entry.sha256} | set(benchmark.sources)
+    unpublished = sorted(set(data["files"]) - published)
+    notes += [f"not verified: {name}, whose authors publish no sha256" for name in unpublished]
     description = (
         f"Computed with `cxc-eccv evaluate` (cxc_eccv {cxc_eccv.__version__}) on version {data['version']} of the "
         f"official data, fingerprint `{data['fingerprint']}`, and checked by `cxc-eccv submit`."
     )
-    return replace(planned, description=description, notes=(*notes, *planned.notes))
+    title = f"Add results on {options.dataset}"
+    with hub_client(f"read model {model}") as api:
+        opened = _find_opened(api, model, title)
+        info = api.repo_info(model, revision=opened.git_reference if opened else None)
+        if info.private:
+            notes.append(f"{model} is private: leaderboards show its results only after it becomes public")
+        files = _changed_files(api, model, str(info.sha), board, options)
+    return Submission(model, files, title, description, str(info.sha), opened, tuple(notes))
 
 
-def check_submission(path: str | Path, options: SubmitOptions, token: str | None = None) -> str:
+def check_submission(path: str | Path, options: SubmitOptions) -> str:
     """Check a report without the Hub, and describe what would be submitted; raises as :func:`checked_report` does."""
-    options.require_no_secret(token)
-    report, _ = checked_report(path)
+    report = checked_report(path)
     tasks, left_out = _choose_tasks(report, options, None, path)
     lines = [f"{path} passes every check that needs no network."]
     for main, title in (
@@ -190,7 +177,7 @@ def _group_by_place(keys: Sequence[str]) -> list[str]:
     groups: dict[str, list[str]] = {}
     for place, _, metric in (key.rpartition("/") for key in keys):
         groups.setdefault(place, []).append(metric)
-    return [wrap(f"{place}: {', '.join(metrics)}", "  ", "    ") for place, metrics in groups.items()]
+    return [f"  {place}: {', '.join(metrics)}" for place, metrics in groups.items()]
 
 
 def _choose_tasks(
@@ -225,101 +212,37 @@ def _choose_tasks(
     return tasks, [key for key in keys if key not in proposed]
 
 
-def _plan_pull_request(repository: Repository, board: Board, options: SubmitOptions) -> Submission:
-    """Update the account's open pull request; else plan a new one, unless the results are there or proposed already."""
-    new = replace(_plan_at(repository, board, options), account=repository.account())
-    proposed = repository.pull_requests(new.title)
-    if earlier := _find_ours(proposed, new.account):
-        return replace(_plan_at(repository, board, options, earlier), account=new.account)
-    if not new.pending:
-        return new
-    for theirs in proposed:
-        try:
-            planned = _plan_at(repository, board, options, theirs)
-        except HubConflict:  # a fault in somebody else's pull request
-            continue
-        if not planned.pending:
-            return planned
-    notes = []
-    if closed := _find_ours(repository.pull_requests(new.title, closed=True), new.account):
-        notes.append(f"your earlier pull request {closed.url} was closed without being merged")
-    if repository.is_private():
-        notes.append(f"{repository.repo_id} is private: leaderboards show its results only after it becomes public")
-    return replace(new, notes=tuple(notes))
+def _make_entry(report: Report, task: LeaderboardTask, options: SubmitOptions, revision: str) -> EvalResultEntry:
+    made = f"cxc_eccv {cxc_eccv.__version__}, data {report.provenance['data']['version']}"
+    if "trained_on" in report.provenance:
+        made = f"trained on {describe_training_data(report.training_data)}; {made}"
+    return EvalResultEntry(
+        dataset_id=str(options.dataset),
+        task_id=task.task_id,
+        value=report.scores[task.key],
+        dataset_revision=revision,
+        date=options.date,
+        source_url=options.source,
+        notes=f"{options.notes}; {made}" if options.notes else made,
+    )
 
 
-def _plan_at(
-    repository: Repository, board: Board, options: SubmitOptions, pull_request: Discussion | None = None
-) -> Submission:
-    """Plan the change of an open pull request, or of ``main`` for None."""
-    parent = repository.head(_branch(pull_request) if pull_request else None)
-    if parent is None:
-        raise HubError(f"{repository} does not exist, or is private or gated and this token may not read it")
-    paths = repository.files(parent)
-    before = repository.text(RESULTS, parent) if RESULTS in paths else None
-    files = {RESULTS: (before, merge_results(before, [entry for _, entry in board], f"{RESULTS} of {repository}"))}
+def _find_opened(api: HfApi, model: str, title: str) -> Discussion | None:
+    """The account's newest open pull request of this title; those of others are not touched."""
+    if not get_token():
+        return None
+    wanted: dict[str, Any] = {"discussion_type": "pull_request", "discussion_status": "open"}
+    opened = api.get_repo_discussions(model, author=api.whoami()["name"], **wanted)
+    return max((one for one in opened if one.title == title), key=lambda one: one.num, default=None)
+
+
+def _changed_files(api: HfApi, model: str, revision: str, board: Board, options: SubmitOptions) -> dict[str, str]:
+    before = read_text(api, model, "model", RESULTS, revision)
+    files = {RESULTS: (before, merge_results(before, [entry for _, entry in board], f"{RESULTS} of {model}"))}
     if options.model_index:
-        card = repository.text(CARD, parent) if CARD in paths else None
-        after = _add_results(card, board, repository.repo_id, f"{CARD} of {repository}")
-        if card is not None and join_card(*split_card(card)) == after:
-            after = card  # only line ends differ
-        files[CARD] = (card, after)
-    return Submission(repository, parent, files, f"Add results on {options.dataset}", "", None, pull_request)
-
-
-Board = Sequence[tuple[LeaderboardTask, EvalResultEntry]]
-
-
-LONGEST_NOTES = 300
-
-
-@dataclass(frozen=True, slots=True)
-class SubmitOptions:
-    """Which results are submitted to which dataset, and what is published beside the numbers.
-
-    Without ``tasks``, all that the benchmark declares are submitted. Only :func:`check_submission` needs no dataset.
-    """
-
-    dataset: str | None = None
-    tasks: tuple[str, ...] | None = None
-    date: str | None = None
-    notes: str | None = None
-    source: str | None = None
-    model_index: bool = False
-
-    def __post_init__(self) -> None:
-        if self.tasks is not None and not self.tasks:
-            raise InvalidOption("--tasks is empty; name tasks, as in eccv_caption,cxc/i2t")
-        select_tasks(self.tasks or ())
-        object.__setattr__(self, "date", _check_date(self.date))
-        parts = urlsplit("https://none" if self.source is None else self.source)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InvalidOption("the source is not a web address; expected https://...")
-        if parts.username or parts.password:
-            raise InvalidOption("the source contains a user name or a password and would be public. Remove them.")
-        notes = self.notes or ""
-        if len(notes) > LONGEST_NOTES or not (notes or " ").isprintable():
-            raise InvalidOption(f"notes: expected one line of at most {LONGEST_NOTES} characters")
-
-    def require_no_secret(self, token: str | None) -> None:
-        """Raise if one of the texts, which become public, contains the token."""
-        if token and any(token in text for text in (self.notes or "", self.source or "")):
-            raise InvalidOption("the notes or the source contain your access token and would be public. Revoke it.")
-
-
-def _check_date(date: str | None) -> str:
-    """Check a date; None is today."""
-    now = datetime.datetime.now(datetime.UTC)
-    if date is None:
-        return now.date().isoformat()
-    try:
-        moment = datetime.datetime.fromisoformat(date)
-    except ValueError:
-        raise InvalidOption(f"date {date!r}: expected a day of the calendar, as 2026-11-20") from None
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
-    if moment > now + datetime.timedelta(hours=14):  # the earliest time zone
-        raise InvalidOption(f"date {date!r} is in the future")
-    return date
+        card = read_text(api, model, "model", CARD, revision)
+        files[CARD] = card, add_to_model_index(card or "", board, model)
+    return {path: after for path, (before, after) in files.items() if before != after}
 
 
 def merge_results(before: str | None, entries: Sequence[EvalResultEntry], where: str = RESULTS) -> str:
@@ -337,7 +260,7 @@ def merge_results(before: str | None, entries: Sequence[EvalResultEntry], where:
 def _read_rows(text: str, where: str) -> list[dict[str, Any]]:
     try:
         rows = yaml.safe_load(text)
-        if isinstance(rows, list) and all(isinstance(row["value"], int | float) and _place(row) for row in rows):
+        if isinstance(rows, list) and all("value" in row and _place(row) for row in rows):
             return rows
     except (yaml.YAMLError, KeyError, TypeError):
         pass
@@ -354,11 +277,9 @@ def _without_date(row: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in row.items() if key != "date"}
 
 
-INDEX = "model-index"
-
-
-def _add_results(card: str | None, board: Board, model: str, where: str) -> str:
+def add_to_model_index(card: str, board: Board, model: str) -> str:
     """Add results to the ``model-index`` of a card, replacing those of the same dataset and metrics."""
+    found: Any = read_card(card, f"{CARD} of {model}", ModelCard)
     results = [
         EvalResult(
             task_type="image-text-retrieval",
@@ -373,23 +294,8 @@ def _add_results(card: str | None, board: Board, model: str, where: str) -> str:
         )
         for task, entry in board
     ]
-    matter, body = split_card(card or "")
-    index = read_matter(matter, where).get(INDEX) or [{"name": model, "results": []}]
-    try:
-        kept = [old for row in index[0]["results"] if (old := _drop_restated(row, board))]
-        rows = [*kept, *eval_results_to_model_index(model, results)[0]["results"]]
-    except (KeyError, TypeError, IndexError, AttributeError):
-        raise HubConflict(
-            f"{where}: its {INDEX} does not have the form the Hub documents. Correct or remove it."
-        ) from None
-    changed = [{**index[0], "results": rows}, *index[1:]]
-    return join_card(replace_keys(matter, {INDEX: changed}, where), body)
-
-
-def _drop_restated(row: dict[str, Any], board: Board) -> dict[str, Any] | None:
-    """A row without the metrics that ``board`` has; None if no metric is left."""
-    if row["dataset"].get("type") not in {entry.dataset_id for _, entry in board}:
-        return row
-    keys = {task.key for task, _ in board}
-    metrics = [metric for metric in row["metrics"] if metric.get("name") not in keys]
-    return {**row, "metrics": metrics} if metrics else None
+    restated = {(result.dataset_type, result.metric_name) for result in results}
+    kept = [old for old in found.data.eval_results or [] if (old.dataset_type, old.metric_name) not in restated]
+    found.data.eval_results = [*kept, *results]
+    found.data.model_name = found.data.model_name or model
+    return str(found)

@@ -50,8 +50,8 @@ def project(tmp_path, sample_library):
 
 def test_pushed_labels_are_loaded_by_name_with_the_commit_in_the_report(hub, client, project):
     shown = client.command("push", project, "org/mine")
-    assert "new        labels.parquet" in shown.out
-    assert "left out   rounds/1/answers.parquet" in shown.out
+    assert "  labels.parquet\n" in shown.out
+    assert "left out: rounds/1/answers.parquet" in shown.out
     assert "Nothing was sent" in shown.out
     done = client.command("push", project, "org/mine", "--yes")
     assert "Load these labels with --labels org/mine" in done.out
@@ -125,5 +125,6 @@ def test_gains_come_back_as_they_were_and_a_file_under_another_name_goes(hub, cl
     told = client.code(f"import cxc_eccv as ce; told = {gains}", "org/gains").told
     assert told == pq.read_table(project / "labels.parquet")["gain"].to_pylist()
     (project / "labels.parquet").rename(project / "test.parquet")
-    assert "removed    labels.parquet" in client.command("push", project, "org/gains", "--yes").out
+    client.command("push", project, "org/gains", "--yes")
+    assert "labels.parquet" not in hub.store.repositories["dataset", "org/gains"].files()
     assert client.code(EVALUATE, "org/gains").status == 0

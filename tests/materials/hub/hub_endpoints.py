@@ -126,14 +126,11 @@ class Endpoints:
         repository = self._repository(kind, name)
         self._require_writer(name, reader_may="create_pr" in self.query or self._is_own(repository, revision))
         files, there = [], self._commit_at(repository, revision).files
-        ignored = there[".gitignore"].content.decode().split() if ".gitignore" in there else []
         for file in json.loads(self.body)["files"]:
             apart = file["path"].endswith((".parquet", ".jpg", ".bin"))
             oid = there[file["path"]].etag if file["path"] in there else None
             mode = "lfs" if apart else "regular"
-            files.append(
-                {"path": file["path"], "uploadMode": mode, "shouldIgnore": file["path"] in ignored, "oid": oid}
-            )
+            files.append({"path": file["path"], "uploadMode": mode, "shouldIgnore": False, "oid": oid})
         return 200, {"files": files}
 
     def lfs_batch(self, kind, name):
@@ -173,7 +170,7 @@ class Endpoints:
             | {"author": {"name": one.author}, "repo": {"name": name, "type": kind}}
             | {"createdAt": "2026-01-01T00:00:00.000Z"}
             for one in found
-            if one.status in wanted
+            if one.status in wanted and one.author in self.query.get("author", [one.author])
         ]
         return 200, {"discussions": rows, "count": len(rows), "start": 0}
 

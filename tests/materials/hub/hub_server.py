@@ -4,14 +4,12 @@ import json
 import re
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from hub_endpoints import ROUTES, Endpoints, Refused
 from hub_store import BadRequest, Conflict, Store
-
-SILENCE = 600.0
 
 
 @dataclass
@@ -20,15 +18,11 @@ class Fault:
 
     request: str  # pattern of METHOD path
     times: int = 1
-    status: int = 500  # of the answer instead; 0 to hang up without one
-    headers: dict = field(default_factory=dict)
+    status: int = 500  # of the answer instead; 0 to hang up without one, 200 to answer well
     message: str = "internal error"  # {authorization} becomes what the client sent
-    acts: bool = False  # do what was asked all the same, so that only the answer is lost
-    seconds: float = 0.0  # to wait before the answer; SILENCE outlasts the patience of the tests' client
-    reads: int | None = None  # bytes of the body to read before
+    seconds: float = 0.0  # to wait before the answer
     skip: int = 0  # matching requests that are answered well before
     happens: Callable | None = None  # called before anything else
-    page: bytes | None = None  # body of the answer instead of a JSON error
 
 
 def next_fault(faults, request):
@@ -55,7 +49,7 @@ class Hub(ThreadingHTTPServer):
         self.reset()
 
     def reset(self):
-        """Empty; requests that are still left in silence are let go."""
+        """Empty; requests that still wait are let go."""
         self.silence.set()
         self.silence = threading.Event()
         self.store, self.faults, self.requests, self.lock = Store(), [], [], threading.RLock()
@@ -99,13 +93,7 @@ class Handler(Endpoints, BaseHTTPRequestHandler):
         with self.server.lock:
             fault = next_fault(self.server.faults, request)
         length = int(self.headers.get("Content-Length") or 0)
-        if fault and fault.reads is not None:
-            self.rfile.read(min(length, fault.reads))
-            self.close_connection = True
-        else:
-            self.body = (
-                self._chunks() if self.headers.get("Transfer-Encoding") == "chunked" else self.rfile.read(length)
-            )
+        self.body = self._chunks() if self.headers.get("Transfer-Encoding") == "chunked" else self.rfile.read(length)
         if fault and self._goes_wrong(fault):
             return
         try:
@@ -133,17 +121,12 @@ class Handler(Endpoints, BaseHTTPRequestHandler):
         with self.server.lock:
             if fault.happens:
                 fault.happens()
-            if fault.acts:
-                self._answer()
         self.server.silence.wait(fault.seconds)
         if fault.status == 0:
             self.close_connection = True
             self.connection.close()
-        elif fault.page is not None:
-            self._send(fault.status, fault.page, {"Content-Type": "text/html"})
         elif fault.status != 200:
-            said = fault.message.replace("{authorization}", self.headers.get("Authorization", ""))
-            self._error(fault.status, said, fault.headers)
+            self._error(fault.status, fault.message.replace("{authorization}", self.headers.get("Authorization", "")))
         return fault.status != 200
 
     def _error(self, status, message, headers=None, **told):

@@ -1,0 +1,123 @@
+"""What may be submitted: reports of this release on the official data, to a benchmark built from the same files."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from huggingface_hub import HfApi
+
+import cxc_eccv
+from cxc_eccv.builders.output import MANIFEST_NAME
+from cxc_eccv.errors import DataError, HubError, ReportRefused
+from cxc_eccv.evaluation.report_files import find_report, read_report
+from cxc_eccv.hub.client import read_text
+from cxc_eccv.hub.leaderboard import PATH, SPLIT, leaderboard_tasks, read_task_ids
+from cxc_eccv.registry import metric_variants
+from cxc_eccv.sources.catalog import OFFICIAL, load_catalog
+from cxc_eccv.types import Report, Result
+
+EVALUATE = "Evaluate again with `cxc-eccv evaluate FILE --split test` on the official data."
+
+FREE = ("seed",)
+"""Parameters of metrics that may have any value."""
+
+
+def checked_report(path: str | Path) -> Report:
+    """Check without the network whether a report may be submitted, and return it.
+
+    The path is that of the report's folder or of its report.json.
+
+    Raises:
+        ReportRefused: the file is no report, or not one of this release on the whole test split of the official data.
+
+    Example:
+        >>> checked_report("no/report.json")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        cxc_eccv.errors.ReportRefused: no/report.json: cannot be read ...
+    """
+    file = find_report(Path(path))
+    try:
+        report = read_report(file)
+    except DataError as error:
+        raise ReportRefused(str(error)) from None
+    try:
+        _check_origin(report)
+        for result in report.results:
+            if result.key in leaderboard_tasks():
+                _check_parameters(result)
+    except ReportRefused as error:
+        raise ReportRefused(f"{file}: {error}") from None
+    return report
+
+
+def _check_origin(report: Report) -> None:
+    """Raise unless this release computed a report from all of the official test split."""
+    facts, catalog, ours = report.provenance, load_catalog(), cxc_eccv.__version__
+    package: Mapping[str, Any] = facts.get("package") or {}
+    data: Mapping[str, Any] = facts.get("data") or {}
+    edition, version, made_by = data.get("edition"), data.get("version"), package.get("version")
+    files = data.get("files") or {}
+    unpublished = [name for name in files if (entry := catalog.entries.get(name)) and not (entry.sha256 or entry.url)]
+    for is_wrong, fault in (
+        (package.get("name") != "cxc_eccv" or not files, "its provenance does not name this package and its data"),
+        (made_by != ours, f"cxc_eccv {made_by} computed it, and this is {ours}"),
+        (facts.get("split") != SPLIT, f"it covers the split {facts.get('split')!r}; the leaderboard takes {SPLIT!r}"),
+        (facts.get("restriction"), "it covers a part of the split; the leaderboard takes whole splits"),
+        (facts.get("labels"), "it uses other labels than those of its tasks"),
+        (data.get("modified"), f"it was computed from modified raw files: {', '.join(data.get('modified') or ())}"),
+        (edition != OFFICIAL, f"it was computed from the edition {edition!r}, not the official data"),
+        (version != catalog.version, f"it was computed from version {version} of the data, not {catalog.version}"),
+        (unpublished, f"it uses {', '.join(unpublished)}, which only you have"),
+    ):
+        if is_wrong:
+            raise ReportRefused(f"{fault}. {EVALUATE}")
+
+
+def _check_parameters(result: Result) -> None:
+    """Raise unless the parameters that are not in a metric's name have their defaults."""
+    spec, _ = metric_variants(result.metric)
+    for name, parameter in inspect.signature(spec.function).parameters.items():
+        value = result.parameters.get(name, parameter.default)
+        if name not in (*spec.parameters, *FREE) and value != parameter.default:
+            raise ReportRefused(f"{result.key}: computed with {name}={value!r}, expected {parameter.default!r}")
+
+
+class Benchmark(NamedTuple):
+    """The released dataset: its commit, the ids of its tasks, and the sha256 of its raw files by catalog name."""
+
+    revision: str
+    task_ids: frozenset[str]
+    sources: Mapping[str, str]
+
+
+def read_benchmark(api: HfApi, repo_id: str) -> Benchmark:
+    """The facts of a dataset on the Hub; raises unless it is a benchmark of the official data."""
+    revision = str(api.repo_info(repo_id, repo_type="dataset").sha)
+    texts = {name: read_text(api, repo_id, "dataset", name, revision) for name in (PATH, MANIFEST_NAME)}
+    if lacking := [name for name, text in texts.items() if text is None]:
+        raise HubError(f"{repo_id} has no {lacking[0]}, so `cxc-eccv push` did not upload it as a benchmark")
+    try:
+        manifest = json.loads(texts[MANIFEST_NAME] or "")
+        version, sources = (manifest["edition"], manifest["data_version"]), dict(manifest["sources"])
+    except (ValueError, KeyError, TypeError):
+        raise HubError(f"{MANIFEST_NAME} of {repo_id} is not one that `cxc-eccv build` wrote") from None
+    expected = (OFFICIAL, load_catalog().version)
+    if version != expected or manifest.get("modified"):
+        raise ReportRefused(
+            f"{repo_id} was built from edition {version[0]!r} {version[1]}, modified files: "
+            f"{', '.join(manifest.get('modified') or ()) or 'none'}; a benchmark is of {expected[0]!r} {expected[1]}"
+        )
+    return Benchmark(revision, read_task_ids(texts[PATH] or "", f"{PATH} of {repo_id}"), sources)
+
+
+def check_same_files(report: Report, benchmark: Benchmark, repo_id: str) -> None:
+    """Raise unless a report and a benchmark agree on every raw file that both name."""
+    for name, digest in report.provenance["data"]["files"].items():
+        if benchmark.sources.get(name, digest) != digest:
+            raise ReportRefused(
+                f"the report and {repo_id} use different files of {name}: sha256 {digest} and {benchmark.sources[name]}"
+            )

@@ -1,0 +1,141 @@
+"""A Hub that refuses, hangs up or is not there: one line that says what to do, without secrets."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hub_endpoints import READER, WRITER
+from hub_server import Fault
+from official import BENCHMARK, MODEL, add_benchmark, add_model, official_report
+
+from cxc_eccv.hub.client import redact
+
+ROOT = Path(__file__).parents[2]
+REPO = "org/data"
+PUT, COMMIT = "^PUT", "POST .*/commit/"
+LISTING = "GET .*/tree/"
+
+
+@pytest.fixture
+def repository(hub):
+    """An older state of the repository, which must survive whatever fails."""
+    return hub.store.create("dataset", REPO, {"README.md": b"# Ours\n", "sts/test-00000-of-00001.parquet": b"old"})
+
+
+@pytest.mark.parametrize(
+    ("token", "told"),
+    [
+        ("hf_unknownunknownunknown", ["HubAccessDenied", "HTTP 401", "does not accept the token", "HF_TOKEN"]),
+        (READER, ["HubAccessDenied", "HTTP 403", "may not do this", "`write`"]),
+        (None, ["HubAccessDenied", "there is no token"]),
+    ],
+    ids=["unknown", "reader", "none"],
+)
+def test_a_token_that_may_not_write(hub, client, built, repository, token, told):
+    before = repository.main.oid
+    error = client.command("push", built, REPO, "--yes", status=2, token=token).err
+    assert all(part in error for part in told), error
+    assert repository.main.oid == before
+    assert not hub.seen("^PUT")
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (Fault(COMMIT, status=400, message="framework is unknown"), ["HubError", "HTTP 400, framework is unknown"]),
+        (Fault(COMMIT, status=409, message="conflict"), ["HubConflict", "Somebody else"]),
+        (Fault(COMMIT, status=429), ["HubUnavailable", "HTTP 429", "Run the command again later", "not sent again"]),
+        (Fault(COMMIT, times=99, status=503), ["HubUnavailable", "HTTP 503"]),
+        (Fault(LISTING, times=99, status=0), ["HubUnavailable", "no answer", "Check the connection"]),
+        (Fault(PUT, times=99, status=403), ["HubAccessDenied", "HTTP 403"]),
+    ],
+    ids=["400", "409", "429", "503", "dropped", "storage"],
+)
+def test_a_refusal_is_one_line_and_changes_nothing(hub, client, built, repository, fault, told):
+    before = repository.main.oid
+    hub.faults = [fault]
+    fault.message += " for {authorization}"
+    error = client.command("push", built, REPO, "--yes", status=2).err  # the client checks that no token is shown
+    line = " ".join(error.split())
+    assert all(part in line for part in told), error
+    assert "signaturesecret" not in error
+    assert repository.main.oid == before
+
+
+def test_a_hub_that_is_not_there(client, built):
+    settings = {"HF_ENDPOINT": "http://127.0.0.1:9"}
+    code = (
+        "import huggingface_hub.constants as c, cxc_eccv.hub.client\n"
+        "from cxc_eccv.hub.checks import read_benchmark\n"
+        "with cxc_eccv.hub.client.hub_client('look') as api:\n"
+        "    api.endpoint = given\n"
+        "    read_benchmark(api, 'org/data')\n"
+    )
+    answer = client.code(code, settings["HF_ENDPOINT"])
+    assert answer.error == "HubUnavailable"
+    assert "Check the connection" in answer.message
+
+
+def test_a_change_between_reading_and_committing_is_a_conflict(hub, client, built, repository):
+    hub.faults = [Fault(COMMIT, status=200, happens=lambda: hub.store.write(repository, {"LICENSE": b"x"}))]
+    assert "HubConflict" in client.command("push", built, REPO, "--yes", status=2).err
+    client.command("push", built, REPO, "--yes")
+    assert repository.files()["LICENSE"] == b"x"
+    assert "eval.yaml" in repository.files()
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_leaves_the_repository_as_it_was(hub, client, built, repository, tmp_path):
+    before, stored = repository.main.oid, len(hub.store.objects)
+    hub.faults = [Fault(PUT, times=99, skip=2, status=0, seconds=30.0)]
+    settings = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HF_ENDPOINT": hub.url, "HF_TOKEN": WRITER}
+    settings |= {"HF_HOME": str(tmp_path / "hf"), "HF_HUB_DISABLE_XET": "1"}
+    program = "from cxc_eccv.cli.app import main; main()"
+    command = [sys.executable, "-c", program, "push", str(built), REPO, "--yes"]
+    process = subprocess.Popen(command, env=settings, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while len(hub.seen(PUT)) < 5 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    assert repository.main.oid == before
+    assert len(hub.store.objects) == stored + 2
+    hub.faults = []
+    hub.requests.clear()
+    assert "uploaded to" in client.command("push", built, REPO, "--yes").out
+    assert len(hub.seen(PUT)) == 3
+    assert len(repository.branches["main"]) == 3
+
+
+@pytest.fixture
+def submit(hub, client, tmp_path):
+    (tmp_path / "report.json").write_text(official_report())
+    add_benchmark(hub)
+    arguments = ("submit", tmp_path / "report.json", "--model", MODEL, "--dataset", BENCHMARK, "--yes")
+    return lambda **expected: client.command(*arguments, **expected)
+
+
+def test_anyone_may_propose_results_but_not_without_a_token(hub, submit):
+    model = add_model(hub)
+    assert "there is no token" in submit(status=2, token=None).err
+    assert "does not accept the token" in submit(status=2, token="hf_unknownunknownunknown").err
+    hub.faults = [Fault("POST .*preupload", status=403, message="Forbidden: read-only token")]
+    assert "a token of the role `write`" in submit(status=2).err
+    assert not model.pull_requests
+    assert "discussions/1" in submit(token=READER).out
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("sent hf_abcdefghijklmnop.", "sent <hidden>."),
+        ("https://s3/x?X-Amz-Credential=a/b&Signature=x%2F failed", "https://s3/x?<hidden> failed"),
+        ("'https://s3/x?sig=1f', again", "'https://s3/x?<hidden>', again"),
+        ("plain text, hf_hub 3 tokens?", "plain text, hf_hub 3 tokens?"),
+    ],
+)
+def test_what_looks_like_a_secret_is_hidden(text, expected):
+    assert redact(text) == expected
