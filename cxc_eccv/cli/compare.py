@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cxc_eccv.cli.choices import DATA, ReportNames, names
+from cxc_eccv.cli.choices import ReportNames, names
 from cxc_eccv.cli.output import check_folder, say_written
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import print_shown, say
@@ -77,12 +77,13 @@ def compare(
             "one report cannot be compared: add a second one, or rank it among published models with --published"
         )
     check_folder(output)
-    models, papers = read_reports(reports, name), published_tables() if published else ()
+    scored = load_reports(reports, name) if len(reports) > 1 else ()
+    models = {model.name: model.report for model in scored} or read_reports(reports, name)
+    papers = published_tables() if published else ()
     placements = [placement for paper in papers for placement in place(paper, models)]
     orders = [order_models(paper, models) for paper in papers] if all_published else []
     comparison = None
     if len(reports) > 1:
-        scored = load_reports(reports, name, DATA.get().data_dir)
         metrics = "all" if all_metrics else "main"
         comparison = compare_reports(*scored, samples=samples, confidence=confidence, metrics=metrics)
     tables = _lay_out(comparison, papers, placements, orders, list(models))

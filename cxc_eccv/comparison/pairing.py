@@ -187,8 +187,6 @@ def _align(results: tuple[Result, Result], spec: Spec, old: QueryValues, new: Qu
     if not np.array_equal(old.query_ids, new.query_ids):
         apart = np.setxor1d(old.query_ids, new.query_ids).size
         return f"the models are scored on different queries: {apart:,} queries count for only one of them"
-    if old.clusters is None or new.clusters is None:
-        return "the images of its queries are unknown"
     if not np.array_equal(old.clusters, new.clusters):
         return "the reports disagree on the images of its queries"
     return Pair(results, spec, np.stack([old.values, new.values], axis=1), old.clusters)

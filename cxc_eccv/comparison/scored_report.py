@@ -10,15 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
-from cxc_eccv.evaluation.report import images_behind
+from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
 from cxc_eccv.evaluation.report_files import PER_QUERY, PER_QUERY_SCHEMA, find_report, read_report
-from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import read_table
-from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray, Report, positions_of
+from cxc_eccv.types import FloatArray, IntArray, Report
 
-CLUSTER = "cluster"
-COLUMNS = ("query_id", "task", "direction", "metric", "value")
+COLUMNS = ("query_id", "task", "direction", "metric", "value", "cluster")
 NO_VALUES = (
     "A comparison needs the values of single queries. Run cxc-eccv evaluate again with --output, or ce.evaluate with "
     "per_query=True."
@@ -27,11 +24,11 @@ NO_VALUES = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryValues:
-    """One metric's value for each query (Q,), by ascending unique ids, and the image behind each query if known."""
+    """One metric's value for each query (Q,), by ascending unique ids, and the image behind each query."""
 
     query_ids: IntArray
     values: FloatArray
-    clusters: IntArray | None = None
+    clusters: IntArray
 
     def __post_init__(self) -> None:
         if not np.isfinite(self.values).all():
@@ -41,12 +38,12 @@ class QueryValues:
             raise ValueError(f"query {self.query_ids[1:][repeated][0]} twice")
 
     @classmethod
-    def of(cls, query_ids: object, values: object, clusters: object = None) -> QueryValues:
+    def of(cls, query_ids: object, values: object, clusters: object) -> QueryValues:
         """The values of queries in any order."""
         ids = np.asarray(query_ids, dtype=np.int64)
         order = np.argsort(ids, kind="stable")
-        images = None if clusters is None else np.asarray(clusters, dtype=np.int64)[order]
-        return cls(ids[order], np.asarray(values, dtype=np.float64)[order], images)
+        images = np.asarray(clusters, dtype=np.int64)
+        return cls(ids[order], np.asarray(values, dtype=np.float64)[order], images[order])
 
 
 def query_values(table: pa.Table, source: str | Path) -> dict[str, QueryValues]:
@@ -57,30 +54,28 @@ def query_values(table: pa.Table, source: str | Path) -> dict[str, QueryValues]:
     codes = encoded.indices.to_numpy()
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(len(encoded.dictionary) + 1))
-    names = ("query_id", "value", CLUSTER)
-    columns = [checked[name].to_numpy() if name in checked.column_names else None for name in names]
+    columns = [checked[name].to_numpy() for name in ("query_id", "value", "cluster")]
     values = {}
     for key, start, stop in zip(encoded.dictionary.to_pylist(), bounds[:-1], bounds[1:], strict=True):
         rows = order[start:stop]
         try:
-            values[key] = QueryValues.of(*(None if column is None else column[rows] for column in columns))
+            values[key] = QueryValues.of(*(column[rows] for column in columns))
         except ValueError as error:
             raise MalformedSource(source, key, error, "one finite value per query") from None
     return values
 
 
 def _check_columns(table: pa.Table, source: str | Path) -> pa.Table:
-    names = [*COLUMNS, *([CLUSTER] if CLUSTER in table.column_names else [])]
-    wanted = {name: _decode(PER_QUERY_SCHEMA.field(name).type) for name in names}
+    wanted = {name: _decode(PER_QUERY_SCHEMA.field(name).type) for name in COLUMNS}
     for name, kind in wanted.items():
         if name not in table.column_names:
             raise MalformedSource(source, "", f"the columns {', '.join(table.column_names)}", f"{name} among them")
-        column, decoded = table[name], _decode(table[name].type)
-        if decoded != kind and not (kind == pa.string() and pa.types.is_large_string(decoded)):
+        column = table[name]
+        if _decode(column.type) != kind:
             raise MalformedSource(source, f"column {name}", column.type, str(kind))
         if column.null_count:
             raise MalformedSource(source, f"column {name}", f"{column.null_count} nulls", "none")
-    return table.select(names).cast(pa.schema(wanted))
+    return table.select(COLUMNS).cast(pa.schema(wanted))
 
 
 def _decode(kind: pa.DataType) -> pa.DataType:
@@ -102,17 +97,15 @@ class ScoredReport:
     per_query: Mapping[str, QueryValues] = field(repr=False)
 
     @classmethod
-    def of(cls, name: str, report: Report, data_dir: str | Path | Library | None = None) -> ScoredReport:
+    def of(cls, name: str, report: Report) -> ScoredReport:
         """A report that holds the values of its queries.
 
         Args:
             name: name of the model.
             report: a report with ``per_query``.
-            data_dir: folder of the raw files; they are read only if ``per_query`` has no column ``cluster`` with the
-                image of each query.
 
         Raises:
-            DataError: the values are missing or malformed, or the raw files are not those of the report.
+            DataError: the values are missing or malformed.
 
         Example:
             >>> import pyarrow as pa
@@ -125,23 +118,18 @@ class ScoredReport:
         """
         if report.per_query is None:
             raise DataError(f"{name}: {NO_VALUES}")
-        library = data_dir if isinstance(data_dir, Library) else Library(data_dir, offline=True)
-        values = query_values(report.per_query, f"per-query values of {name}")
-        return cls(name, report, _add_images(values, report, name, library))
+        return cls(name, report, query_values(report.per_query, f"per-query values of {name}"))
 
 
-def load_reports(
-    paths: Sequence[str | Path], names: Sequence[str] | None = None, data_dir: str | Path | None = None
-) -> tuple[ScoredReport, ...]:
+def load_reports(paths: Sequence[str | Path], names: Sequence[str] | None = None) -> tuple[ScoredReport, ...]:
     """Reports and the per-query values beside them.
 
     Args:
         paths: ``report.json`` files, or folders that hold them, such as those of trained models.
         names: names of the models; None for the reports' names, or the folders' names if those are not unique.
-        data_dir: folder of the raw files; they are read only if ``per_query.parquet`` lacks the image of each query.
 
     Raises:
-        DataError: a file is missing or malformed, or the raw files are not those of the report.
+        DataError: a file is missing or malformed.
         InvalidOption: the number of names is wrong, or they are not unique.
 
     Example:
@@ -150,74 +138,29 @@ def load_reports(
         Traceback (most recent call last):
         cxc_eccv.errors.DataError: ...report.json: cannot be read (... Give a report that evaluate --output wrote.
     """
+    files = [find_report(Path(path)) for path in paths]
     loaded = []
-    for name, file in _files(paths, names).items():
-        report, beside = read_report(file), file.with_name(PER_QUERY)
+    for (name, report), file in zip(read_reports(paths, names).items(), files, strict=True):
+        beside = file.with_name(PER_QUERY)
         if not beside.is_file():
             raise DataError(f"{file}: no {PER_QUERY} beside it. {NO_VALUES}")
         values = read_table(beside, "what evaluate --output wrote")
-        loaded.append(ScoredReport.of(name, replace(report, per_query=values), data_dir))
+        loaded.append(ScoredReport.of(name, replace(report, per_query=values)))
     return tuple(loaded)
 
 
 def read_reports(paths: Sequence[str | Path], names: Sequence[str] | None = None) -> dict[str, Report]:
     """Model's name to its report, without per-query values; arguments as of :func:`load_reports`."""
-    return {name: read_report(file) for name, file in _files(paths, names).items()}
+    reports = [read_report(find_report(Path(path))) for path in paths]
+    chosen = list(names) if names else _default_names(reports, [Path(path) for path in paths])
+    if not all(name.strip() for name in chosen) or not len(reports) == len(chosen) == len(set(chosen)):
+        raise InvalidOption(f"{len(reports)} reports need {len(reports)} different names, not {', '.join(chosen)}")
+    return dict(zip(chosen, reports, strict=True))
 
 
-def _files(paths: Sequence[str | Path], names: Sequence[str] | None) -> dict[str, Path]:
-    files = [find_report(path) for path in map(Path, paths)]
-    chosen = list(names) if names else _default_names(files, [Path(path) for path in paths])
-    if not all(name.strip() for name in chosen) or not len(files) == len(chosen) == len(set(chosen)):
-        raise InvalidOption(f"{len(files)} reports need {len(files)} different names, not {', '.join(chosen)}")
-    return dict(zip(chosen, files, strict=True))
-
-
-def _default_names(files: Sequence[Path], paths: Sequence[Path]) -> list[str]:
-    """The reports' names if they are unique, else the names of the folders, else the files."""
-    titles = [read_report(file).name for file in files]
+def _default_names(reports: Sequence[Report], paths: Sequence[Path]) -> list[str]:
+    """The reports' names if they are unique, else the names of the folders, else the paths."""
+    titles = [report.name for report in reports]
     folders = [(path if path.is_dir() else path.parent).absolute().name for path in paths]
     differ = (names for names in (titles, folders) if all(names) and len(set(names)) == len(names))
-    return next(differ, [str(file) for file in files])
-
-
-def _add_images(
-    per_query: dict[str, QueryValues], report: Report, name: str, library: Library
-) -> dict[str, QueryValues]:
-    """Fill in the image behind every query if the table does not name it."""
-    directions = {key: key.split("/")[1] for key, values in per_query.items() if values.clusters is None}
-    if not directions:
-        return per_query
-    split = str(report.provenance.get("split"))
-    _check_same_files(report, name, library, split)
-    values = dict(per_query)
-    for key, direction in directions.items():
-        if direction not in DIRECTIONS:
-            continue
-        ids = values[key].query_ids
-        known = library.images(split)["image_id"] if direction[0] == "i" else library.captions(split)["caption_id"]
-        unknown = ids[~positions_of(ids, np.asarray(known))[1]]
-        if unknown.size:
-            raise DataError(f"query {unknown[0]} of direction {direction} is not in the {split} split of the data")
-        values[key] = replace(values[key], clusters=images_behind(ids, library, split, direction))
-    return values
-
-
-def _check_same_files(report: Report, name: str, library: Library, split: str) -> None:
-    """Refuse raw files that differ from those of the report: they say which captions share an image."""
-    try:
-        library.captions(split)
-    except SourceMissing as error:
-        raise SourceMissing(
-            f"{name}: per_query.parquet has no column cluster, so the raw files must say which captions share an "
-            f"image. {error}"
-        ) from None
-    recorded = report.provenance.get("data", {}).get("files", {})
-    used = {file: sha256 for file, sha256 in library.files_used().items() if file in recorded}
-    changed = [file for file, sha256 in used.items() if sha256 != recorded[file]]
-    if changed or not used:
-        what = f"another {changed[0]}, of sha256 {recorded[changed[0]]}" if changed else "other files"
-        raise DataError(
-            f"{name}: computed from {what} than those in the data folder, so the images of its queries are unknown. "
-            "Point --data-dir at the files that the report was computed from."
-        )
+    return next(differ, [str(path) for path in paths])

@@ -14,7 +14,7 @@ from scored_reports import DATA, rows, scored
 from cxc_eccv.comparison import ScoredReport, metric_agreement
 from cxc_eccv.comparison import compare as compare_main
 from cxc_eccv.comparison.scored_report import query_values
-from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
+from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.statistics import Draws, holm
 from cxc_eccv.types import Report, Result
@@ -304,29 +304,9 @@ def test_malformed_values_are_refused_with_their_place(table, message):
     assert query_values(encoded, "x")["cxc/t2t/mrr"].values.tolist() == [0.5, 1.0]
 
 
-def test_the_images_behind_captions_come_from_the_data_where_the_values_lack_them(sample_library, tmp_path):
-    table = sample_library.captions("test")
-    captions, images = (table[name].to_numpy() for name in ("caption_id", "image_id"))
-    content = rows("cxc/t2t/mrr", captions, np.ones(captions.size), captions).drop_columns(["cluster"])
-    result = Result("cxc", "t2t", "mrr", 1.0, captions.size)
-    files = sample_library.files_used()
-
-    def give(library=sample_library, values=content, files=files):
-        data = {"edition": "sample", "fingerprint": "f", "files": files}
-        return ScoredReport.of("a", Report((result,), {}, {"split": "test", "data": data}, values), library)
-
-    np.testing.assert_array_equal(give().per_query["cxc/t2t/mrr"].clusters, images[np.argsort(captions)])
-    with pytest.raises(DataError, match="of sha256 0"):
-        give(files=dict.fromkeys(files, "0"))
-    with pytest.raises(DataError, match="computed from other files than those in the data folder"):
-        give(files={"another": "0"})
-    with pytest.raises(SourceMissing, match=r"no column cluster.*karpathy"):
-        give(tmp_path)
-    with pytest.raises(DataError, match="evaluate again"):
-        give(values=None)
-    unknown = content.set_column(0, "query_id", pa.array(captions + 10**6))
-    with pytest.raises(DataError, match=r"query \d+ of direction t2t is not in the test split of the data"):
-        give(values=unknown)
+def test_a_report_without_values_of_queries_is_refused():
+    with pytest.raises(DataError, match="a: A comparison needs the values of single queries"):
+        ScoredReport.of("a", Report((), {}, {"split": "test"}))
 
 
 def test_agreement_is_kendalls_tau_b_over_the_same_models():

@@ -146,7 +146,7 @@ def measure_changes(
             evaluate(run, tasks, data_dir=library, sources=names, per_query=True, **options)
             for names in (before, after)
         ]
-        pairs, reasons[name] = pair_up(*(ScoredReport.of(name, report, library) for report in reports))
+        pairs, reasons[name] = pair_up(*(ScoredReport.of(name, report) for report in reports))
         drawn = paired_samples(pairs, seed, samples, progress=progress) if pairs else {}
         for key, pair in pairs.items():
             moved.setdefault(key, {})[name] = pair, drawn[key]
