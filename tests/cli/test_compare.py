@@ -88,7 +88,7 @@ def test_names_are_those_of_the_models_the_folders_or_given(run, write):
 
 def test_two_evaluated_runs_are_compared(run, evaluated, tmp_path):
     old, new = evaluated("old", 2.0), evaluated("new", 0.5)
-    status, out, _ = run("compare", old, new, "--all-metrics", "--data-dir", "sample", "--output", tmp_path / "out")
+    status, out, _ = run("compare", old, new, "--all-metrics", "--output", tmp_path / "out")
     assert (status, "new.npz against old.npz" in out) == (0, True)
     found = json.loads((tmp_path / "out" / "compare.json").read_text())
     facts = found["baseline"], found["models"], found["settings"]["tests"], "published" in found

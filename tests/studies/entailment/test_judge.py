@@ -172,9 +172,7 @@ def test_probabilities_of_a_table_of_pairs(sample_library):
 
 def test_models_judged_by_different_classifiers_are_not_compared(sample_library, make_run):
     run = make_run(sample_library)
-    one, two, same = (
-        ScoredReport.of(name, evaluate(run, sample_library, StandIn(name))) for name in ("1", "2", "1")
-    )
+    one, two, same = (ScoredReport.of(name, evaluate(run, sample_library, StandIn(name))) for name in ("1", "2", "1"))
     check_comparable(one, same)
     with pytest.raises(InvalidOption, match="the judge of pairs without a label is"):
         check_comparable(one, two)
