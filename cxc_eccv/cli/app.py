@@ -1,11 +1,7 @@
-"""All commands, of the core and of the studies, and how a run ends.
-
-A run writes its files even if nobody reads standard output or standard error any more.
-"""
+"""All commands, of the core and of the studies, and the message with which a run that fails ends."""
 
 from __future__ import annotations
 
-import errno
 import io
 import os
 import sys
@@ -14,10 +10,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from cxc_eccv import __version__
 from cxc_eccv.cli.build import build, images
-from cxc_eccv.cli.choices import DATA, AllowModified, Command, DataCommand, DataDir, DataOptions, Group
+from cxc_eccv.cli.choices import DATA, AllowModified, DataCommand, DataDir, DataOptions
 from cxc_eccv.cli.compare import compare, conformance
 from cxc_eccv.cli.demo import demo
 from cxc_eccv.cli.encode import encode
@@ -30,53 +27,59 @@ from cxc_eccv.cli.sts import sts
 from cxc_eccv.discovery import modules_of, study_modules
 from cxc_eccv.errors import CxcEccvError
 from cxc_eccv.terminal import say
-from cxc_eccv.writing import remedy_of
-
-BROKEN_PIPE = 128 + 13
-"""Exit status of a program that the signal of a broken pipe ends, as a shell tells it."""
 
 INTERRUPTED = 128 + 2
 """Exit status of a program that Ctrl-C ends."""
 
-DISCARDED = "Unfinished files were discarded; run the command again to start over."
 
+class Program(TyperGroup):
+    """All commands; an interruption says what is kept."""
 
-def _report_interruption(interruption: KeyboardInterrupt) -> int:
-    """Print what is kept, and return the exit status."""
-    kept = getattr(interruption, "__notes__", [DISCARDED])
-    say(f"\ncxc-eccv: interrupted. {' '.join(kept)}", err=True)
-    return INTERRUPTED
-
-
-class _Commands(Group):
-    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - as of typer
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - of typer
+        """Run a command."""
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt as interruption:  # typer would end without a message
-            raise typer.Exit(_report_interruption(interruption)) from None
+        except KeyboardInterrupt as interruption:
+            kept = getattr(interruption, "__notes__", ["Unfinished files were discarded; run the command again."])
+            say(f"cxc-eccv: interrupted. {' '.join(kept)}", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+
+
+def _describe(error: OSError) -> str:
+    place = ": ".join(os.fsdecode(name) for name in (error.filename, error.filename2) if isinstance(name, str | bytes))
+    reason = error.strerror or str(error) or type(error).__name__
+    return f"{place}: {reason}" if place else reason
+
+
+def _drop_unwritable_output() -> None:
+    """Lead standard output nowhere if it cannot be written, as Python would try again when the program ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 app = typer.Typer(
     name="cxc-eccv",
-    cls=_Commands,
+    cls=Program,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    rich_markup_mode="markdown",
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-app.command(cls=Command)(demo)
+app.command()(demo)
 app.command("list", cls=DataCommand)(list_all)
 app.command(cls=DataCommand)(images)
 app.command(cls=DataCommand)(evaluate)
 app.command(cls=DataCommand)(encode)
-app.command(cls=Command)(report)
-app.command(cls=Command)(compare)
-app.command(cls=Command)(conformance)
+app.command()(report)
+app.command()(compare)
+app.command()(conformance)
 app.command(cls=DataCommand)(sts)
 app.command(cls=DataCommand)(build)
-app.command(cls=Command)(submit)
-app.command(cls=Command)(push)
+app.command()(submit)
+app.command()(push)
 
 
 def _find_commands() -> Iterator[tuple[str, Any]]:
@@ -92,7 +95,9 @@ def _add_commands(added: typer.Typer) -> None:
     for name, command in _find_commands():
         if not isinstance(command, typer.Typer):
             added.command(cls=DataCommand)(command)
-        elif name in groups:
+            continue
+        command.rich_markup_mode = added.rich_markup_mode
+        if name in groups:
             groups[name].registered_commands += command.registered_commands
         else:
             groups[name] = command
@@ -123,92 +128,18 @@ def options(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line.
-
-    An error of this package or of the system is one message and exit status 2. A standard output that nobody reads
-    any more ends a run when its work is done, with the status that a broken pipe has.
-    """
-    stdout = _guard_streams()
+    """Run the command line; an error of this package or of the system is one message and exit status 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     warnings.showwarning = _show_warning
     arguments = sys.argv[1:] if arguments is None else [*arguments]
     COMMAND.set(command_text(arguments))
-    status = _status_of(arguments)
-    sys.stdout.flush()
-    lost = None if stdout is None else stdout.lost
-    if lost is not None and lost.errno == errno.EPIPE:
-        status = status or BROKEN_PIPE
-    elif lost is not None:
-        say(f"cxc-eccv: standard output cannot be written: {lost.strerror}", err=True)
-        status = status or 2
-    sys.exit(status)
-
-
-def _status_of(arguments: list[str]) -> int:
     try:
         app(arguments, prog_name="cxc-eccv")
-    except SystemExit as ended:
-        if ended.code is None or isinstance(ended.code, int):
-            return ended.code or 0
-        say(ended.code, err=True)  # what Python does with anything else
-        return 1
     except CxcEccvError as error:
         say(f"cxc-eccv: {type(error).__name__}: {error}", err=True)
-        return 2
     except OSError as error:
-        say(f"cxc-eccv: {_of_system(error)}", err=True)
-        return 2
-    except KeyboardInterrupt as interruption:
-        return _report_interruption(interruption)
-    return 0
-
-
-def _of_system(error: OSError) -> str:
-    place = ": ".join(os.fsdecode(name) for name in (error.filename, error.filename2) if isinstance(name, str | bytes))
-    reason = error.strerror or str(error) or type(error).__name__
-    return " ".join(filter(None, [f"{place}: {reason}." if place else f"{reason}.", remedy_of(error)]))
-
-
-class Outlet(io.FileIO):
-    """The file behind a standard stream; once it cannot be written (``lost`` says why), what comes is dropped."""
-
-    lost: OSError | None = None
-
-    def write(self, data: Any) -> int:  # noqa: ANN401 - whatever has bytes, as of the class above
-        """Write, or drop."""
-        if self.lost is None:
-            try:
-                return super().write(data)
-            except OSError as error:
-                self.lost = error
-        return memoryview(data).nbytes
-
-
-def _guard_streams() -> Outlet | None:
-    """Put outlets below the standard streams; give that of standard output, None where a caller catches the output."""
-    outlets: dict[str, Outlet] = {}
-    for number, name in ((1, "stdout"), (2, "stderr")):
-        stream = getattr(sys, name)
-        if stream is not getattr(sys, f"__{name}__"):
-            continue
-        if stream is None:
-            _lead_nowhere(number)
-        else:
-            stream.flush()
-        outlets[name] = outlet = Outlet(number, "w", closefd=False)
-        text = io.TextIOWrapper(
-            io.BufferedWriter(outlet),
-            encoding="utf-8" if stream is None else stream.encoding,
-            errors="replace",
-            line_buffering=outlet.isatty() or name == "stderr",
-        )
-        setattr(sys, name, text)
-    return outlets.get("stdout")
-
-
-def _lead_nowhere(number: int) -> None:
-    """Open a closed stream: the next file that is opened would take its number, and libraries would write into it."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    if nowhere != number:
-        os.dup2(nowhere, number)
-        os.close(nowhere)
-    os.set_inheritable(number, True)
+        _drop_unwritable_output()
+        say(f"cxc-eccv: {_describe(error)}", err=True)
+    sys.exit(2)

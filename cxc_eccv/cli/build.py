@@ -39,8 +39,10 @@ def images(
     interruption. The photographs are not part of this package: see https://cocodataset.org/#termsofuse.
 
     Examples:
-      cxc-eccv images val2014 --output val2014
-      cxc-eccv images val2014 --split val --output val2014
+    ```sh
+    cxc-eccv images val2014 --output val2014
+    cxc-eccv images val2014 --split val --output val2014
+    ```
     """
     from cxc_eccv.sources.catalog import OFFICIAL
     from cxc_eccv.sources.download import fetch_photographs
@@ -101,12 +103,14 @@ def build(
     seed: Annotated[int, typer.Option(help="Seed of the config adversarial.")] = 0,
     restval_in_train: Annotated[bool, typer.Option("--restval-in-train", help="Add restval to train.")] = False,
 ) -> None:
-    """Build a dataset folder that datasets.load_dataset reads.
+    r"""Build a dataset folder that datasets.load_dataset reads.
 
     Examples:
-      cxc-eccv build --output cxc_eccv_data
-      cxc-eccv build --output cxc_eccv_data --images val2014
+    ```sh
+    cxc-eccv build --output cxc_eccv_data
+    cxc-eccv build --output cxc_eccv_data --images val2014 \
       --configs captions,sits --splits test
+    ```
     """
     from cxc_eccv.builders.config import BuildOptions
     from cxc_eccv.builders.writing import build_folder

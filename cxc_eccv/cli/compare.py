@@ -61,10 +61,12 @@ def compare(
     does not. Reports of different data, splits or protocols cannot be compared.
 
     Examples:
-      cxc-eccv compare baseline/report.json new/report.json
-      cxc-eccv compare baseline new --all-metrics --output compared
-      cxc-eccv compare new/report.json --published --output compared
-      cxc-eccv compare new --all-published
+    ```sh
+    cxc-eccv compare baseline/report.json new/report.json
+    cxc-eccv compare baseline new --all-metrics --output compared
+    cxc-eccv compare new/report.json --published --output compared
+    cxc-eccv compare new --all-published
+    ```
     """
     from cxc_eccv.comparison import compare as compare_reports
     from cxc_eccv.comparison import load_reports, place, published_tables, read_reports
@@ -175,9 +177,11 @@ def conformance(
     stated again here, give exactly its value. With an unexplained one the exit status is 1.
 
     Examples:
-      cxc-eccv conformance
-      cxc-eccv conformance ranx torchmetrics
-      cxc-eccv conformance --output kit
+    ```sh
+    cxc-eccv conformance
+    cxc-eccv conformance ranx torchmetrics
+    cxc-eccv conformance --output kit
+    ```
     """
     from cxc_eccv.integrations.conformance import choose, comparison_tables, kit_files, run_kit
     from cxc_eccv.tables import tables_to_console, tables_to_markdown

@@ -29,9 +29,11 @@ def demo(
     and no GPU, and takes a few seconds.
 
     Examples:
-      cxc-eccv demo
-      cxc-eccv demo --output demo
-      cxc-eccv demo --verbose
+    ```sh
+    cxc-eccv demo
+    cxc-eccv demo --output demo
+    cxc-eccv demo --verbose
+    ```
     """
     from cxc_eccv.demo import earlier_files, run_demo, sample_images
     from cxc_eccv.report.console import print_report

@@ -83,24 +83,26 @@ def encode(
     dtype: Dtype = None,
     skip_bad_images: SkipBadImages = False,
 ) -> None:
-    """Encode a split's images and captions with a model. A cross-encoder scores pairs, or ranks the top items again.
+    r"""Encode a split's images and captions with a model. A cross-encoder scores pairs, or ranks the top items again.
 
     An interrupted command continues where it stopped when you run it again. Under torchrun the processes share the
     work.
 
     Examples:
-      cxc-eccv encode --model openai/clip-vit-base-patch32 --images val2014
+    ```sh
+    cxc-eccv encode --model openai/clip-vit-base-patch32 --images val2014 \
       --output clip.npz
-      cxc-eccv encode --model sentence-transformers/all-MiniLM-L6-v2
+    cxc-eccv encode --model sentence-transformers/all-MiniLM-L6-v2 \
       --output minilm.npz
-      cxc-eccv encode --model open_clip:ViT-B-32/laion2b_s34b_b79k --images val2014
-      --name "OpenCLIP B/32" --output openclip.npz
-      cxc-eccv encode --model openai/clip-vit-base-patch32 --images val2014
+    cxc-eccv encode --model open_clip:ViT-B-32/laion2b_s34b_b79k \
+      --images val2014 --name "OpenCLIP B/32" --output openclip.npz
+    cxc-eccv encode --model openai/clip-vit-base-patch32 --images val2014 \
       --caption-prompt "a photo of {}" --output clip.npz
-      cxc-eccv encode --model Salesforce/blip-itm-base-coco --images val2014
+    cxc-eccv encode --model Salesforce/blip-itm-base-coco --images val2014 \
       --score itm+itc --rerank clip.npz --output blip.parquet
-      torchrun --nproc-per-node 4 --no-python cxc-eccv encode
+    torchrun --nproc-per-node 4 --no-python cxc-eccv encode \
       --model openai/clip-vit-base-patch32 --images val2014 --output clip.npz
+    ```
     """
     check_output(output, SUFFIXES)
     _check_values(only, score, top_k, max_pairs)

@@ -44,10 +44,12 @@ def push(
     It uses the token of `hf auth login` or HF_TOKEN.
 
     Examples:
-      cxc-eccv push cxc_eccv_data org/cxc_eccv
-      cxc-eccv push cxc_eccv_data org/cxc_eccv --yes
-      cxc-eccv push my_labels org/my_labels --yes
-      cxc-eccv push map_at_r org/map_at_r --type space --yes
+    ```sh
+    cxc-eccv push cxc_eccv_data org/cxc_eccv
+    cxc-eccv push cxc_eccv_data org/cxc_eccv --yes
+    cxc-eccv push my_labels org/my_labels --yes
+    cxc-eccv push map_at_r org/map_at_r --type space --yes
+    ```
     """
     if repo_type == "space" and not folder.exists() and folder.name == str(folder):
         from cxc_eccv.adapters.described import write_space
@@ -89,7 +91,7 @@ def submit(
         bool, typer.Option("--yes", help="Open or update the pull request. Without it nothing is sent.")
     ] = False,
 ) -> None:
-    """Check a report strictly, and propose its results to the repository of its model.
+    r"""Check a report strictly, and propose its results to the repository of its model.
 
     Only reports that this release computed from the official, unmodified data are accepted. A refusal says why. Results
     that the dataset's eval.yaml declares no task for are listed and left out.
@@ -100,10 +102,12 @@ def submit(
     It uses the token of `hf auth login` or HF_TOKEN. --check needs no token, no network and no other option.
 
     Examples:
-      cxc-eccv submit report/report.json --check
-      cxc-eccv submit report/report.json --model org/name --dataset org/cxc_eccv
-      cxc-eccv submit report/report.json --model org/name --dataset org/cxc_eccv
-        --tasks eccv_caption,cxc/i2t --notes zero-shot --yes
+    ```sh
+    cxc-eccv submit report/report.json --check
+    cxc-eccv submit report/report.json --model org/name --dataset org/cxc_eccv
+    cxc-eccv submit report/report.json --model org/name --dataset org/cxc_eccv \
+      --tasks eccv_caption,cxc/i2t --notes zero-shot --yes
+    ```
     """
     if check and yes:
         raise InvalidOption("--check sends nothing; leave out --check or --yes")

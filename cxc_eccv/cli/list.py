@@ -33,10 +33,12 @@ def list_all(
     or `not in edition`.
 
     Examples:
-      cxc-eccv list
-      cxc-eccv list tasks
-      cxc-eccv list eccv_caption
-      cxc-eccv list --data-dir sample sources
+    ```sh
+    cxc-eccv list
+    cxc-eccv list tasks
+    cxc-eccv list eccv_caption
+    cxc-eccv list --data-dir sample sources
+    ```
     """
     from cxc_eccv.sources.download import catalog_of
 

@@ -54,11 +54,13 @@ def report(
     Reports of different data, splits or protocols are refused.
 
     Examples:
-      cxc-eccv report out
-      cxc-eccv report out --images val2014
-      cxc-eccv report baseline new --latex --output scores.tex
-      cxc-eccv report baseline new --markdown --tasks coco_5k,cxc --intervals
-      cxc-eccv report out --mteb --output mteb_results
+    ```sh
+    cxc-eccv report out
+    cxc-eccv report out --images val2014
+    cxc-eccv report baseline new --latex --output scores.tex
+    cxc-eccv report baseline new --markdown --tasks coco_5k,cxc --intervals
+    cxc-eccv report out --mteb --output mteb_results
+    ```
     """
     wanted = {"latex": latex, "markdown": markdown, "csv": csv, "mteb": mteb}
     forms = [name for name in wanted if wanted[name]]

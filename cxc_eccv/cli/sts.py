@@ -55,9 +55,11 @@ def sts(
     Rows without a human score are left out and counted.
 
     Examples:
-      cxc-eccv sts --model sentence-transformers/all-MiniLM-L6-v2 --output sts
-      cxc-eccv sts --baseline bow
-      cxc-eccv sts --baseline word_vectors --vectors glove.840B.300d.txt
+    ```sh
+    cxc-eccv sts --model sentence-transformers/all-MiniLM-L6-v2 --output sts
+    cxc-eccv sts --baseline bow
+    cxc-eccv sts --baseline word_vectors --vectors glove.840B.300d.txt
+    ```
     """
     from cxc_eccv.sts import task_names
 

@@ -194,8 +194,8 @@ def test_tasks_and_reasons_of_a_report_are_texts():
 
 @pytest.mark.parametrize(
     "arguments",
-    [("evaluate", "FILE"), ("report", "FILE"), ("compare", "FILE", "FILE2"), ("evaluate", "x", "--FILE")],
-    ids=["error", "report", "compare", "usage"],
+    [("evaluate", "FILE"), ("report", "FILE"), ("compare", "FILE", "FILE2")],
+    ids=["error", "report", "compare"],
 )
 def test_messages_do_not_act_on_the_terminal(arguments, run, tmp_path):
     arguments = [argument.replace("FILE", f"{tmp_path}/no\x1b[2J\x9b\x07") for argument in arguments]

@@ -8,7 +8,6 @@ from typing import Any
 import typer.main
 
 from cxc_eccv.cli.app import app
-from cxc_eccv.cli.choices import split_help
 from cxc_eccv.terminal import markdown_table
 
 __all__ = ["commands"]
@@ -35,12 +34,12 @@ def _of_group(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:  # noq
 
 
 def _command(name: str, command: Any) -> str:  # noqa: ANN401 - a class of typer that is not public
-    text, examples = split_help(command.help)
     shown = [parameter for parameter in command.params if parameter.name != "help" and not parameter.hidden]
     usage = " ".join(["cxc-eccv", name, *_usage(shown)])
-    blocks = [f"## `{name}`", text, f"Usage: `{usage}`"]
+    text, heading, examples = command.help.partition("Examples:\n")
+    blocks = [f"## `{name}`", text.strip(), f"Usage: `{usage}`"]
     blocks += [_table(shown)] if shown else []
-    return "\n\n".join([*blocks, f"```sh\n{examples}\n```"] if examples else blocks)
+    return "\n\n".join([*blocks, examples] if heading else blocks)
 
 
 def _table(parameters: list[Any]) -> str:

@@ -53,7 +53,7 @@ def baseline(
     seed: Annotated[int | None, typer.Option(help="Seed of the vectors, for random. Default: 0.")] = None,
     output: Annotated[Path | None, typer.Option(help="Folder for report.json and its pages.")] = None,
 ) -> None:
-    """Score a baseline that needs no training.
+    r"""Score a baseline that needs no training.
 
     bow: TF-IDF bag of words with document frequencies of the validation captions; text-text retrieval on CxC.
     random: random vectors for images and captions; every task.
@@ -62,11 +62,15 @@ def baseline(
     other_captions: a text model scores a caption by the other captions of an image; every image-text task.
 
     Examples:
-      cxc-eccv baseline bow --split test
-      cxc-eccv baseline random --output random
-      cxc-eccv baseline word_vectors --vectors glove.6B.300d.txt
-      cxc-eccv baseline image_features --model google/vit-base-patch16-224 --images val2014
-      cxc-eccv baseline other_captions --model sentence-transformers/all-MiniLM-L6-v2
+    ```sh
+    cxc-eccv baseline bow --split test
+    cxc-eccv baseline random --output random
+    cxc-eccv baseline word_vectors --vectors glove.6B.300d.txt
+    cxc-eccv baseline image_features --model google/vit-base-patch16-224 \
+      --images val2014
+    cxc-eccv baseline other_captions \
+      --model sentence-transformers/all-MiniLM-L6-v2
+    ```
     """
     from cxc_eccv.report.folder import FILES
     from cxc_eccv.studies.baselines.untrained import Inputs, baseline_named
@@ -87,12 +91,17 @@ OTHER_OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True, "help
 
 @train.command("dual-encoder", cls=ScriptCommand, context_settings=OTHER_OPTIONS)
 def dual_encoder(context: typer.Context) -> None:
-    """Train a dual encoder of the CxC paper: text-text, image-text, or both; or fine-tune CLIP and its kin.
+    r"""Train a dual encoder of the CxC paper: text-text, image-text, or both; or fine-tune CLIP and its kin.
 
     The options are those of the script; --help lists them.
 
-    Example: cxc-eccv train dual-encoder --no-pretraining --data-dir sample --images sample --text-model sample
-    --image-model sample --train-text-model --extra-layers 0 --per-device-train-batch-size 30 --report-on test
+    Examples:
+    ```sh
+    cxc-eccv train dual-encoder --no-pretraining --data-dir sample \
+      --images sample --text-model sample --image-model sample \
+      --train-text-model --extra-layers 0 --per-device-train-batch-size 30 \
+      --report-on test
+    ```
     """
     _check_folders(context.args, "--data-dir", "--images")
     with needs_train_extra():
@@ -103,12 +112,16 @@ def dual_encoder(context: typer.Context) -> None:
 
 @train.command("char-gru", cls=ScriptCommand, context_settings=OTHER_OPTIONS)
 def char_gru(context: typer.Context) -> None:
-    """Train the character GRU on captions of the same image, or on captions with image features.
+    r"""Train the character GRU on captions of the same image, or on captions with image features.
 
     The options are those of the script; --help lists them.
 
-    Example: cxc-eccv train char-gru --data-dir sample --train-on coco/train coco/val --held-out 10 --hidden-size 8
-    --epochs 2 --cycle-epochs 1 --output-dir char_gru --report-on test
+    Examples:
+    ```sh
+    cxc-eccv train char-gru --data-dir sample --train-on coco/train coco/val \
+      --held-out 10 --hidden-size 8 --epochs 2 --cycle-epochs 1 \
+      --output-dir char_gru --report-on test
+    ```
     """
     _check_folders(context.args, "--data-dir", "--image-folder")
     with needs_train_extra():
@@ -119,12 +132,17 @@ def char_gru(context: typer.Context) -> None:
 
 @train.command("entailment-classifier", cls=ScriptCommand, context_settings=OTHER_OPTIONS)
 def entailment_classifier(context: typer.Context) -> None:
-    """Train a classifier of entailment: does an image with its captions entail a sentence?
+    r"""Train a classifier of entailment: does an image with its captions entail a sentence?
 
     The options are those of the script; --help lists them.
 
-    Example: cxc-eccv train entailment-classifier --data-dir sample --images sample --train-on cxc/val coco/val
-    --text-model sample --visual-text-model sample --image-model sample --learning-rate 1e-3 --report-on cxc/test
+    Examples:
+    ```sh
+    cxc-eccv train entailment-classifier --data-dir sample --images sample \
+      --train-on cxc/val coco/val --text-model sample \
+      --visual-text-model sample --image-model sample --learning-rate 1e-3 \
+      --report-on cxc/test
+    ```
     """
     _check_folders(context.args, "--data-dir", "--images")
     with needs_train_extra():

@@ -65,11 +65,13 @@ def labels(
     people verify its own proposals. Choices between systems become strengths of the Bradley-Terry model.
 
     Examples:
-      cxc-eccv labels --output worth
-      cxc-eccv labels --sources coco --sources coco,cxc --sources plausible_1
-      cxc-eccv labels --labels mine.parquet --split val
-      cxc-eccv labels clip.npz vilt.npz pcme.npz --project doubts --output worth
-      cxc-eccv labels --preferences choices.csv
+    ```sh
+    cxc-eccv labels --output worth
+    cxc-eccv labels --sources coco --sources coco,cxc --sources plausible_1
+    cxc-eccv labels --labels mine.parquet --split val
+    cxc-eccv labels clip.npz vilt.npz pcme.npz --project doubts --output worth
+    cxc-eccv labels --preferences choices.csv
+    ```
     """
     from cxc_eccv.studies.annotation.project import Project
     from cxc_eccv.studies.annotation.worth.appraisal import appraise

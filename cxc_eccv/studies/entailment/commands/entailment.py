@@ -10,7 +10,6 @@ import typer
 
 from cxc_eccv.cli.choices import (
     BatchSize,
-    Command,
     Confidence,
     DataCommand,
     Device,
@@ -47,8 +46,10 @@ def data() -> None:
     default. Nothing is downloaded.
 
     Examples:
-      cxc-eccv entailment data
-      cxc-eccv entailment data --data-dir sample
+    ```sh
+    cxc-eccv entailment data
+    cxc-eccv entailment data --data-dir sample
+    ```
     """
     from cxc_eccv.sources.catalog import describe_data
     from cxc_eccv.studies.entailment.training_data import count_corpora, table_of_counts
@@ -90,10 +91,12 @@ def score(
     pairs; and what the classifier was trained on.
 
     Examples:
-      cxc-eccv entailment score cxc/test --model classifier --output report
-      cxc-eccv entailment score cxc/val --model classifier --precision 0.9
-      cxc-eccv entailment score pairs.jsonl --model classifier --images val2014
-      cxc-eccv entailment score cxc/test --model report/probabilities.parquet
+    ```sh
+    cxc-eccv entailment score cxc/test --model classifier --output report
+    cxc-eccv entailment score cxc/val --model classifier --precision 0.9
+    cxc-eccv entailment score pairs.jsonl --model classifier --images val2014
+    cxc-eccv entailment score cxc/test --model report/probabilities.parquet
+    ```
     """
     from cxc_eccv.cli.output import COMMAND, check_folder
     from cxc_eccv.cli.user_tables import SUFFIXES
@@ -153,7 +156,7 @@ def _ask(model: str, pairs: str, library: Library, images: Path | None, batch_si
     return labelled, probabilities, facts | {"seen": seen_by(classifier), "training_data": classifier.training_data}
 
 
-@entailment.command("mean", cls=Command)
+@entailment.command("mean")
 def mean(
     reports: Annotated[
         list[Path],
@@ -166,15 +169,17 @@ def mean(
     ] = None,
     confidence: Confidence = 0.95,
 ) -> None:
-    """Average Entail@K over COCO and Flickr30k, each counting half, as in the multi-modal entailment paper.
+    r"""Average Entail@K over COCO and Flickr30k, each counting half, as in the multi-modal entailment paper.
 
     Each report needs the per_query.parquet that evaluate --output writes beside it. The two reports of a model must use
     the same policy, or the same classifier, for pairs without a label.
 
     Examples:
-      cxc-eccv entailment mean coco_report flickr30k_report
-      cxc-eccv entailment mean clip_coco clip_f30k albef_coco albef_f30k
+    ```sh
+    cxc-eccv entailment mean coco_report flickr30k_report
+    cxc-eccv entailment mean clip_coco clip_f30k albef_coco albef_f30k \
       --name CLIP --name ALBEF --output mean.json
+    ```
     """
     from cxc_eccv.comparison import load_reports
     from cxc_eccv.studies.entailment.entail_at_k import mean_entailment
@@ -210,17 +215,19 @@ def pairs(
         str | None, typer.Option("--for", help="Another number, such as coco_5k/t2i/recall_at_1. Default: Entail@K.")
     ] = None,
 ) -> None:
-    """List the pairs of the test split without a label that Entail@K of these models needs, for a judge of yours.
+    r"""List the pairs of the test split without a label that Entail@K of these models needs, for a judge of yours.
 
     Each pair stands there once, with image_id, caption_id, file_name, the image's captions and the caption. Add a
     column probability, from 0 to 1, and name the file with evaluate --unjudged, or for another number with
     --probabilities.
 
     Examples:
-      cxc-eccv entailment pairs clip.npz blip.npz --output pairs.csv
-      cxc-eccv evaluate clip.npz --tasks entailment --unjudged answered.csv
-      cxc-eccv entailment pairs clip.npz --for coco_5k/t2i/recall_at_1
+    ```sh
+    cxc-eccv entailment pairs clip.npz blip.npz --output pairs.csv
+    cxc-eccv evaluate clip.npz --tasks entailment --unjudged answered.csv
+    cxc-eccv entailment pairs clip.npz --for coco_5k/t2i/recall_at_1 \
       --output pairs.csv
+    ```
     """
     from cxc_eccv.studies.entailment.asked import list_unjudged, write_unjudged
     from cxc_eccv.writing import check_output
@@ -248,16 +255,20 @@ def export(
     ] = False,
     seed: Annotated[int, typer.Option(help="Seed of the images and of the order of the questions.")] = 0,
 ) -> None:
-    """Write the top captions of some images for people to judge: the first step of Entail@K by hand.
+    r"""Write the top captions of some images for people to judge: the first step of Entail@K by hand.
 
     Every pair occurs once, in an order that shows neither model nor rank. People judge whether the caption describes
     the image, and whether it follows from the image's captions. An image's own captions and pairs with an entailment
     label are not asked. asked.json lists what was exported; put the answers beside it.
 
     Examples:
-      cxc-eccv entailment export clip.npz blip.npz --images val2014 --output asked
-      cxc-eccv entailment export clip.npz --format csv --images "val2014/{file_name}"
-      --sample 20 --hide-known --output all_pairs
+    ```sh
+    cxc-eccv entailment export clip.npz blip.npz --images val2014 \
+      --output asked
+    cxc-eccv entailment export clip.npz --format csv \
+      --images "val2014/{file_name}" --sample 20 --hide-known \
+      --output all_pairs
+    ```
     """
     from cxc_eccv.studies.entailment.asked import export_pairs
 
@@ -288,15 +299,17 @@ def manual(
     ] = None,
     confidence: Confidence = 0.95,
 ) -> None:
-    """Score the exported models by people's answers: Entail@K by hand, the paper's E@M.
+    r"""Score the exported models by people's answers: Entail@K by hand, the paper's E@M.
 
     If several people answered, the majority decides. Rows that were changed and pairs without an answer are refused.
     Tables of older versions, with every label 0 or 1, can be read.
 
     Examples:
-      cxc-eccv entailment manual asked/ann.jsonl asked/ben.jsonl
-      cxc-eccv entailment manual asked/ann.csv --output manual.json
+    ```sh
+    cxc-eccv entailment manual asked/ann.jsonl asked/ben.jsonl
+    cxc-eccv entailment manual asked/ann.csv --output manual.json \
       --save-labels entailment_test.jsonl
+    ```
     """
     from cxc_eccv.studies.entailment.entail_at_k import score_answers
     from cxc_eccv.tables import tables_to_console

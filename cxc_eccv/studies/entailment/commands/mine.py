@@ -69,7 +69,7 @@ def mine(
         typer.Option(help="Share of the lists' pairs that are entailed (0.06). Default: that of the labelled pairs."),
     ] = None,
 ) -> None:
-    """Mine weak positives: a retriever proposes captions of other images, a classifier of entailment decides.
+    r"""Mine weak positives: a retriever proposes captions of other images, a classifier of entailment decides.
 
     With labelled pairs, a logistic regression combines the classifier's probability and the rank; the precision of the
     rank alone is printed beside it. build --mined adds the file to a dataset, as a source of labels that no evaluation
@@ -77,14 +77,16 @@ def mine(
     the work.
 
     Examples:
-      cxc-eccv mine clip_train.npz --classifier classifier --images train2014
+    ```sh
+    cxc-eccv mine clip_train.npz --classifier classifier --images train2014 \
       --labelled labelled_train.jsonl --precision 0.8 --output weak.parquet
-      cxc-eccv mine --model sentence-transformers/all-MiniLM-L6-v2
-      --classifier classifier --labelled labelled_val.jsonl
+    cxc-eccv mine --model sentence-transformers/all-MiniLM-L6-v2 \
+      --classifier classifier --labelled labelled_val.jsonl \
       --output weak.parquet
-      torchrun --nproc-per-node 4 --no-python cxc-eccv mine clip_train.npz
-      --classifier classifier --images train2014 --threshold 0.9
+    torchrun --nproc-per-node 4 --no-python cxc-eccv mine clip_train.npz \
+      --classifier classifier --images train2014 --threshold 0.9 \
       --output weak.parquet
+    ```
     """
     from cxc_eccv.runs import load_run
     from cxc_eccv.studies.entailment.labelled import find_labelled, read_labelled

@@ -95,7 +95,7 @@ def explain(
     ] = None,
     images: Thumbnails = None,
 ) -> None:
-    """Explain failed queries: which concepts of the right image the retrieved one lacks, how many, how large.
+    r"""Explain failed queries: which concepts of the right image the retrieved one lacks, how many, how large.
 
     A query fails if the top item belongs to another image. CA is the share of the right image's concepts that the
     retrieved image shows, NCS how close the others are in WordNet, CE how many instances the common ones differ by, and
@@ -112,14 +112,17 @@ def explain(
     --show-concepts needs no file: it counts the concepts of a split's images, or lists those of an image.
 
     Examples:
-      cxc-eccv explain clip.npz --output explained
-      cxc-eccv explain clip.npz --annotations instances_val2014.json
+    ```sh
+    cxc-eccv explain clip.npz --output explained
+    cxc-eccv explain clip.npz --annotations instances_val2014.json \
       --output explained
-      cxc-eccv explain clip.npz siglip.npz --direction t2i
-      cxc-eccv explain query_corpus/rankings.parquet --output explained
-      cxc-eccv explain minilm.npz --concepts visual-genome
-      cxc-eccv explain clip.npz --adversarial altered.npz --output explained
-      cxc-eccv explain --show-concepts 391895 --annotations instances_val2014.json
+    cxc-eccv explain clip.npz siglip.npz --direction t2i
+    cxc-eccv explain query_corpus/rankings.parquet --output explained
+    cxc-eccv explain minilm.npz --concepts visual-genome
+    cxc-eccv explain clip.npz --adversarial altered.npz --output explained
+    cxc-eccv explain --show-concepts 391895 \
+      --annotations instances_val2014.json
+    ```
     """
     from cxc_eccv.evaluation.settings import Settings
     from cxc_eccv.runs import load_embeddings

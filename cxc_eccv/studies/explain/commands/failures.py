@@ -33,9 +33,10 @@ def export(
     format html is one page for any browser. Of a table or of JSON lines, each person fills in a copy.
 
     Examples:
-      cxc-eccv failures export explained --images val2014 --output asked
-      cxc-eccv failures export explained --format csv --output asked
-      --sample 20
+    ```sh
+    cxc-eccv failures export explained --images val2014 --output asked
+    cxc-eccv failures export explained --format csv --output asked --sample 20
+    ```
     """
     from cxc_eccv.studies.explain.ratings import export_failures, read_failures
 
@@ -54,16 +55,18 @@ def ratings(
     output: Annotated[Path | None, typer.Option(help="File (.json) for the numbers.")] = None,
     confidence: Confidence = 0.95,
 ) -> None:
-    """Count what people marked, and test which of CA, NCS, CE and SD agrees with their ratings.
+    r"""Count what people marked, and test which of CA, NCS, CE and SD agrees with their ratings.
 
     Shows the share of each class, classes that are marked together (association rules), and the rank correlation of
     each number with the mean rating of a failure. Rows that were changed or not answered in full are refused. Tables of
     older versions, with rater, classes and rating, can be read.
 
     Examples:
-      cxc-eccv failures ratings ann.csv ben.csv --explained explained
-      cxc-eccv failures ratings failures.jsonl --explained explained
+    ```sh
+    cxc-eccv failures ratings ann.csv ben.csv --explained explained
+    cxc-eccv failures ratings failures.jsonl --explained explained \
       --output ratings.json
+    ```
     """
     from cxc_eccv.evaluation.report import provenance_of
     from cxc_eccv.sources.download import sha256_of

@@ -74,7 +74,7 @@ def query_corpus(
         Path | None, typer.Option(help="Folder for query_corpus.json, query_corpus.md and rankings.parquet.")
     ] = None,
 ) -> None:
-    """Search for an image by one of its captions, among images that stand for their other captions.
+    r"""Search for an image by one of its captions, among images that stand for their other captions.
 
     An image is the mean of the vectors of its other captions, or the vector of a summary of them. The similarity is the
     cosine. Recall, reciprocal ranks, median rank and fails (1 - R@1) have intervals from a bootstrap over images. An
@@ -83,14 +83,17 @@ def query_corpus(
     rankings.parquet holds the top 50 images of every query. For COCO, cxc-eccv explain reads it.
 
     Examples:
-      cxc-eccv query-corpus clip.npz
-      cxc-eccv query-corpus clip.npz --output clip
-      cxc-eccv query-corpus minilm_flickr8k.npz --collection flickr8k
+    ```sh
+    cxc-eccv query-corpus clip.npz
+    cxc-eccv query-corpus clip.npz --output clip
+    cxc-eccv query-corpus minilm_flickr8k.npz --collection flickr8k \
       --query-position all --output query_corpus
-      cxc-eccv query-corpus --model sentence-transformers/all-MiniLM-L6-v2
+    cxc-eccv query-corpus --model sentence-transformers/all-MiniLM-L6-v2 \
       --collection flickr8k
-      cxc-eccv query-corpus --model sentence-transformers/all-MiniLM-L6-v2
-      --collection flickr8k --summarizer google-t5/t5-base --summaries t5.jsonl
+    cxc-eccv query-corpus --model sentence-transformers/all-MiniLM-L6-v2 \
+      --collection flickr8k --summarizer google-t5/t5-base \
+      --summaries t5.jsonl
+    ```
     """
     import numpy as np
 

@@ -115,21 +115,23 @@ def propose(
     ] = False,
     seed: Annotated[int | None, typer.Option(help="Seed of all draws. Default: 0.")] = None,
 ) -> None:
-    """Propose pairs to ask people about, in sheets that also hold known pairs: the first round, or the next one.
+    r"""Propose pairs to ask people about, in sheets that also hold known pairs: the first round, or the next one.
 
     The first round creates the project with its scheme, split and seed, which cannot change. A pair of an earlier round
     is not asked again, unless all answers to its sheet were rejected. Pairs that are known to match are set apart;
     --ask-known asks about them too, which is needed to measure the precision of COCO's and CxC's labels.
 
     Examples:
-      cxc-eccv annotate propose doubts clip.npz siglip.npz --budget 900
-      cxc-eccv annotate propose doubts clip.npz siglip.npz
+    ```sh
+    cxc-eccv annotate propose doubts clip.npz siglip.npz --budget 900
+    cxc-eccv annotate propose doubts clip.npz siglip.npz \
       --strategy disagreement --budget 900
-      cxc-eccv annotate propose doubts clip.npz --scheme entailment --split val
-      cxc-eccv annotate propose doubts clip.npz --strategy uncertainty
+    cxc-eccv annotate propose doubts clip.npz --scheme entailment --split val
+    cxc-eccv annotate propose doubts clip.npz --strategy uncertainty \
       --probabilities my-classifier --images val2014
-      cxc-eccv annotate propose mine clip.npz --for coco_5k/t2i/recall_at_1
+    cxc-eccv annotate propose mine clip.npz --for coco_5k/t2i/recall_at_1 \
       --budget 500 --probabilities judge.parquet
+    ```
     """
     from pyarrow import Table
 
@@ -222,10 +224,12 @@ def merge(
     cxc-eccv push uploads it. Pairs of two images or two captions become ratings.csv, in the layout of CxC.
 
     Examples:
-      cxc-eccv annotate merge doubts
-      cxc-eccv annotate merge doubts --rule dawid_skene --version 1.1.0
-      cxc-eccv annotate merge doubts --license cc-by-4.0
-      cxc-eccv annotate merge doubts --probabilities judge.parquet
+    ```sh
+    cxc-eccv annotate merge doubts
+    cxc-eccv annotate merge doubts --rule dawid_skene --version 1.1.0
+    cxc-eccv annotate merge doubts --license cc-by-4.0
+    cxc-eccv annotate merge doubts --probabilities judge.parquet
+    ```
     """
     from cxc_eccv.cli.user_tables import read_probabilities
     from cxc_eccv.sources.readers import MIXED
@@ -312,17 +316,19 @@ def report(
     ] = None,
     images: Thumbnails = None,
 ) -> None:
-    """Report how good the answers are, what people answered about each model's pairs, and what the labels change.
+    r"""Report how good the answers are, what people answered about each model's pairs, and what the labels change.
 
     Shows sheets and their problems, time, workers, agreement (Cohen, Fleiss, Falotico and Quatto, Krippendorff), and
     answers and shortcomings by model and rank. With models and merged labels it shows every metric before and after the
     new labels, with intervals of a paired bootstrap over images, and which models change places.
 
     Examples:
-      cxc-eccv annotate report doubts
-      cxc-eccv annotate report doubts clip.npz siglip.npz --output report
-      cxc-eccv annotate report doubts clip.npz --sources coco
+    ```sh
+    cxc-eccv annotate report doubts
+    cxc-eccv annotate report doubts clip.npz siglip.npz --output report
+    cxc-eccv annotate report doubts clip.npz --sources coco \
       --tasks eccv_caption
+    ```
     """
     from cxc_eccv.studies.annotation.changes import METRICS, TASKS, measure_changes
     from cxc_eccv.studies.annotation.known import judging_sources

@@ -128,10 +128,12 @@ def export(
     annotate import reads.
 
     Examples:
-      cxc-eccv annotate export doubts --images val2014 --output questions
-      cxc-eccv annotate export doubts --people ann,ben,cleo --output questions
-      cxc-eccv annotate export doubts --sheets open --output again
-      cxc-eccv annotate export doubts --format label_studio --output studio
+    ```sh
+    cxc-eccv annotate export doubts --images val2014 --output questions
+    cxc-eccv annotate export doubts --people ann,ben,cleo --output questions
+    cxc-eccv annotate export doubts --sheets open --output again
+    cxc-eccv annotate export doubts --format label_studio --output studio
+    ```
     """
     from cxc_eccv.studies.asking.exchange import find_format
 
@@ -189,9 +191,11 @@ def import_answers(
     --replace lets it count instead of the first one.
 
     Examples:
-      cxc-eccv annotate import doubts ann.jsonl ben.jsonl
-      cxc-eccv annotate import doubts project-3.json
-      cxc-eccv annotate import doubts ann.jsonl --replace
+    ```sh
+    cxc-eccv annotate import doubts ann.jsonl ben.jsonl
+    cxc-eccv annotate import doubts project-3.json
+    cxc-eccv annotate import doubts ann.jsonl --replace
+    ```
     """
     from cxc_eccv.sources.reading import shown
 
@@ -224,8 +228,10 @@ def undo(
     """Undo an import: its answers are removed, and the answers that it replaced count again.
 
     Examples:
-      cxc-eccv annotate undo doubts
-      cxc-eccv annotate undo doubts 3
+    ```sh
+    cxc-eccv annotate undo doubts
+    cxc-eccv annotate undo doubts 3
+    ```
     """
     done = open_project(folder).undo(number)
     say(f"import {done.number} is undone: {count_nouns(done.removed, 'answer')} removed")
@@ -262,18 +268,20 @@ def check(
         typer.Option("--straight/--no-straight", help="Hold back sheets with the same answer to all candidates."),
     ] = None,
 ) -> None:
-    """Decide which sheets count, after you looked at their answers; without options, list those to look at.
+    r"""Decide which sheets count, after you looked at their answers; without options, list those to look at.
 
     A sheet needs a look if a known pair was answered wrongly, if it took less than the least time, or if the person's
     answers to known pairs are no better than chance. annotate report --output shows the answers. Your decisions are
     stored in checks.json in the folder; a later decision replaces an earlier one.
 
     Examples:
-      cxc-eccv annotate check doubts
-      cxc-eccv annotate check doubts --accept 3:ann --accept 4:ann
+    ```sh
+    cxc-eccv annotate check doubts
+    cxc-eccv annotate check doubts --accept 3:ann --accept 4:ann \
       --reject 4:ben
-      cxc-eccv annotate check doubts --reject cleo
-      cxc-eccv annotate check doubts --least-seconds 60
+    cxc-eccv annotate check doubts --reject cleo
+    cxc-eccv annotate check doubts --least-seconds 60
+    ```
     """
     from cxc_eccv.studies.annotation.report import report_project
     from cxc_eccv.studies.asking.quality import CHECKS
