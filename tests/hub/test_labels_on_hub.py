@@ -2,7 +2,6 @@
 
 import shutil
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from label_files import random_pairs, write_label_file
@@ -40,10 +39,10 @@ LOAD = "import datasets; told = list(datasets.load_dataset(given, split='test'))
 def project(tmp_path, sample_library):
     """A folder as annotate merge leaves it."""
     folder = tmp_path / "project"
-    (folder / "rounds" / "1").mkdir(parents=True)
+    folder.mkdir()
     write_label_file(folder / "labels.parquet", sample_library, *random_pairs(sample_library))
-    pq.write_table(pa.table({"worker": ["anna"]}), folder / "rounds" / "1" / "answers.parquet")
-    (folder / "annotation.json").write_text("{}")
+    for name in ("rounds.jsonl", "answers.jsonl"):
+        (folder / name).write_text('{"worker": "anna"}\n')
     (folder / "README.md").write_text(CARD)
     return folder
 
@@ -51,7 +50,7 @@ def project(tmp_path, sample_library):
 def test_pushed_labels_are_loaded_by_name_with_the_commit_in_the_report(hub, client, project):
     shown = client.command("push", project, "org/mine")
     assert "  labels.parquet\n" in shown.out
-    assert "left out: rounds/1/answers.parquet" in shown.out
+    assert "left out: answers.jsonl" in shown.out
     assert "Nothing was sent" in shown.out
     done = client.command("push", project, "org/mine", "--yes")
     assert "Load these labels with --labels org/mine" in done.out

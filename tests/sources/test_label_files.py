@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from label_files import label_facts, label_table, random_pairs, write_label_file
 from mined_files import write_mined
@@ -214,10 +213,9 @@ def test_two_files_of_one_name_and_split_or_with_a_declared_name_are_refused(tmp
 
 def test_a_folder_holds_label_files_beside_what_else_a_project_has(tmp_path, sample_library, file):
     folder = tmp_path / "project"
-    (folder / "rounds" / "1").mkdir(parents=True)
+    (folder / "rounds").mkdir(parents=True)
     shutil.copy(file, folder / "labels.parquet")
-    pq.write_table(pa.table({"worker": ["a"]}), folder / "rounds" / "1" / "answers.parquet")
-    (folder / "annotation.json").write_text("{}")
+    (folder / "answers.jsonl").write_text('{"worker": "a"}\n')
     assert Library("sample", labels=[folder]).label_names == ("mine",)
     with pytest.raises(SourceMissing, match="holds no label file"):
         Library("sample", labels=[folder / "rounds"]).label_names  # noqa: B018

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cxc_eccv.sources.library import Library
 
 ROUNDS_ALONE = ("split", "rounds", "budget", "error_rates", "answers", "rule", "price", "minutes", "images")
-HIDING_ALONE = ("share", "questions", "probabilities")
+HIDING_ALONE = ("share", "questions")
 
 
 def simulate(
@@ -46,18 +46,13 @@ def simulate(
         list[str] | None, typer.Option(help="Likewise: how often each person errs, as 0.05,0.1,0.3.")
     ] = None,
     answers: Annotated[int, typer.Option(help="Likewise: people whose answers about a pair must be accepted.")] = 3,
-    rule: Annotated[
-        str, typer.Option(help="Likewise: how answers become a label: majority, all or dawid_skene.")
-    ] = "majority",
+    rule: Annotated[str, typer.Option(help="Likewise: how answers become a label: majority or mean.")] = "majority",
     price: Annotated[float, typer.Option(help="Likewise: dollars of a sheet of 20 questions.")] = 0.78,
     minutes: Annotated[float, typer.Option(help="Likewise: minutes that a sheet takes.")] = 13.8,
     images: Annotated[Path, typer.Option(help="Likewise: folder of the images, for the models.")] = Path("sample"),
     share: Annotated[float, typer.Option(help="With --hide: of the positives, to be hidden.")] = 0.5,
     questions: Annotated[
         list[str] | None, typer.Option(help="Likewise: after how many to count. Default: 1000,5000,10000.")
-    ] = None,
-    probabilities: Annotated[
-        Path | None, typer.Option(help="Likewise, for uncertainty: a file with image_id, caption_id, probability.")
     ] = None,
     output: Annotated[Path | None, typer.Option(help="Folder for simulation.json, its tables and its chart.")] = None,
     data_dir: DataDir = None,
@@ -66,12 +61,11 @@ def simulate(
     """Tell how much each strategy finds, before anybody is asked.
 
     Without --hide: rounds of annotation on the sample, whose generator knows which captions are true of which images.
-    Simulated people err; light models are fitted anew after every round. Strategies: random, eccv, disagreement,
-    uncertainty, bounds.
+    Simulated people err; light models are fitted anew after every round. Strategies: random, eccv, disagreement.
 
     With --hide eccv: half of the positives that ECCV Caption alone knows are hidden, and it is counted how many of them
     a strategy asks about. Of a file of captions alone, an image is the mean of its captions. Strategies: random, eccv,
-    disagreement, bounds, and with --probabilities uncertainty.
+    disagreement.
 
     Examples:
       python tools/experiments/simulate_labels.py --data-dir sample --output simulated
@@ -103,11 +97,7 @@ def simulate(
     else:
         from label_loop.simulation import search_hidden
 
-        from cxc_eccv.cli.user_tables import read_probabilities
-
         chosen |= {"share": share, "questions": _read_values("--questions", questions, int, (1_000, 5_000, 10_000))}
-        if probabilities is not None:
-            chosen["probabilities"] = read_probabilities(probabilities)
         simulation = search_hidden(_load_scorers(models or [], library), library, **chosen)
     paid = {"price": price, "minutes": minutes}
     tables = simulation_tables(simulation, **paid)

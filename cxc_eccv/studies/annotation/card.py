@@ -17,7 +17,6 @@ from cxc_eccv.errors import InvalidOption
 from cxc_eccv.sources.readers import MIXED
 from cxc_eccv.studies.annotation.mixed import Mixed, describe_mixed
 from cxc_eccv.studies.annotation.proposing.strategies import strategies
-from cxc_eccv.studies.asking.answers import identify_worker
 from cxc_eccv.studies.asking.questions import CANDIDATE
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.studies.asking.settling import RULES, keep_last
@@ -79,8 +78,8 @@ BIBTEX = re.compile(r"\s*@\w+\s*\{\s*[^\s,{}]+\s*,.*\}\s*", re.DOTALL)
 
 ROWS_AT_ONCE = 65_536
 
-SEAL = "<!-- made by cxc-eccv annotate merge, which replaces it unless it was changed: {} -->\n"
-"""The last line of a card, with a checksum of the others."""
+MARK = "<!-- made by cxc-eccv annotate merge, which replaces it; remove this line to keep your changes -->\n"
+"""The last line of a card."""
 
 
 def check_terms(licence: str | None, citation: str | None) -> dict[str, str]:
@@ -98,14 +97,9 @@ def check_terms(licence: str | None, citation: str | None) -> dict[str, str]:
     return {name: term for name, term in terms.items() if term is not None}
 
 
-def is_unchanged(card: str) -> bool:
-    """Whether a text is an unchanged card of :func:`label_card`."""
-    text, _, last = card.rstrip("\n").rpartition("\n")
-    return f"{last}\n" == _seal(f"{text}\n")
-
-
-def _seal(text: str) -> str:
-    return SEAL.format(hashlib.sha256(text.encode()).hexdigest())
+def is_replaceable(card: str) -> bool:
+    """Whether a text is a card of :func:`label_card` that still has its last line."""
+    return card.rstrip().endswith(MARK.rstrip())
 
 
 def label_card(facts: Mapping[str, Any], table: pa.Table, mixed: Mixed | None = None) -> str:
@@ -143,8 +137,7 @@ def label_card(facts: Mapping[str, Any], table: pa.Table, mixed: Mixed | None = 
         own_citation=code_block(str(facts["citation"]).strip(), "bibtex") if "citation" in facts else "",
         citations=cards.citations(["eccv_caption"], load_catalog()),
     )
-    text = f"{card.content.rstrip()}\n\n"
-    return text + _seal(text)
+    return f"{card.content.rstrip()}\n\n{MARK}"
 
 
 def _card_tables(facts: Mapping[str, Any], table: pa.Table) -> dict[str, str | None]:
@@ -213,16 +206,12 @@ SAID = pa.list_(pa.struct([("person", pa.string()), ("answer", pa.string()), ("g
 """The type of the column ``said``: each person's answer as JSON, and its gain."""
 
 
-def join_answers(
-    labels: pa.Table, accepted: pa.Table, stored: Sequence[Mapping[str, Any]], candidates: pa.Table
-) -> pa.Table:
+def join_answers(labels: pa.Table, accepted: pa.Table, workers: Sequence[str], candidates: pa.Table) -> pa.Table:
     """Add ``said``, ``proposals`` and, if pairs were drawn, ``drawn`` to labels.
 
-    People are called p1, p2 ... in the order of their answers.
+    People are called p1, p2 ... in the order of ``workers``.
     """
-    names: dict[str, str] = {}
-    for row in sorted(stored, key=lambda row: (row["import"], row["sheet"], row["pair_id"], row["worker"])):
-        names.setdefault(identify_worker(row["worker"]), f"p{len(names) + 1}")
+    names = {worker: f"p{number}" for number, worker in enumerate(workers, start=1)}
     answers_by_pair: defaultdict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
     for row in keep_last(accepted.filter(pc.field("role") == CANDIDATE)).to_pylist():
         entry = {"person": names[row["worker"]], "answer": row["answer"], "gain": row["gain"]}

@@ -1,27 +1,17 @@
-"""An annotation project: proposed pairs, questions and answers, in one folder that can be committed.
+"""An annotation project: pairs are proposed, people are asked, and their answers become labels.
 
-::
+Its folder, which can be committed, holds the three files of :mod:`cxc_eccv.studies.annotation.folder`, and what
+:meth:`Project.merge` makes of them::
 
-    FOLDER/annotation.json              name, scheme, split, seed, data, and number of rounds
-    FOLDER/rounds/1/round.json          how its pairs were proposed, and hashes of the tables beside it
-    FOLDER/rounds/1/candidates.parquet  pairs to ask about, with the models that proposed them
-    FOLDER/rounds/1/known.parquet       proposed pairs that are known to match and not asked about
-    FOLDER/rounds/1/questions.parquet   the sheets of candidates and known pairs
-    FOLDER/rounds/1/answers.parquet     the imported answers
-    FOLDER/checks.json                  decisions about sheets and people
-    FOLDER/labels.parquet, README.md    the labels from the answers of all rounds
+    FOLDER/labels.parquet, README.md    the labels from the answers of all rounds, and their card
     FOLDER/mixed/labels.parquet         these and a judge's probabilities, if they were given
-
-Each changed file is replaced by one rename, so a killed process leaves a valid project. Equal steps give equal bytes,
-and a file that was changed by hand is refused.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,23 +23,25 @@ from cxc_eccv.judgments.evidence import label_sources
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import MIXED, LabelFile, write_labels
-from cxc_eccv.sources.reading import read_json, shown
-from cxc_eccv.studies.annotation.card import check_terms, is_unchanged, join_answers, label_card
+from cxc_eccv.sources.reading import shown
+from cxc_eccv.studies.annotation.card import check_terms, is_replaceable, join_answers, label_card
+from cxc_eccv.studies.annotation.folder import (
+    ANSWERS,
+    DECISIONS,
+    ROUNDS,
+    Round,
+    Row,
+    add_answers,
+    add_decisions,
+    add_round,
+    hold,
+    read_checks,
+    read_rounds,
+)
+from cxc_eccv.studies.annotation.folder import read_answers as read_kept
 from cxc_eccv.studies.annotation.known import PAIR, find_matches, find_rated
 from cxc_eccv.studies.annotation.mixed import mix, write_mixed
 from cxc_eccv.studies.annotation.proposing import CANDIDATES, Proposal, propose
-from cxc_eccv.studies.annotation.rounds import (
-    RESTORE,
-    ROUNDS,
-    Round,
-    identify_request,
-    read_round,
-    round_numbers,
-    seal,
-    store,
-    unseal,
-    write_round,
-)
 from cxc_eccv.studies.asking.answers import COMPARED, SCHEMA, Unfinished, differing_answers, read_answers
 from cxc_eccv.studies.asking.exchange import find_format, find_images
 from cxc_eccv.studies.asking.quality import (
@@ -58,8 +50,6 @@ from cxc_eccv.studies.asking.quality import (
     SheetQuality,
     accept,
     judge_sheets,
-    read_checks,
-    write_checks,
 )
 from cxc_eccv.studies.asking.questionnaire import Handout, Texts, describe_question, list_files, read_texts
 from cxc_eccv.studies.asking.questions import (
@@ -73,32 +63,21 @@ from cxc_eccv.studies.asking.questions import (
 from cxc_eccv.studies.asking.schemes import Scheme, schemes
 from cxc_eccv.studies.asking.settling import describe_labels, settle
 from cxc_eccv.types import IntArray
-from cxc_eccv.types.strict_json import COUNT, TEXT, WHOLE
-from cxc_eccv.writing import locked, refuse_unwritable, replaced_file, write_json, write_rows
+from cxc_eccv.writing import refuse_unwritable, replaced_file, write_rows
 
-PROJECT, LABELS, CARD, RATINGS = "annotation.json", "labels.parquet", "README.md", "ratings.csv"
+LABELS, CARD, RATINGS = "labels.parquet", "README.md", "ratings.csv"
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
-
-DATA = {"edition": TEXT, "version": TEXT, "content": TEXT, "images": COUNT, "captions": COUNT}
-FACTS = {"name": TEXT, "scheme": TEXT, "split": TEXT, "seed": WHOLE, "data": DATA, "rounds": COUNT}
-"""The structure of annotation.json."""
-
-PATIENCE = 60.0
-"""Seconds to wait for another process that works on the same project."""
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """The result of an import, or of undoing one."""
+    """The result of an import."""
 
     project: Project  # after the import
-    number: int  # number of the import; 0 for those of older versions
     added: int  # answers
-    changed: tuple[tuple[Mapping[str, Any], Mapping[str, Any]], ...] = ()  # answers before and after
+    changed: tuple[tuple[Row, Row], ...] = ()  # answers before and after
     unfinished: tuple[Unfinished, ...] = ()
-    removed: int = 0
-    dropped: tuple[tuple[int, str], ...] = ()  # sheets and workers whose decisions were removed with their answers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,6 +103,7 @@ class Project:
     seed: int  # seed of all draws; the sheets of round N are drawn with seed + N - 1
     data: Mapping[str, Any]  # edition, fingerprint and sizes of the split
     rounds: tuple[Round, ...] = ()  # in order; none before the first is proposed
+    kept: Sequence[Row] = ()  # answers that count; sheets and people in the order in which they were answered
 
     @classmethod
     def create(
@@ -147,13 +127,12 @@ class Project:
             seed: seed of all draws.
         """
         folder = Path(folder)
-        refuse_unwritable(folder / PROJECT, file=True)
-        if round_numbers(folder):
+        refuse_unwritable(folder / ROUNDS, file=True)
+        if (folder / ROUNDS).exists():
             raise InvalidOption(f"{folder} is an annotation project already; open it, or choose another folder")
-        if (folder / LABELS).exists():
-            raise InvalidOption(f"{folder} has {LABELS} but not the rounds that it was made of; {RESTORE}")
-        if (folder / PROJECT).exists():
-            _refuse_lost(folder, 0, unseal(folder / PROJECT, FACTS)["rounds"])
+        for file in (ANSWERS, DECISIONS, LABELS):
+            if (folder / file).exists():
+                raise InvalidOption(f"{folder} has {file} but not the {ROUNDS} that it belongs to; restore that file")
         advice = "The command line names a project after its folder; choose another folder"
         if not NAME.fullmatch(name):
             form = "lower-case letters, digits and _, and start with a letter"
@@ -176,30 +155,23 @@ class Project:
     @classmethod
     def open(cls, folder: str | Path, library: Library) -> Project:
         """Open the project in a folder, and check all its files."""
-        folder, path = Path(folder), Path(folder) / PROJECT
-        if not path.is_file():
-            advice = RESTORE if round_numbers(folder) else "cxc-eccv annotate propose makes a project"
-            raise SourceMissing(f"{folder} is not an annotation project: {PROJECT} is missing; {advice}")
-        facts = unseal(path, FACTS)
-        if facts["scheme"] not in schemes():
-            raise UnknownName(f"scheme in {path}:", facts["scheme"], schemes())
-        scheme, split, data = schemes()[facts["scheme"]], facts["split"], facts["data"]
-        content = library.karpathy(split)
+        folder = Path(folder)
+        facts, rounds = read_rounds(folder)
+        if not rounds:
+            raise SourceMissing(
+                f"{folder} has no round in {ROUNDS}; cxc-eccv annotate propose makes an annotation project"
+            )
+        data, content = facts["data"], library.karpathy(facts["split"])
         if data["content"] != content.fingerprint:
             raise DataError(
-                f"{folder} is about the split {split!r} of edition {data['edition']}, with {data['images']} images and "
-                f"{data['captions']} captions, but this data is another: edition {library.edition}, with "
+                f"{folder} is about the split {facts['split']!r} of edition {data['edition']}, with {data['images']} "
+                f"images and {data['captions']} captions, but this data is another: edition {library.edition}, with "
                 f"{content.image_ids.size} images and {content.caption_ids.size} captions. Give the project's data "
                 "(--data-dir), or start another project."
             )
-        numbers = round_numbers(folder)
-        _refuse_lost(folder, len(numbers), facts["rounds"])
-        project = cls(folder, library, facts["name"], scheme, split, facts["seed"], data)
-        rounds: list[Round] = []
-        for number in numbers:
-            first = rounds[-1].numbers.stop if rounds else 0
-            rounds.append(read_round(folder, number, project.checksum, scheme, first))
-        return replace(project, rounds=tuple(rounds))
+        scheme = schemes()[facts["scheme"]]
+        kept = read_kept(folder, rounds)
+        return cls(folder, library, facts["name"], scheme, facts["split"], facts["seed"], data, rounds, kept)
 
     def propose(
         self,
@@ -214,8 +186,7 @@ class Project:
     ) -> Project:
         """Add a round: candidates that no earlier round asked about, in sheets with known pairs among them.
 
-        Repeating the last request while its sheets are open changes nothing, so a killed command can be repeated. Pairs
-        of sheets with only rejected answers can be proposed again.
+        Pairs of sheets with only rejected answers can be proposed again.
 
         Args:
             runs: name of each model to its run.
@@ -228,12 +199,7 @@ class Project:
             **options: options of :func:`cxc_eccv.studies.annotation.proposing.propose`.
         """
         strategy = strategy or ("eccv" if self.scheme.sides == ("image", "caption") else "cxc")
-        chosen = {"strategy": strategy, "size": size, "sources": sources, **options}
-        reasons = {"without_reasons": True} if without_reasons else {}
-        request = identify_request(runs, **chosen, **reasons)
-        if self._waits_for_answers(request, leave_open=leave_open):
-            with self._hold():  # counts a round whose writer was killed
-                return self
+        self._refuse_open(leave_open=leave_open)
         proposal = propose(
             runs,
             self.library,
@@ -245,22 +211,19 @@ class Project:
             asked=self._asked_pairs() if self.rounds else None,
             **options,
         )
-        self._add_round(proposal, self._build_questionnaire(proposal, sources, size), request=request, **reasons)
-        return Project.open(self.folder, self.library)
-
-    def _add_round(self, proposal: Proposal, questionnaire: Questionnaire, **facts: Any) -> None:  # noqa: ANN401 - JSON
-        """Write a round; DataError if another process added it in the meantime."""
+        questionnaire = self._build_questionnaire(proposal, sources, size)
+        if without_reasons:
+            questionnaire = replace(questionnaire, scheme=self.scheme.without_reasons())
         number = len(self.rounds) + 1
-        with self._hold():
-            if len(round_numbers(self.folder)) >= number:
+        facts = {"name": self.name, "scheme": self.scheme.name, "split": self.split, "seed": self.seed}
+        with hold(self.folder):
+            if len(read_rounds(self.folder)[1]) >= number:
                 raise DataError(
                     f"another process added round {number} to {self.folder} in the meantime, so this one was not "
                     "written. Look at that round, then propose again"
                 )
-            if number == 1:
-                self._write_facts(rounds=0)
-            tables = proposal.candidates, proposal.known
-            write_round(self.folder, number, self.checksum, questionnaire, tables, proposal=proposal.facts, **facts)
+            add_round(self.folder, number, facts | {"data": dict(self.data)}, proposal, questionnaire)
+        return Project.open(self.folder, self.library)
 
     def _build_questionnaire(self, proposal: Proposal, sources: Sequence[str] | None, size: int) -> Questionnaire:
         """The sheets of a new round; DataError if nothing is left to ask."""
@@ -285,19 +248,15 @@ class Project:
         )
         return Questionnaire(self.scheme, sheets, self.rounds[-1].numbers.stop if self.rounds else 0)
 
-    def _waits_for_answers(self, request: str | None, *, leave_open: bool) -> bool:
-        """Whether the request repeats that of a last round with open sheets; InvalidOption for other requests."""
+    def _refuse_open(self, *, leave_open: bool) -> None:
+        """Raise InvalidOption if sheets of the last round have no answer."""
         last = self.rounds[-1] if self.rounds else None
         still = [number for number in self.open_sheets() if last is not None and number in last.numbers]
-        if last is None or not still:
-            return False
-        is_repeated = request is not None and last.facts["request"] == request
-        if not (is_repeated or leave_open):
+        if last is not None and still and not leave_open:
             raise InvalidOption(
                 f"{len(still)} of {len(last.sheets)} sheets of round {last.number} have no answer yet. "
                 "Import answers to them first, or leave them open (--leave-open)."
             )
-        return is_repeated
 
     def _asked_pairs(self) -> pa.Table:
         """Candidates of all rounds, without those of sheets with only rejected answers."""
@@ -313,22 +272,6 @@ class Project:
     def _invalid(self) -> tuple[IntArray, IntArray]:
         """The invalid image ids and caption ids."""
         return self.library.invalid_ids("image"), self.library.invalid_ids("caption")
-
-    @property
-    def checksum(self) -> str:
-        """The checksum by which rounds identify the project; it does not depend on the rounds."""
-        return str(seal(self._facts)["checksum"])
-
-    @property
-    def _facts(self) -> dict[str, Any]:
-        facts = {"name": self.name, "scheme": self.scheme.name, "split": self.split, "seed": self.seed}
-        return facts | {"data": self.data}
-
-    def _write_facts(self, *, rounds: int) -> None:
-        """Write ``annotation.json`` if it changed."""
-        path, content = self.folder / PROJECT, seal(self._facts | {"rounds": rounds})
-        if not path.is_file() or read_json(path) != content:
-            write_json(path, content)
 
     def export(
         self,
@@ -374,13 +317,12 @@ class Project:
         error, unless ``replace`` lets the new one count. ``form`` is a name of
         :func:`cxc_eccv.studies.asking.exchange.formats`; None to tell it by the suffix of each file.
         """
-        with self._hold():
+        with hold(self.folder):
             now = Project.open(self.folder, self.library)
-            questionnaires = [each.questionnaire for each in now.rounds]
-            latest = {key: row for each in now.rounds for key, row in each.latest.items()}
+            latest = {(row["sheet"], row["worker"], row["pair_id"]): row for row in now.kept}
             whole = {key[:2] for key in latest}
+            questionnaires = [each.questionnaire for each in now.rounds]
             reading = read_answers(paths, questionnaires, form, replace=replace, whole=whole)
-            number = 1 + max((row["import"] for each in now.rounds for row in each.stored), default=0)
             added, changed = [], []
             for row in reading.answers.to_pylist():
                 before = latest.get((row["sheet"], row["worker"], row["pair_id"]))
@@ -388,44 +330,11 @@ class Project:
                     added.append(row)
                 elif any(before[name] != row[name] for name in COMPARED):
                     if not replace:
-                        remedy = "let the new one count (--replace), or undo the import of the other"
                         file = row["origin"].partition(", ")[0]
-                        raise differing_answers(file, row, before, f"{remedy} (cxc-eccv annotate undo)")
+                        raise differing_answers(file, row, before, "or let the new one count (--replace)")
                     changed.append((before, row))
-            new = [*added, *(row for _, row in changed)]
-            for each in now.rounds:
-                rows = [row for row in new if row["sheet"] in each.numbers]
-                if rows:
-                    mine = [{**row, "sheet": row["sheet"] - each.questionnaire.first, "import": number} for row in rows]
-                    store(each.folder, each.questionnaire.id, [*each.stored, *mine])
-        after = Project.open(self.folder, self.library)
-        return Imported(after, number, len(added), tuple(changed), reading.unfinished)
-
-    def undo(self, number: int | None = None) -> Imported:
-        """Remove the answers of an import, by default the last; the answers that they replaced count again."""
-        with self._hold():
-            now = Project.open(self.folder, self.library)
-            numbers = {row["import"] for each in now.rounds for row in each.stored}
-            if not numbers:
-                raise InvalidOption(f"{self.folder} has no imports to undo")
-            wanted = max(numbers) if number is None else number
-            if wanted not in numbers:
-                there = ", ".join(map(str, sorted(numbers)))
-                raise InvalidOption(f"{self.folder} has no import {wanted}; it has {there}")
-            removed = 0
-            for each in now.rounds:
-                kept = [row for row in each.stored if row["import"] != wanted]
-                removed += len(each.stored) - len(kept)
-                if len(kept) < len(each.stored):
-                    store(each.folder, each.questionnaire.id, kept)
-            after, checks = Project.open(self.folder, self.library), read_checks(self.folder)
-            answers = after.answers()
-            left = set(zip(answers["sheet"].to_pylist(), answers["worker"].to_pylist(), strict=True))
-            dropped = tuple(sorted(checks.by_hand.keys() - left))
-            if dropped:
-                by_hand = {key: good for key, good in checks.by_hand.items() if key in left}
-                write_checks(self.folder, replace(checks, by_hand=by_hand))
-        return Imported(after, wanted, 0, removed=removed, dropped=dropped)
+            add_answers(now.folder, [*added, *(row for _, row in changed)])
+        return Imported(Project.open(self.folder, self.library), len(added), tuple(changed), reading.unfinished)
 
     def round(self, number: int | None = None) -> Round:
         """A round by its number; the last by default."""
@@ -444,23 +353,25 @@ class Project:
         **settings: Any,  # noqa: ANN401 - least_seconds, least_accuracy and straight of Checks
     ) -> list[tuple[SheetQuality, SheetQuality]]:
         """Record decisions about sheets and people; return the changed sheets before and after."""
-        with self._hold():
+        with hold(self.folder):
             before, answers = read_checks(self.folder), Project.open(self.folder, self.library).answers()
             for worker in (workers or {}).keys() - set(answers["worker"].to_pylist()):
                 raise InvalidOption(f"worker {shown(worker)} has no answers in this project")
             rejected = {name for name, counts in (workers or {}).items() if not counts}
+            settings = {name: value for name, value in settings.items() if value is not None}
             after = replace(
                 before,
                 by_hand={**before.by_hand, **(by_hand or {})},
                 rejected_workers=before.rejected_workers - (workers or {}).keys() | rejected,
-                **{name: value for name, value in settings.items() if value is not None},
+                **settings,
             )
             doubtful = (sheet for sheet in judge_sheets(answers, after) if sheet.verdict == BY_HAND)
             good = {(sheet.sheet, sheet.worker): True for sheet in doubtful if (workers or {}).get(sheet.worker)}
             after = replace(after, by_hand={**good, **after.by_hand})
             judged = judge_sheets(answers, after)  # raises for a sheet without answers
             if after != before:
-                write_checks(self.folder, after)
+                new = {key: good for key, good in after.by_hand.items() if before.by_hand.get(key) != good}
+                add_decisions(self.folder, new, workers or {}, settings)
             pairs = zip(judge_sheets(answers, before), judged, strict=True)
             return [(old, new) for old, new in pairs if (old.verdict, old.checked) != (new.verdict, new.checked)]
 
@@ -497,7 +408,7 @@ class Project:
         terms = check_terms(licence, citation)
         if self.scheme.sides != ("image", "caption"):
             raise InvalidOption(f"scheme {self.scheme.name} makes ratings, not labels: use write_ratings")
-        with self._hold():
+        with hold(self.folder):
             now = Project.open(self.folder, self.library)
             answers, judged, accepted, table = now._settle(rule, least_answers)
             facts = {
@@ -509,15 +420,16 @@ class Project:
                 **describe_labels(answers, accepted, table),
                 **terms,
             }
-            table = join_answers(table, accepted, [row for each in now.rounds for row in each.stored], now.candidates())
+            table = join_answers(
+                table, accepted, list(dict.fromkeys(row["worker"] for row in now.kept)), now.candidates()
+            )
             labels = LabelFile(self.folder / LABELS, table, facts)
             mixed = None if probabilities is None else mix(labels, probabilities, self.library.karpathy(self.split))
             card, path = label_card(facts, table, mixed), self.folder / CARD
-            if path.is_file() and not is_unchanged(path.read_text(encoding="utf-8", errors="replace")):
+            if path.is_file() and not is_replaceable(path.read_text(encoding="utf-8", errors="replace")):
                 raise DataError(
-                    f"{path} is not the card of the last merge, or was changed since, so it is not replaced. Move it "
-                    "away, merge, and copy your changes into the new card; give the terms and the paper with --license "
-                    "and --citation."
+                    f"{path} is not a card that annotate merge replaces. Move it away, merge, and copy your changes "
+                    "into the new card; give the terms and the paper with --license and --citation."
                 )
             labels = write_labels(self.folder / LABELS, table, facts)
             write_mixed(self.folder / MIXED, mixed)
@@ -529,7 +441,7 @@ class Project:
         """The facts of labels that tell where their pairs come from."""
         # Only the files of images and captions, whatever else the library has read.
         files = {name: sha for name, sha in self.library.files_used().items() if name.startswith("karpathy")}
-        proposals = [asked.facts["proposal"] for asked in self.rounds]
+        proposals = [asked.proposal for asked in self.rounds]
         return {
             "name": self.name,
             "split": self.split,
@@ -541,7 +453,7 @@ class Project:
 
     def write_ratings(self, *, least_answers: int = 1) -> Path:
         """Write the mean rating of every pair of two images or two captions, in the format of CxC's files."""
-        with self._hold():
+        with hold(self.folder):
             table = Project.open(self.folder, self.library)._settle("mean", least_answers)[3]
             side = self.scheme.sides[0]
             names, rows = (f"{side}1", f"{side}2", "agg_score"), []
@@ -573,16 +485,5 @@ class Project:
 
     def answers(self) -> pa.Table:
         """The answers of all rounds that count; ``sheet`` is the index in :meth:`questions`."""
-        return pa.concat_tables([SCHEMA.empty_table(), *(asked.answers for asked in self.rounds)])
-
-    @contextmanager
-    def _hold(self) -> Iterator[None]:
-        """Lock the project against other processes; on exit, update the number of rounds."""
-        with locked(self.folder / ROUNDS, PATIENCE):
-            yield
-            self._write_facts(rounds=len(round_numbers(self.folder)))
-
-
-def _refuse_lost(folder: Path, present: int, counted: int) -> None:
-    if present < counted:
-        raise SourceMissing(f"{folder / ROUNDS} has {present} of the {counted} rounds in {PROJECT}; {RESTORE}")
+        rows = sorted(self.kept, key=lambda row: (row["sheet"], row["worker"]))
+        return pa.Table.from_pylist(rows, schema=SCHEMA)

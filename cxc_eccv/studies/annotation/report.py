@@ -20,6 +20,7 @@ from cxc_eccv.report.pages import page_style, template, thumbnails
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import LABELS_SCHEMA, read_labels
 from cxc_eccv.studies.annotation.changes import LabelChange, LabelChanges
+from cxc_eccv.studies.annotation.folder import read_checks
 from cxc_eccv.studies.annotation.project import LABELS, Project
 from cxc_eccv.studies.annotation.reported import (
     DRAWN,
@@ -32,7 +33,6 @@ from cxc_eccv.studies.annotation.reported import (
     show_seconds,
 )
 from cxc_eccv.studies.asking.agreement import (
-    Together,
     classify,
     compare_with_labels,
     compare_workers,
@@ -49,11 +49,10 @@ from cxc_eccv.studies.asking.quality import (
     judge_sheets,
     judge_workers,
     keep_sheets,
-    read_checks,
 )
 from cxc_eccv.studies.asking.questions import CANDIDATE, NEGATIVE, POSITIVE, Question
 from cxc_eccv.studies.asking.schemes import Scheme
-from cxc_eccv.studies.asking.settling import keep_last, settle, weigh_workers
+from cxc_eccv.studies.asking.settling import keep_last, settle
 from cxc_eccv.tables import tables_to_markdown
 from cxc_eccv.terminal import visible
 from cxc_eccv.types import IntArray
@@ -133,7 +132,6 @@ def report_annotation(
     judged = judge_sheets(answers, checks)
     accepted = keep_last(accept(answers, judged).filter(pc.field("role") == CANDIDATE))
     classes, codes = classify(accepted, scheme)
-    with_label, reliability, unknown = _weigh(accepted, scheme, rule or scheme.rule)
     rows, listed = _find_lists(accepted, candidates)
     return AnnotationReport(
         scheme=scheme,
@@ -148,8 +146,7 @@ def report_annotation(
         classes=classes,
         agreement=measure_agreement(accepted, scheme),
         by_pair=tuple(compare_workers(accepted)),
-        with_label=with_label,
-        reliability=reliability,
+        with_label=tuple(compare_with_labels(accepted, settle(accepted, scheme, rule))) if accepted.num_rows else (),
         by_rank=tuple(_count(np.eye(len(classes), dtype=np.int64)[codes], rows, listed, by_rank=True)),
         details={
             group.label: (tuple(group.choices), tuple(_count(_tick(accepted, group.name, group.choices), rows, listed)))
@@ -157,7 +154,7 @@ def report_annotation(
         },
         to_check=tuple(_tell(keep_sheets(answers, judged, BY_HAND), questions)),
         remarks=tuple(_tell(answers.filter(pc.field("remark") != ""), questions)),
-        cautions=(*cautions, *unknown),
+        cautions=tuple(cautions),
         **facts,
     )
 
@@ -188,26 +185,6 @@ def find_doubted(answers: pa.Table, library: Library, split: str) -> tuple[Doubt
         text = " ".join(texts[caption].split())
         rows.append(Doubted(owners[caption], caption, text, turned_down, total, ratings.get(caption)))
     return tuple(sorted(rows, key=lambda row: (-row.turned_down, row.rating or 0.0, row.caption_id)))
-
-
-def _weigh(
-    accepted: pa.Table, scheme: Scheme, rule: str
-) -> tuple[tuple[Together, ...], dict[str, float], tuple[str, ...]]:
-    """Agreement of every worker with the labels, reliability of every worker, and notes on missing numbers."""
-    if not accepted.num_rows:
-        return (), {}, ()
-    with_label: tuple[Together, ...] = ()
-    reliability: dict[str, float] = {}
-    unknown = []
-    try:
-        with_label = tuple(compare_with_labels(accepted, settle(accepted, scheme, rule)))
-    except DataError as error:  # Dawid and Skene's model failed; the rest of the report does not need it
-        unknown.append(f"Not known, agreement with the labels: {error}.")
-    try:
-        reliability = weigh_workers(accepted, scheme) if len(pc.unique(accepted["worker"])) > 1 else {}
-    except DataError as error:
-        unknown.append(f"Not known, reliability of workers: {error}.")
-    return with_label, reliability, tuple(unknown)
 
 
 def _count_sheets(answers: pa.Table) -> int:
@@ -345,7 +322,7 @@ def _list_facts(report: AnnotationReport) -> list[tuple[str, str]]:
     data = provenance.get("data") or {}
     facts = {
         "Command": provenance.get("command"),
-        "Rule for labels": report.rule.replace("_", " "),
+        "Rule for labels": report.rule,
         "Scheme": report.scheme.citation,
         "Data edition": data.get("edition"),
         "Data fingerprint": data.get("fingerprint"),

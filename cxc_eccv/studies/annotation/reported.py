@@ -92,7 +92,6 @@ class AnnotationReport:
     agreement: tuple[Agreement, ...]  # about the answers, and about positives
     by_pair: tuple[Together, ...]  # workers with each other
     with_label: tuple[Together, ...]  # workers with the labels
-    reliability: Mapping[str, float]  # worker to the probability of a right answer, by Dawid and Skene's model
     by_rank: tuple[Answered, ...]  # Table B.2
     # Table B.3: title of a group to its choices and their counts.
     details: Mapping[str, tuple[tuple[str, ...], tuple[Answered, ...]]]
@@ -206,7 +205,7 @@ class AnnotationReport:
         hasty = ["hasty"] if self.least_seconds else []
         header = ["Worker", "sheets", "accepted", "rejected", "known right", "missed yes", "missed no", "one answer"]
         header += hasty
-        header += ["median time", "shared pairs", "as labelled", "kappa", "reliable"]
+        header += ["median time", "shared pairs", "as labelled", "kappa"]
         rows = []
         for worker in self.workers[:most]:
             counts = [worker.submitted, worker.accepted, worker.rejected]
@@ -214,17 +213,15 @@ class AnnotationReport:
             missed += [worker.hasty] if hasty else []
             label = labels.get(worker.worker)
             agreed = [MISSING] * 3 if label is None else [f"{label.pairs:,}", f"{label.share:.1%}", show(label.kappa)]
-            reliable = show(self.reliability.get(worker.worker), "{:.1%}")
             time = show_seconds(worker.median_seconds)
             numbers = [*map("{:,}".format, counts), self.known[worker.worker], *map("{:,}".format, missed)]
-            rows.append([worker.worker, *numbers, time, *agreed, reliable])
+            rows.append([worker.worker, *numbers, time, *agreed])
         notes = [
             "Known right: right answers to known pairs, with the 95% interval of their share; a worker whose interval "
             "is not above chance (50%) is checked by hand. Missed yes, missed no: sheets with a wrong answer to the "
             "known positive or negative. Shared pairs: also judged by others; as labelled: share of them on which the "
-            f"worker agrees with the label ({self.rule.replace('_', ' ')}), to which the worker contributed; kappa: "
-            "Cohen's kappa of the two; reliable: probability of a right answer, by Dawid and Skene's model, which "
-            "trusts the majority."
+            f"worker agrees with the label ({self.rule}), to which the worker contributed; kappa: Cohen's kappa of the "
+            "two."
         ]
         return Table([(text,) for text in header], rows, "Workers", notes=[*_more(self.workers, most), *notes])
 

@@ -16,6 +16,7 @@ from cxc_eccv.sources.reading import require_keys, shown
 from cxc_eccv.studies.asking.exchange import find_format
 from cxc_eccv.studies.asking.formats import Format
 from cxc_eccv.studies.asking.questions import Question, Questionnaire
+from cxc_eccv.studies.asking.schemes import Scheme
 
 SCHEMA = pa.schema(
     [
@@ -153,9 +154,10 @@ def _read_file(
     """Yield the index of each answer's question in its sheet, and its row."""
     for where, record in form.read(path, questionnaires[0].scheme):
         require_keys(path, where, record, KEYS)
-        questionnaire, sheet, place, question = _find_question(path, where, record, questionnaires, asked)
+        questionnaire, sheet, place, question = _find_question(path, where, record, asked)
         if _is_answered(record) or not isinstance(record["worker"], str | None):
-            yield place, _read_row(path, where, record, questionnaire, sheet, question)
+            row = describe_answer(path, where, record, sheet, question, questionnaire.scheme)
+            yield place, row | {"origin": f"{path.name}, {where}"}
 
 
 def _is_answered(record: dict[str, Any]) -> bool:
@@ -166,38 +168,30 @@ def _is_answered(record: dict[str, Any]) -> bool:
 
 
 def _find_question(
-    path: Path, where: str, record: dict[str, Any], questionnaires: Sequence[Questionnaire], asked: Asked
+    path: Path, where: str, record: dict[str, Any], asked: Asked
 ) -> tuple[Questionnaire, int, int, Question]:
     known = sorted({name for name, _ in asked})
-    # A row of an older layout names no questionnaire; it answers the only one.
-    is_older = record["questionnaire"] is None and questionnaires[0].scheme.older is not None and len(known) == 1
-    name = known[0] if is_older else record["questionnaire"]
+    name = record["questionnaire"]
     if name not in known:
         expected = f"{' or '.join(map(repr, known))}; these are answers to other questions or another edition of the"
         raise MalformedSource(path, f"{where}, questionnaire", shown(name), f"{expected} data")
     pair, number = record["pair_id"], record["sheet"]
     entry = asked.get((name, pair)) if isinstance(pair, str) else None
-    # Older versions numbered the sheets of each round from 0.
-    anywhere = is_older or (entry is not None and entry[0].portable)
-    if entry is None or not (anywhere or (type(number) is int and number in (entry[1], entry[1] - entry[0].first))):
+    if entry is None or not (entry[0].portable or (type(number) is int and number == entry[1])):
         there = f"pair_id {shown(pair)} of sheet {shown(number)}"
         raise MalformedSource(path, where, there, "an exported question; remove the line")
     for key in ASKED:
-        if record[key] != getattr(entry[3], key) and not (is_older and record[key] is None):
+        if record[key] != getattr(entry[3], key):
             expected = f"{shown(getattr(entry[3], key))}, as exported; undo the change"
             raise MalformedSource(path, f"{where}, {key}", shown(record[key]), expected)
     return entry
 
 
-def _read_row(
-    path: Path, where: str, record: dict[str, Any], questionnaire: Questionnaire, sheet: int, question: Question
+def describe_answer(
+    path: Path, where: str, record: Mapping[str, Any], sheet: int, question: Question, scheme: Scheme
 ) -> dict[str, Any]:
-    worker, seconds, remark, scheme = (
-        record["worker"],
-        record["seconds"],
-        record.get("remark", ""),
-        questionnaire.scheme,
-    )
+    """The row of :data:`SCHEMA` of an answer, after checking all that a person filled in."""
+    worker, seconds, remark = record["worker"], record["seconds"], record.get("remark", "")
     if not (isinstance(worker, str) and worker.strip() and worker.strip().isprintable()):
         expected = "the worker's name or number, in one line"
         raise MalformedSource(path, f"{where}, worker", shown(worker), expected)
@@ -225,7 +219,6 @@ def _read_row(
         "details": json.dumps(details, sort_keys=True),
         "remark": remark,
         "seconds": None if seconds is None else float(seconds),
-        "origin": f"{path.name}, {where}",
     }
 
 

@@ -82,14 +82,6 @@ def join_criteria(given: Mapping[str, object]) -> dict[str, object] | None:
     return {name: yes_no.get(word, word) if isinstance(word, str) else word for name, word in given.items()} or None
 
 
-def adapt_older(row: Record, scheme: Scheme) -> Record:
-    """A row of an older layout with today's keys, None for missing ones; other rows unchanged."""
-    if scheme.older is None or "questionnaire" in row or not row.keys() >= set(scheme.older[0]):
-        return row
-    unsaid = dict.fromkeys(("questionnaire", "sheet", "image_id", "caption_id", "seconds"))
-    return {**unsaid, "pair_id": row["pair_id"], **scheme.older[1](row)}
-
-
 def describe_answers(handout: Handout, *, columns: bool = False) -> str:
     """The instructions in Markdown, for a table (``columns``) or JSON."""
     scheme = handout.scheme
@@ -128,7 +120,7 @@ def _render_lines(asked: Sequence[Asked], handout: Handout) -> Mapping[str, str]
 def _read_lines(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
     """Every line."""
     for number, record in read_json_lines(path):
-        yield f"line {number}", adapt_older(record, scheme)
+        yield f"line {number}", record
 
 
 JSONL = Format(
@@ -191,11 +183,6 @@ def _read_table(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
     """Every row that is not empty."""
     header = read_lines(path)[0]
     separator = max(SEPARATORS, key=header.count)
-    names = next(csv.reader([header], delimiter=separator))
-    if scheme.older and "questionnaire" not in names and {*scheme.older[0]} <= {*names}:
-        for number, row in enumerate(read_csv(path, scheme.older[0], separator).to_pylist(), start=2):
-            yield f"line {number}", adapt_older({name: unshield(cell) for name, cell in row.items()}, scheme)
-        return
     table = read_csv(path, [*TEXTS, *WHOLE, *_filled_in(scheme)], separator)
     for number, row in enumerate(table.to_pylist(), start=2):
         if not any(row.values()):

@@ -7,23 +7,17 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from cxc_eccv.errors import InvalidOption, MalformedSource
-from cxc_eccv.sources.reading import check_content, read_json, shown
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.sources.reading import shown
 from cxc_eccv.statistics import wilson
-from cxc_eccv.studies.asking.answers import identify_worker
 from cxc_eccv.studies.asking.questions import CANDIDATE, NEGATIVE, POSITIVE
-from cxc_eccv.types.strict_json import COUNT, TEXT, Kind
-from cxc_eccv.writing import write_json
 
 ACCEPTED, BY_HAND, REJECTED = "accepted", "to be checked by hand", "rejected"
-
-CHECKS = "checks.json"
 
 GROUPS = (1, 5, 10, 15, 25)
 """Most sheets of a worker in each group of Table B.1; the last group has no limit."""
@@ -33,22 +27,6 @@ FEWEST_STRAIGHT = 3
 
 CONFIDENCE = 0.95
 """Level of the interval of a person's share of right answers to known pairs."""
-
-SCHEMA = 1
-
-FLAG = Kind(lambda value: type(value) is bool, "true or false")
-CONTENT = {
-    "schema": Kind(lambda value: type(value) is int and value == SCHEMA, f"{SCHEMA}, which this version reads"),
-    "least_seconds": Kind(lambda value: type(value) in (int, float) and 0 <= value < 1e12, "seconds, from 0 on"),
-    "by_hand": [{"sheet": COUNT, "worker": TEXT, "accepted": FLAG}],
-    "least_accuracy": Kind(lambda value: type(value) in (int, float) and 0 <= value < 1, "a share from 0 to below 1"),
-    "straight": FLAG,
-    "rejected_workers": [TEXT],
-}
-"""The structure of the file of decisions."""
-
-LATER = {"least_accuracy": 0.5, "straight": False, "rejected_workers": []}
-"""Defaults of entries that files of older versions lack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +118,7 @@ def judge_sheets(answers: pa.Table, checks: Checks | None = None) -> list[SheetQ
         if (sheet, worker) not in judged:
             raise InvalidOption(
                 f"sheet {sheet} of {shown(worker)} is not among the answers, so it cannot be decided. Give an answered "
-                f"sheet, here and in {CHECKS}"
+                "sheet, here and among earlier decisions"
             )
         if worker not in checks.rejected_workers:
             judged[sheet, worker] = replace(judged[sheet, worker], verdict=ACCEPTED if good else REJECTED, checked=True)
@@ -204,36 +182,6 @@ def keep_sheets(answers: pa.Table, judged: Iterable[SheetQuality], verdict: str)
     kept = {(sheet.sheet, sheet.worker) for sheet in judged if sheet.verdict == verdict}
     keys = zip(answers["sheet"].to_pylist(), answers["worker"].to_pylist(), strict=True)
     return answers.filter(pa.array([key in kept for key in keys], pa.bool_()))
-
-
-def read_checks(folder: Path) -> Checks:
-    """The settings and decisions of a project; the defaults if it has no file of them."""
-    path = folder / CHECKS
-    if not path.is_file():
-        return Checks()
-    content: Any = read_json(path)
-    content = LATER | content if isinstance(content, dict) else content
-    check_content(path, content, CONTENT)
-    by_hand: dict[tuple[int, str], bool] = {}
-    for number, row in enumerate(content["by_hand"]):
-        key = row["sheet"], identify_worker(row["worker"])
-        if key in by_hand:
-            repeated = f"sheet {key[0]} of {shown(key[1])} again"
-            raise MalformedSource(path, f"by_hand[{number}]", repeated, "one decision for each sheet")
-        by_hand[key] = row["accepted"]
-    rejected = frozenset(map(identify_worker, content["rejected_workers"]))
-    least_seconds, least_accuracy = float(content["least_seconds"]), float(content["least_accuracy"])
-    return Checks(least_seconds, by_hand, rejected, least_accuracy, content["straight"])
-
-
-def write_checks(folder: Path, checks: Checks) -> Path:
-    """Write settings and decisions atomically."""
-    rows = [
-        {"sheet": sheet, "worker": worker, "accepted": good} for (sheet, worker), good in sorted(checks.by_hand.items())
-    ]
-    content = {"schema": SCHEMA, "least_seconds": checks.least_seconds, "by_hand": rows}
-    content |= {"least_accuracy": checks.least_accuracy, "straight": checks.straight}
-    return write_json(folder / CHECKS, content | {"rejected_workers": sorted(checks.rejected_workers)})
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,7 @@ def render_questionnaire(asked: Sequence[Asked], handout: Handout) -> str:
     data = {
         "questionnaire": name_of_all,
         "worker": handout.worker,
-        "scheme": {name: value for name, value in asdict(scheme).items() if name != "older"},
+        "scheme": asdict(scheme),
         "widgets": scheme.widgets(),
         "shows": [asdict(part) for part in scheme.shows],
         "sheets": [

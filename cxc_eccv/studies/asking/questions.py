@@ -37,7 +37,7 @@ QUESTIONS = pa.schema(
         ("other", pa.string()),
     ]
 )
-"""A row per question, in order; tables of older versions have no ``other``."""
+"""A row per question, in order."""
 
 Pair = tuple[int, int]
 Pairs = tuple[IntArray, IntArray]
@@ -176,32 +176,6 @@ def sheets_to_table(sheets: Sequence[Sequence[Question]]) -> pa.Table:
     """The sheets as a table of :data:`QUESTIONS`."""
     rows = [{"sheet": number, **asdict(question)} for number, sheet in enumerate(sheets) for question in sheet]
     return pa.Table.from_pylist(rows, schema=QUESTIONS)
-
-
-def sheets_from_table(table: pa.Table) -> list[list[Question]]:
-    """The sheets of a table of :func:`sheets_to_table`; DataError if it was changed."""
-    if "other" not in table.column_names:
-        table = table.append_column("other", pa.array([""] * table.num_rows, pa.string()))
-    if table.schema != QUESTIONS:
-        raise DataError(f"this is not a table of questions: its columns are {', '.join(table.column_names)}")
-    sheets: list[list[Question]] = []
-    for row in table.to_pylist():
-        number = row.pop("sheet")
-        if (
-            None in (number, *row.values())
-            or None in row["captions"]
-            or row["role"] not in (CANDIDATE, POSITIVE, NEGATIVE)
-        ):
-            raise DataError(f"question {row['pair_id']} lacks a value, or has an unknown role; restore the table")
-        if number == len(sheets):
-            sheets.append([])
-        if number != len(sheets) - 1:
-            raise DataError(f"a question of sheet {number} follows one of sheet {len(sheets) - 1}; keep their order")
-        question = Question(**row | {"captions": tuple(row["captions"])})
-        if question.pair_id != pair_id(question.image_id, question.caption_id, question.caption + question.other):
-            raise DataError(f"question {question.pair_id} does not match its id; restore the table")
-        sheets[-1].append(question)
-    return sheets
 
 
 def _check(candidates: pa.Table) -> list[Pair]:

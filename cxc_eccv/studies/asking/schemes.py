@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -67,8 +67,6 @@ class Scheme:
     sides: tuple[str, str] = ("image", "caption")  # kinds of the two items of a pair
     rated_gold: tuple[float, float] | None = None  # CxC ratings of known positives (at least) and negatives (at most)
     in_projects: bool = True  # whether annotation projects can use it
-    # Columns of files of older versions, and a function that turns such a row into the keys of an answer.
-    older: tuple[tuple[str, ...], Callable[[Mapping[str, Any]], dict[str, Any]]] | None = None
 
     def __post_init__(self) -> None:
         if sum(map(bool, (self.answers, self.scale, self.criteria))) != 1:
@@ -281,16 +279,6 @@ CXC_IMAGES = replace(
 """Crisscrossed Captions' SIS: how similar two images are."""
 
 
-BOTH = ("describes", "follows")
-JUDGED = {"": None, "0": dict.fromkeys(BOTH, False), "1": dict.fromkeys(BOTH, True)}
-
-
-def _read_labels(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a row with a ``label`` of 0 or 1, which older versions of ``cxc-eccv entailment export`` wrote."""
-    label = "" if row["label"] is None else str(row["label"]).strip()
-    return {"worker": "1", "answer": JUDGED.get(label, label), "caption": row["hypothesis"]}
-
-
 ENTAILMENT = Scheme(
     name="entailment",
     title="Does the image with its captions entail the sentence?",
@@ -303,7 +291,6 @@ ENTAILMENT = Scheme(
     positive=1.0,
     shows=(IMAGE, CAPTIONS, SENTENCE),
     rated_gold=(5.0, 0.0),
-    older=(("pair_id", "hypothesis", "hypothesis_id", "label"), _read_labels),
     citation="Yan et al., Findings of ACL 2023, section 5",
 )
 """The multi-modal entailment paper's: two criteria, both of which must hold."""
@@ -311,16 +298,6 @@ ENTAILMENT = Scheme(
 
 ALTERNATIVES = "alternatives"
 CLASSES = (ALTERNATIVES, "object class", "colour", "enumeration", "size", "action", "detail")
-
-
-def _read_ratings(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a row with ``rater``, ``classes`` and ``rating``, which older versions of ``cxc-eccv failures`` wrote."""
-    classes, rating = row["classes"], row["rating"]
-    if isinstance(classes, str):
-        classes = [name.strip() for name in classes.split(";") if name.strip()]
-    if isinstance(rating, str) and rating.strip().isdecimal() and len(rating) < 4:
-        rating = int(rating)
-    return {"worker": row["rater"], "answer": rating, "details": {"classes": classes}, "caption": row["query"]}
 
 
 FAILURES = Scheme(
@@ -349,7 +326,6 @@ FAILURES = Scheme(
         Part("image", "file_name", "The retrieved image"),
     ),
     in_projects=False,
-    older=(("pair_id", "query", "rater", "classes", "rating"), _read_ratings),
     citation="Lymperaiou et al., 2022, sections 4.2 and 6.3",
 )
 """Explainable evaluation's: what a retrieved image gets wrong, and how well it replaces the right one."""

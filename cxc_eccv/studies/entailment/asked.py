@@ -39,7 +39,7 @@ from cxc_eccv.writing import replaced_file, write_json, write_rows
 SCHEMA = 1
 
 ASKED = "asked.json"
-"""The record of an export; older versions named it after the table, with another suffix."""
+"""The record of an export."""
 
 TASKS = ("entailment", "flickr30k_entailment")
 LABELS_OF = {"entailment": Library.entailment, "flickr30k_entailment": Library.flickr30k_entailment}

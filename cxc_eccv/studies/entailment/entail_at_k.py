@@ -101,8 +101,7 @@ def score_answers(
     counts the answers that contradict either.
 
     Args:
-        answers: answered files of one export, beside its ``asked.json``; or a table of an older version, with every
-            ``label`` 0 or 1.
+        answers: answered files of one export, beside its ``asked.json``.
         form: format of the files; None to tell it by the suffix of each.
         data_dir: the raw files of the export.
         seed: seed of the bootstrap over images.
@@ -138,8 +137,7 @@ def score_answers(
     asked = ask(entail_task, content, list(tops.values()))
     questions = {(question.image_id, question.caption_id): question for sheet in asked.sheets for question in sheet}
     marked = known.mark(asked) if about["known"] == "marked" else {}
-    if beside.name == ASKED:
-        asked = leave_out(asked, marked)
+    asked = leave_out(asked, marked)
     reading = read_answers(paths, [asked], form)
     labels = marked | _settle_all(paths, questions, marked, reading.answers, asked.scheme)
     images = np.array(about["images"])
@@ -197,9 +195,6 @@ def _describe(question: Question) -> dict[str, Any]:
 def _read_export(paths: Sequence[Path]) -> tuple[Path, dict[str, Any], dict[str, TopK]]:
     """Read the record beside the answers: its path, its content, and the top captions of every model."""
     beside = paths[0].with_name(ASKED)
-    older = paths[0].with_suffix(".json")
-    if not beside.is_file() and older.is_file() and older != paths[0]:
-        beside = older
     for file in (*paths, beside):
         if not file.is_file():
             advice = "" if file in paths else ". It records the export: put the answers beside it"

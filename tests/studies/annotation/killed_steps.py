@@ -12,7 +12,6 @@ import pyarrow as pa
 from cxc_eccv.runs import load_run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.annotation.project import Project
-from cxc_eccv.studies.annotation.rounds import round_numbers
 
 EVENTS = ("os.rename", "os.mkdir", "os.remove", "os.rmdir", "shutil.rmtree")
 
@@ -20,9 +19,9 @@ EVENTS = ("os.rename", "os.mkdir", "os.remove", "os.rmdir", "shutil.rmtree")
 def take_step(folder, step, files, library):
     """``propose``, ``import`` or ``merge``, as the command line takes it."""
     if step == "propose":
-        there = round_numbers(folder)
-        project = Project.open(folder, library) if there else Project.create(folder, library, name="ours")
-        project.propose({"first": load_run(files[0])}, budget=10, size=5)
+        if not (folder / "rounds.jsonl").exists() or not (folder / "rounds.jsonl").stat().st_size:
+            project = Project.create(folder, library, name="ours")
+            project.propose({"first": load_run(files[0])}, budget=10, size=5)
     elif step == "import":
         Project.open(folder, library).add_answers(files)
     elif step == "merge":

@@ -113,12 +113,12 @@ def test_an_estimate_does_not_depend_on_the_other_metrics(tmp_path, sample_libra
 
 def test_a_budget_in_whole_queries_is_not_exceeded(tmp_path, sample_library):
     project = draw(tmp_path, sample_library, metric="coco_5k/t2i/recall_at_5", budget=200)
-    facts = project.rounds[0].facts["proposal"]
+    facts = project.rounds[0].proposal
     assert 150 < facts["counts"]["candidates"] <= 200 < facts["options"]["open_pairs"]
 
 
 def test_a_budget_for_nearly_all_pairs_leaves_enough_to_chance(tmp_path, sample_library):
-    open_pairs = draw(tmp_path, sample_library, "all", budget=999).rounds[0].facts["proposal"]["options"]["open_pairs"]
+    open_pairs = draw(tmp_path, sample_library, "all", budget=999).rounds[0].proposal["options"]["open_pairs"]
     project, _ = merge(tmp_path, draw(tmp_path, sample_library, budget=open_pairs - 3))
     bounds = estimate(sample_library, project.folder, KEY)
     assert bounds.estimate_low < bounds.estimate < bounds.estimate_high

@@ -108,7 +108,7 @@ def test_from_models_to_labels_and_back(command, truth, sample_library, tmp_path
     assert "round 2 of our-labels: 40 pairs in 3 sheets" in printed
     both = Project.open(tmp_path / "our-labels", sample_library).candidates()
     assert len(pairs_of(both)) == first.num_rows + 40
-    assert "round 2 exists already" in command("propose", "our-labels", *models, "--budget", 40)
+    assert "sheets of round 2 have no answer yet" in command("propose", "our-labels", *models, "--budget", 40, status=2)
 
 
 OPTIONS = {
@@ -147,20 +147,6 @@ def test_what_cannot_be_exported_or_imported_is_said(command, sample_library, tm
     ):
         assert message in command(*arguments, status=2)
     assert not (tmp_path / "q").exists()
-
-
-def test_probabilities_in_a_file_are_in_doubt_at_a_threshold(command, sample_library, tmp_path):
-    models = save_runs(tmp_path, sample_library, seeds=(0,))
-    content = sample_library.karpathy("test")
-    pairs = list(zip(content.image_ids[:9].tolist(), content.caption_ids[::-1][:9].tolist(), strict=True))
-    rows = [{"image_id": pair[0], "caption_id": pair[1], "probability": n / 10} for n, pair in enumerate(pairs)]
-    write_rows(tmp_path / "probabilities.csv", rows)
-    given = ["--strategy", "uncertainty", "--probabilities", "probabilities.csv", "--budget", 3, "--size", 3]
-    command("propose", "fifth", *models, *given, "--threshold", 0.2)
-    asked = Project.open(tmp_path / "fifth", sample_library).candidates().to_pylist()
-    places = [pairs.index((row["image_id"], row["caption_id"])) / 10 for row in asked]
-    assert (places[0], sorted(places)) == (0.2, [0.1, 0.2, 0.3])
-    assert "threshold 2: probabilities run" in command("propose", "p", *models, *given, "--threshold", 2, status=2)
 
 
 def test_a_model_that_is_not_there_is_told_before_anything_is_fetched(command, monkeypatch, tmp_path):

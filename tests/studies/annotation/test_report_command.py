@@ -9,8 +9,9 @@ from command_line import run_command
 from report_samples import near_run
 
 from cxc_eccv.runs import save_embeddings
+from cxc_eccv.studies.annotation.folder import DECISIONS, read_checks
 from cxc_eccv.studies.annotation.project import Project
-from cxc_eccv.studies.asking.quality import CHECKS, Checks, judge_sheets, read_checks
+from cxc_eccv.studies.asking.quality import Checks, judge_sheets
 
 pytestmark = pytest.mark.thorough
 
@@ -75,7 +76,7 @@ def test_a_sheet_is_accepted_by_hand_and_counts_from_then_on(project, sample_lib
     out = run("check", project)
     assert "to be checked by hand, as sheet:worker: 1:ben:b" in out
     assert "the known positive was answered as a negative" in out
-    assert not (project / CHECKS).exists()
+    assert not (project / DECISIONS).exists()
     assert "Agreement of pairs of workers" in run("report", project)
     run("merge", project)
     before = (project / "labels.parquet").read_bytes()
@@ -129,7 +130,7 @@ def test_sheets_to_check_have_their_images_on_the_page(project, tmp_path):
 )
 def test_what_cannot_be_decided_is_refused_and_leaves_all_as_it_was(project, options, message):
     assert message in run("check", project, *options, status=2)
-    assert not (project / CHECKS).exists()
+    assert not (project / DECISIONS).exists()
 
 
 def test_what_the_labels_change_for_every_model(project, models, tmp_path):

@@ -269,10 +269,6 @@ def test_answers_of_several_files_and_rounds_in_any_order_are_one_table(asked, t
     columns = (found.answers[name].to_pylist() for name in ("sheet", "worker", "pair_id"))
     assert list(zip(*columns, strict=True)) == expected
     assert found.answers["origin"][0].as_py() == f"w1.jsonl, line {len(rows['w1'])}"
-    # An older version numbered the sheets of every round from 0.
-    older = [row | {"sheet": row["sheet"] - 2} for row in records_of(asked[1])]
-    again = read_all([save(tmp_path / "a.jsonl", write_lines(older))], asked).answers
-    assert set(again["sheet"].to_pylist()) == {2, 3}
 
 
 def test_whole_sheets_are_taken_and_unfinished_ones_are_told(asked, tmp_path):

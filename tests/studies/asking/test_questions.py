@@ -11,12 +11,9 @@ from cxc_eccv.studies.asking.questions import (
     CANDIDATE,
     NEGATIVE,
     POSITIVE,
-    QUESTIONS,
     build_practice,
     build_sheets,
     pair_id,
-    sheets_from_table,
-    sheets_to_table,
 )
 
 
@@ -129,23 +126,6 @@ def test_nobody_can_tell_a_known_positive_by_the_captions_beside_it(content):
             assert sorted(question.captions) == sorted(" ".join(text.split()) for text in others)
 
 
-def test_sheets_come_back_from_their_table_and_a_changed_one_is_refused(content):
-    sheets = sheets_of(content, size=7)
-    rows = sheets_to_table(sheets)
-    assert rows.schema == QUESTIONS
-    assert sheets_from_table(rows) == sheets
-    assert sheets_from_table(rows.drop_columns("other")) == sheets  # as older versions wrote it
-    changed = rows.to_pylist()
-    changed[3]["caption"] = "Something else."
-    for other, message in (
-        (rows.drop_columns(["role"]), "not a table of questions"),
-        (rows.take(list(range(rows.num_rows))[::-1]), "a question of sheet"),
-        (pa.Table.from_pylist(changed, schema=QUESTIONS), "does not match its id"),
-    ):
-        with pytest.raises(DataError, match=message):
-            sheets_from_table(other)
-
-
 @pytest.mark.parametrize("side", ["image", "caption"])
 def test_two_images_and_two_captions_are_asked_about(content, side):
     ids = content.image_ids if side == "image" else content.caption_ids
@@ -160,7 +140,6 @@ def test_two_images_and_two_captions_are_asked_about(content, side):
         shown = (own.file_name, own.other) if side == "image" else (own.caption, own.other)
         known = files if side == "image" else {name: " ".join(text.split()) for name, text in texts.items()}
         assert shown == (known[own.image_id], known[own.caption_id])
-    assert sheets_from_table(sheets_to_table(sheets)) == sheets
     alone = build_sheets(pairs, content, sides=(side, side), size=6, **NOTHING)  # nothing is known
     assert {own.role for sheet in alone for own in sheet} == {CANDIDATE}
 

@@ -146,14 +146,6 @@ def answer(path, target, rater="ann", classes=("detail",), rating=7, fourth=()):
     return write_rows(target, rows)
 
 
-def answer_older(path, target, rater="ann", classes=("detail",), rating=7, fourth=()):
-    of_table = path.suffix == ".csv"
-    said = {"rater": rater, "classes": "; ".join(classes) if of_table else list(classes), "rating": rating}
-    rows = [{"pair_id": row["pair_id"], "query": row["caption"], "choices": "", **said} for row in read_rows(path)]
-    rows[3] |= dict(fourth)
-    return write_rows(target, rows)
-
-
 def ratings_of(explained, marks, ratings, pairs=None):
     pairs = np.arange(len(marks)) if pairs is None else np.asarray(pairs)
     rows = explained.slice(0, pairs.max() + 1).to_pylist()
@@ -206,13 +198,12 @@ def test_what_cannot_be_exported(options, told, exported):
         exported(**options)
 
 
-@pytest.mark.parametrize("fill", [answer, answer_older])
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
-def test_answers_of_several_raters_come_back(form, fill, exported, explained, sample_library, tmp_path):
+def test_answers_of_several_raters_come_back(form, exported, explained, sample_library, tmp_path):
     path = exported(form)
     some = write_rows(path.with_name(f"some.{form}"), read_rows(path)[:4])
-    ann = fill(path, tmp_path / f"ann.{form}", classes=["colour", "detail"])
-    ben = fill(some, tmp_path / f"ben.{form}", rater="Ben ", classes=["alternatives"], rating=10)
+    ann = answer(path, tmp_path / f"ann.{form}", classes=["colour", "detail"])
+    ben = answer(some, tmp_path / f"ben.{form}", rater="Ben ", classes=["alternatives"], rating=10)
     rated = read_ratings([ann, ben], explained, sample_library, "test")
     assert len(rated.pair_ids) == 10
     assert Counter(rated.raters) == {"ann": 10, "ben": 4}
@@ -230,27 +221,21 @@ def test_answers_of_several_raters_come_back(form, fill, exported, explained, sa
         ({"classes": ["color"]}, "'color'; tick one or more of alternatives, object class, colour"),
         ({"classes": ["alternatives", "size"]}, "alternatives together with size; tick alternatives alone"),
         ({"classes": []}, "classes: none; tick one or more of"),
-        ({"rating": 0}, "answer 0.*give a whole number from 1 to 10"),
-        ({"rating": 11}, "answer 11.*give a whole number from 1 to 10"),
-        ({"rating": 7.5}, "answer .*7.5.*give a whole number"),
-        ({"rating": "good"}, "answer 'good': give a whole number"),
-        ({"rater": " "}, "worker: found ' ', expected the worker's name"),
+        ({"answer": 0}, "answer 0.*give a whole number from 1 to 10"),
+        ({"answer": 11}, "answer 11.*give a whole number from 1 to 10"),
+        ({"answer": 7.5}, "answer .*7.5.*give a whole number"),
+        ({"answer": "good"}, "answer 'good': give a whole number"),
+        ({"worker": " "}, "worker: found ' ', expected the worker's name"),
         ({"pair_id": "t2i-1-2-3"}, "pair_id 't2i-1-2-3'.*expected an exported question"),
-        ({"query": "Another."}, "caption: found 'Another.', expected '.*', as exported"),
+        ({"caption": "Another."}, "caption: found 'Another.', expected '.*', as exported"),
     ],
 )
-@pytest.mark.parametrize("older", [False, True])
-def test_a_wrong_row_is_refused_with_its_place(
-    form, changed, told, older, exported, explained, sample_library, tmp_path
-):
-    if not older:
-        today = {"rating": "answer", "rater": "worker", "query": "caption"}
-        changed = {today.get(name, name): value for name, value in changed.items()}
+def test_a_wrong_row_is_refused_with_its_place(form, changed, told, exported, explained, sample_library, tmp_path):
     if "classes" in changed and form == "csv":
         changed = {"classes": "; ".join(changed["classes"])}
-    elif "classes" in changed and not older:
+    elif "classes" in changed:
         changed = {"details": changed}
-    path = (answer_older if older else answer)(exported(form), tmp_path / f"ann.{form}", fourth=changed)
+    path = answer(exported(form), tmp_path / f"ann.{form}", fourth=changed)
     line = 5 if form == "csv" else 4
     with pytest.raises(MalformedSource, match=rf"ann\.{form}, line {line}.*{told}"):
         read_ratings([path], explained, sample_library, "test")
@@ -280,10 +265,9 @@ def test_a_rater_answers_once_on_a_pair(exported, explained, sample_library, tmp
 
 @pytest.mark.parametrize("classes", [3, {"detail": 1}, ["detail", 3]])
 def test_classes_are_a_list_of_names(classes, exported, explained, sample_library, tmp_path):
-    for fill, changed in ((answer, {"details": {"classes": classes}}), (answer_older, {"classes": classes})):
-        path = fill(exported(), tmp_path / "ann.jsonl", fourth=changed)
-        with pytest.raises(MalformedSource, match=r"line 4: found details .*give the ticks of each group as a list"):
-            read_ratings([path], explained, sample_library, "test")
+    path = answer(exported(), tmp_path / "ann.jsonl", fourth={"details": {"classes": classes}})
+    with pytest.raises(MalformedSource, match=r"line 4: found details .*give the ticks of each group as a list"):
+        read_ratings([path], explained, sample_library, "test")
 
 
 def test_what_is_no_file_of_ratings(exported, explained, sample_library, tmp_path):

@@ -32,23 +32,16 @@ from cxc_eccv.types import Embeddings, FloatArray, IntArray, positions_of
 
 __all__ = ["SCORERS", "fit_anew", "place_images"]
 
-WEIGHT = 1e-3
-"""Of the squared norm of the coefficients, beside the mean loss of a pair: classes that part exactly have an end."""
-
 ROWS_AT_ONCE = 256
 NOISE, NOISE_WIDTH = 0.9, 16
 
 
-def fit_anew(
-    library: Library, split: str, images: str | Path
-) -> Callable[[pa.Table, int], tuple[dict[str, Run], pa.Table]]:
-    """What makes three models and their chances out of labels, as a loop of annotation does round after round.
+def fit_anew(library: Library, split: str, images: str | Path) -> Callable[[pa.Table, int], dict[str, Run]]:
+    """A function that fits three models to labels, as a loop of annotation does round after round.
 
     All three know the links of ``train`` and of the split that is annotated, and what the labels call positive, as
     captions of their image; they see no other split. ``ridge`` is the ridge regression from pixels to words,
-    ``ridge_bag`` the same from images drawn with replacement, ``tfidf`` reads captions alone. The chance of a pair is
-    a logistic regression on their three cosines, over labelled pairs as soon as there are some of both kinds, and
-    before over links and as many drawn pairs.
+    ``ridge_bag`` the same from images drawn with replacement, ``tfidf`` reads captions alone.
     """
     parts = [library.karpathy(name) for name in ("train", split)]
     content, pictures = parts[1], _read_pictures(parts, images)
@@ -56,9 +49,8 @@ def fit_anew(
     described = _texts_of(_is_own(parts[0]), told)
     vectors = TfIdf.fit([*told, *texts]).encode(texts)
     links, shape = _is_own(content), (content.image_ids.size, content.caption_ids.size)
-    every = {"image_id": np.repeat(content.image_ids, shape[1]), "caption_id": np.tile(content.caption_ids, shape[0])}
 
-    def fit(labels: pa.Table, seed: int) -> tuple[dict[str, Run], pa.Table]:
+    def fit(labels: pa.Table, seed: int) -> dict[str, Run]:
         random, classes = np.random.default_rng(seed), np.asarray(labels["positive"])
         rows = positions_of(np.asarray(labels["image_id"]), content.image_ids)[0]
         columns = positions_of(np.asarray(labels["caption_id"]), content.caption_ids)[0]
@@ -70,14 +62,7 @@ def fit_anew(
             for name, model in ridges.items()
         }
         sides = {**seen, "tfidf": ((_mean_of(known) @ vectors).toarray(), vectors.toarray())}
-        scores = np.stack([_cosines(*both).ravel() for both in sides.values()], axis=1)
-        pairs = rows * shape[1] + columns
-        if not 0 < classes.sum() < classes.size:
-            linked = np.flatnonzero(links.toarray())
-            pairs = np.append(linked, random.choice(scores.shape[0], linked.size, replace=False))
-            classes = np.isin(pairs, linked)
-        runs: dict[str, Run] = {name: _run_of(content, *both) for name, both in sides.items()}
-        return runs, pa.table(every | {"probability": _chances(scores, pairs, classes)})
+        return {name: _run_of(content, *both) for name, both in sides.items()}
 
     return fit
 
@@ -110,22 +95,6 @@ def _read_pictures(parts: Sequence[KarpathySplit], images: str | Path) -> list[I
             raise SourceMissing(f"{files.folder}: there is no {name}; name the folder that holds it")
         pictures.append(Image.open(BytesIO(found["bytes"])).convert("RGB"))
     return pictures
-
-
-def _chances(features: FloatArray, rows: NDArray[np.int64], classes: NDArray[np.bool_]) -> FloatArray:
-    """(P,) chance of every pair by a logistic regression over some, on features of mean 0 and deviation 1."""
-    from scipy.optimize import minimize  # not at the top: every command imports all baselines
-
-    scaled = np.column_stack([(features - features.mean(axis=0)) / features.std(axis=0), np.ones(len(features))])
-    known, signs = scaled[rows], np.where(classes, -1.0, 1.0)
-
-    def loss(weights: FloatArray) -> tuple[float, FloatArray]:
-        margins = signs * (known @ weights)
-        slopes = signs / (1 + np.exp(-margins)) / len(known)
-        return np.logaddexp(0, margins).mean() + WEIGHT * weights @ weights, known.T @ slopes + 2 * WEIGHT * weights
-
-    weights = minimize(loss, np.zeros(scaled.shape[1]), jac=True, method="L-BFGS-B").x
-    return np.asarray(1 / (1 + np.exp(-scaled @ weights)))
 
 
 def _cosines(left: NDArray[np.float32], right: NDArray[np.float32]) -> FloatArray:

@@ -47,7 +47,6 @@ __all__ = [
     "COUNTS",
     "ERROR_RATES",
     "MEASURES",
-    "Annotators",
     "Measured",
     "Retrain",
     "Simulation",
@@ -63,8 +62,8 @@ SCHEME = "eccv"
 ERROR_RATES = (0.02, 0.05, 0.05, 0.1, 0.1, 0.15, 0.2, 0.3)
 """Of eight people: how often each of them errs."""
 
-SEARCHED = ("random", "eccv", "disagreement", "bounds")
-"""Strategies that are compared unless others are named, beside the one that takes probabilities."""
+SEARCHED = ("random", "eccv", "disagreement")
+"""Strategies that are compared unless others are named."""
 
 CANDIDATES_A_SHEET, QUESTIONS_A_SHEET = 18, 20
 
@@ -96,10 +95,7 @@ DRAWS = 10_000
 DEPTH = 100
 """Items of a list: twice as many as the longest list that a strategy or a metric of theirs looks at."""
 
-Annotators = tuple[Mapping[str, Run], pa.Table]
-"""Models that propose, by name; and a table of ``image_id``, ``caption_id``, ``probability`` for ``uncertainty``."""
-
-Retrain = Callable[[pa.Table, int], Annotators]
+Retrain = Callable[[pa.Table, int], Mapping[str, Run]]
 """The labels so far, as :data:`cxc_eccv.sources.readers.LABELS_SCHEMA`, and a seed, to the models of a round."""
 
 IdPairs = tuple[IntArray, IntArray]
@@ -126,7 +122,7 @@ def simulate(
     retrain: Retrain,
     *,
     split: str = "validation",
-    strategies: Sequence[str] = (*SEARCHED, "uncertainty"),
+    strategies: Sequence[str] = SEARCHED,
     rounds: int = 3,
     budget: int = 180,
     error_rates: Sequence[float] = ERROR_RATES,
@@ -139,7 +135,7 @@ def simulate(
 
     Example:
         >>> found = simulate(
-        ...     Library("sample"), lambda labels, seed: ({}, None), strategies=["random"], rounds=2, budget=36,
+        ...     Library("sample"), lambda labels, seed: {}, strategies=["random"], rounds=2, budget=36,
         ...     error_rates=[0, 0, 0], seeds=1
         ... )
         >>> [(row["round"], row["questions"], row["candidates"]) for row in found.counts.to_pylist()]
@@ -153,9 +149,9 @@ def simulate(
     known = truth.pairs.ids(_judged_pairs(truth.pairs, library, split, sources))
     to_find, models = truth.total - int(truth(known).sum()), dict[str, None]()
 
-    def fit(labels: pa.Table, draw: int) -> Annotators:
+    def fit(labels: pa.Table, draw: int) -> Mapping[str, Run]:
         found = retrain(labels, draw)
-        models.update(dict.fromkeys(found[0]))
+        models.update(dict.fromkeys(found))
         return found
 
     chosen: dict[str, Any] = {"budget": budget, "error_rates": error_rates, "answers": answers, "rule": rule}
@@ -197,9 +193,8 @@ def _go_through_rounds(
     """Questions, candidates, positives and true ones among these, all up to a round; a draw for each round."""
     told, asked, labels, questions = SCHEMA.empty_table(), CANDIDATES.empty_table(), LABELS_SCHEMA.empty_table(), 0
     for number, draw in enumerate(draws, start=1):
-        runs, probabilities = fit(labels, draw)
-        options: dict[str, Any] = {"strategy": strategy, **_take_further(strategy, probabilities)}
-        proposal = propose(runs, library, split, budget=budget, sources=sources, asked=asked, seed=draw, **options)
+        options: dict[str, Any] = {"strategy": strategy, "budget": budget, "sources": sources, "seed": draw}
+        proposal = propose(fit(labels, draw), library, split, asked=asked, **options)
         if not proposal.candidates.num_rows:
             raise DataError(f"{strategy} has nothing to propose in round {number}; ask for fewer rounds or pairs")
         # As a project's: what people were asked about before is no pair that is known not to match.
@@ -274,10 +269,9 @@ def search_hidden(
     runs: Mapping[str, Run],
     library: Library,
     *,
-    strategies: Sequence[str] | None = None,
+    strategies: Sequence[str] = SEARCHED,
     questions: Sequence[int] = (1_000, 5_000, 10_000),
     share: float = 0.5,
-    probabilities: pa.Table | None = None,
     seeds: int = 10,
 ) -> Simulation:
     """Hide a part of ECCV Caption's positives, and count how many of them each strategy asks about.
@@ -295,8 +289,6 @@ def search_hidden(
     _refuse_twice("questions", questions)
     for number in questions:
         check_whole("questions", number, QUESTIONS_A_SHEET)
-    if strategies is None:
-        strategies = [*SEARCHED, *(["uncertainty"] if probabilities is not None else [])]
     _check_names(strategies)
     pairs, others = Pairs(library.karpathy("test")), [name for name in official_sources() if name != "eccv"]
     verified = _judged_pairs(pairs, library, "test", ["eccv"])
@@ -310,8 +302,7 @@ def search_hidden(
         hidden = np.sort(np.random.default_rng(seed).choice(own, hides, replace=False))
         options |= {"seed": seed, "asked": _to_table(pairs.ids(np.setdiff1d(verified, hidden)))}
         for strategy in strategies:
-            further = _take_further(strategy, probabilities)
-            proposal = propose(ranked, library, "test", strategy=strategy, **options, **further)
+            proposal = propose(ranked, library, "test", strategy=strategy, **options)
             is_hidden = np.isin(pairs.of_ids(*_to_pairs(proposal.candidates), "a candidate"), hidden)
             rows += [
                 (strategy, seed, number, *_count_found(is_hidden, stop), hides)
@@ -423,11 +414,6 @@ def _refuse_twice(name: str, chosen: Sequence[object]) -> None:
     if not chosen or len(set(chosen)) < len(chosen):
         told = f"named twice among {', '.join(map(str, chosen))}" if chosen else "none is named"
         raise InvalidOption(f"{name}: {told}; name each once")
-
-
-def _take_further(strategy: str, probabilities: pa.Table | None) -> dict[str, Any]:
-    """The probabilities, for a strategy that looks at some."""
-    return {"probabilities": probabilities} if "probabilities" in strategies()[strategy].takes else {}
 
 
 def _judged_pairs(

@@ -36,7 +36,6 @@ from cxc_eccv.studies.annotation.proposing.pool import (
 )
 from cxc_eccv.studies.annotation.proposing.strategies import strategies
 from cxc_eccv.studies.entailment.judge import ClassifierJudge
-from cxc_eccv.studies.entailment.measures import check_threshold
 from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, SIDES, FloatArray, IntArray, check_whole, positions_of
 from cxc_eccv.types.ids import distinct_of
 
@@ -58,7 +57,6 @@ def propose(
     seed: int = 0,
     classifier: ClassifierJudge | None = None,
     probabilities: pa.Table | None = None,
-    threshold: float | None = None,
     metric: str | None = None,
     sources: Sequence[str] | None = None,
     ask_known: bool = False,
@@ -81,11 +79,9 @@ def propose(
         queries: numbers of images and of captions to draw as queries, or their ids; None for all of a side, or as a
             whole for all that any model ranks.
         seed: seed of all draws. Queries depend only on it, so further rounds have the same queries.
-        classifier: a classifier of entailment, for ``uncertainty``.
+        classifier: a classifier of entailment, the judge of ``active``.
         probabilities: a table with ``image_id``, ``caption_id`` and ``probability`` in place of the classifier.
-        threshold: threshold of these probabilities; None for the classifier's, or 0.5 for a table.
-        metric: the metric that ``bounds`` wants a label to change, None for ``map_at_r``; or the number for which
-            ``active`` draws pairs, such as ``coco_5k/t2i/recall_at_1``.
+        metric: the number for which ``active`` draws pairs, such as ``coco_5k/t2i/recall_at_1``.
         sources: sources of known labels; None for all official ones.
         ask_known: also ask about pairs that a source calls positive, to measure the precision of sources.
         asked: a table of pairs that were asked before, with ``image_id`` and ``caption_id``.
@@ -103,7 +99,7 @@ def propose(
         (20, 'model')
     """
     options = {"depth": depth, "queries": queries, "classifier": classifier, "probabilities": probabilities}
-    chosen_by = _find_strategy(strategy, **options, threshold=threshold, metric=metric)
+    chosen_by = _find_strategy(strategy, **options, metric=metric)
     for name, value, least in (("budget", budget, 1), ("depth", depth, 1), ("seed", seed, 0)):
         if value is not None:
             check_whole(name, value, least)
@@ -113,10 +109,7 @@ def propose(
         return propose_alike(runs, library, split, sides[0], budget, depth or chosen_by.depth or NEAR, seed, asked)
     pairs = Pairs(library.karpathy(split))
     rows = _choose_queries(queries, pairs, chosen_by, seed, runs.values())
-    _check_models(chosen_by, runs, rows, needs_lists=probabilities is None)
-    if threshold is None:
-        threshold = 0.5 if classifier is None else float(classifier.threshold)
-    check_threshold(threshold)
+    _check_models(chosen_by, runs, rows)
     known = _find_known(library, split, pairs, sources)
     if chosen_by.draws and asked is not None:
         raise InvalidOption(
@@ -138,8 +131,7 @@ def propose(
         random=np.random.default_rng([seed, len(rows), before.size]),
         classifier=classifier,
         probabilities=None if probabilities is None else _read_probabilities(probabilities, pairs),
-        threshold=float(threshold),
-        metric=metric or "map_at_r",
+        metric=metric or "",
         given_sources=sources,
     )
     chosen, facts = chosen_by.choose(pool), _describe(pool, chosen_by, seed)
@@ -218,14 +210,12 @@ def _choose_queries(
     return chosen[0], chosen[1]
 
 
-def _check_models(
-    strategy: Strategy, runs: Mapping[str, Run], queries: tuple[IntArray, IntArray], *, needs_lists: bool
-) -> None:
+def _check_models(strategy: Strategy, runs: Mapping[str, Run], queries: tuple[IntArray, IntArray]) -> None:
     fewest, most = strategy.models
     if len(runs) < fewest or (most is not None and len(runs) > most):
         wanted = f"at least {fewest}" if len(runs) < fewest else f"at most {most}"
         raise InvalidOption(f"strategy {strategy.name} takes {wanted} models; there are {len(runs)}")
-    wanted_ways = {way for way, rows in zip(CROSS_MODAL, queries, strict=True) if rows.size and needs_lists}
+    wanted_ways = {way for way, rows in zip(CROSS_MODAL, queries, strict=True) if rows.size}
     for (name, run), direction in product(runs.items(), strategy.directions):
         reason = run.why_not(direction)
         if direction in wanted_ways and reason is not None:
@@ -343,7 +333,8 @@ def _describe(pool: Pool, strategy: Strategy, seed: int) -> dict[str, Any]:
     options["sources"] = list(pool.sources)
     if "queries" in strategy.takes:
         options["queries"] = dict(zip(SIDES, (rows.size for rows in pool.queries), strict=True))
-    options |= {name: getattr(pool, name) for name in ("metric", "threshold") if name in strategy.takes}
+    if "metric" in strategy.takes:
+        options["metric"] = pool.metric
     if pool.classifier is not None:
         options["classifier"] = dict(pool.classifier.facts)
     if pool.probabilities is not None:

@@ -105,7 +105,6 @@ class Pool:
     random: np.random.Generator
     classifier: ClassifierJudge | None
     probabilities: tuple[IntArray, NDArray[np.float64]] | None
-    threshold: float
     metric: str
     given_sources: Sequence[str] | None = None  # sources of known labels that the user named
 

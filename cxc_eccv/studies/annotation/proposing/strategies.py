@@ -1,17 +1,15 @@
-"""Strategies, which choose pairs: those of the papers, by disagreement, by a classifier's doubt, and by chance."""
+"""Strategies, which choose pairs: those of the papers, by disagreement, for one number, and by chance."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
 
 import numpy as np
 
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.studies.annotation.proposing.active import ACTIVE
 from cxc_eccv.studies.annotation.proposing.alike import CXC
-from cxc_eccv.studies.annotation.proposing.by_metric import ACTIVE, BOUNDS
-from cxc_eccv.studies.annotation.proposing.pool import Chosen, Entries, Pool, Strategy, holds
-from cxc_eccv.studies.entailment.judge import ClassifierJudge
+from cxc_eccv.studies.annotation.proposing.pool import Chosen, Entries, Pool, Strategy
 from cxc_eccv.types import DIRECTIONS, IntArray
 
 
@@ -94,38 +92,6 @@ ENTAILMENT = Strategy(name="entailment", choose=_choose_entailment, depth=30, mo
 """The multi-modal entailment paper: one of the top captions of each image, and some random pairs."""
 
 
-def _choose_uncertainty(pool: Pool) -> Chosen:
-    """The pairs of a table of probabilities, or of the models' lists; first the pair nearest to the threshold."""
-    if (pool.probabilities is None) == (pool.classifier is None):
-        raise InvalidOption(
-            "strategy uncertainty needs a classifier or a file of probabilities: give one of them (--probabilities)"
-        )
-    if pool.probabilities is not None:
-        pairs, probabilities = pool.probabilities
-        images, captions = pool.pairs.rows(pairs)
-        asked = np.isin(images, pool.queries[0]) | np.isin(captions, pool.queries[1])
-        pairs, probabilities = pairs[asked], probabilities[asked]
-        entries = pool.entries.only(holds(np.sort(pairs), pool.entries.pairs))
-        return Chosen(pairs, -np.abs(probabilities - pool.threshold), entries)
-    if not pool.runs:
-        raise InvalidOption("a classifier judges the pairs that models retrieve: give at least one model")
-    retrieved = pool.retrieved[0]
-    pairs = retrieved[pool.is_open(retrieved)]
-    judge = cast("ClassifierJudge", pool.classifier).on(pool.library, pool.split)
-    return Chosen(pairs, -np.abs(judge.probabilities(*pool.pairs.ids(pairs)) - pool.threshold), pool.entries)
-
-
-UNCERTAINTY = Strategy(
-    name="uncertainty",
-    choose=_choose_uncertainty,
-    depth=5,
-    models=(0, None),
-    takes=("queries", "classifier", "probabilities", "threshold"),
-)
-"""Pairs that a classifier of entailment is unsure about."""
-
-
 def strategies() -> Mapping[str, Strategy]:
     """All strategies by name."""
-    every = (ACTIVE, BOUNDS, CXC, DISAGREEMENT, ECCV, ENTAILMENT, RANDOM, UNCERTAINTY)
-    return {each.name: each for each in every}
+    return {each.name: each for each in (ACTIVE, CXC, DISAGREEMENT, ECCV, ENTAILMENT, RANDOM)}

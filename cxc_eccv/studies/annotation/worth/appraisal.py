@@ -348,7 +348,7 @@ def _explain_no_bias(
     if len(annotators) < 2:
         return f"only {annotators[0]} proposed pairs, so there is no other set of annotators"
     for round_ in project.rounds:
-        for name, proposer in round_.facts["proposal"]["models"].items():
+        for name, proposer in round_.proposal["models"].items():
             if name not in annotators:
                 continue
             if _identify(proposer["run"]) != _identify(runs[name].facts()):

@@ -302,7 +302,6 @@ def manual(
     r"""Score the exported models by people's answers: Entail@K by hand, the paper's E@M.
 
     If several people answered, the majority decides. Rows that were changed and pairs without an answer are refused.
-    Tables of older versions, with every label 0 or 1, can be read.
 
     Examples:
     ```sh

@@ -58,8 +58,7 @@ def ratings(
     r"""Count what people marked, and test which of CA, NCS, CE and SD agrees with their ratings.
 
     Shows the share of each class, classes that are marked together (association rules), and the rank correlation of
-    each number with the mean rating of a failure. Rows that were changed or not answered in full are refused. Tables of
-    older versions, with rater, classes and rating, can be read.
+    each number with the mean rating of a failure. Rows that were changed or not answered in full are refused.
 
     Examples:
     ```sh

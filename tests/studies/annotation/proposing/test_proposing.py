@@ -11,11 +11,9 @@ import pyarrow as pa
 import pytest
 from annotated_projects import noisy_run
 from label_files import write_label_file
-from stand_in_classifier import StandInClassifier
 
 from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, MissingIds, RunTooShallow, UnknownName
 from cxc_eccv.judgments.evidence import labels_of_file
-from cxc_eccv.judgments.qrels import merged_qrels
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.annotation.proposing import strategies as strategy_file
@@ -23,7 +21,6 @@ from cxc_eccv.studies.annotation.proposing.alike import choose_caption_pairs, ch
 from cxc_eccv.studies.annotation.proposing.candidates import _cut, propose
 from cxc_eccv.studies.annotation.proposing.pool import CANDIDATES, Chosen
 from cxc_eccv.studies.annotation.proposing.strategies import ENTAILMENT, strategies
-from cxc_eccv.studies.entailment.judge import ClassifierJudge
 from cxc_eccv.types import Embeddings
 
 pytestmark = pytest.mark.thorough
@@ -211,7 +208,7 @@ class TestEccv:
 
 
 class TestWhatIsAskedAgain:
-    @pytest.mark.parametrize("strategy", sorted(strategies().keys() - {"uncertainty", "active"}))
+    @pytest.mark.parametrize("strategy", sorted(strategies().keys() - {"active"}))
     def test_nothing_that_somebody_judged_or_was_asked(self, strategy, runs, sample_library, content, known):
         own = runs if strategy != "entailment" else {"first": runs["first"]}
         if strategy == "cxc":
@@ -446,144 +443,6 @@ def test_disagreement_is_the_spread_of_reciprocal_ranks(runs, sample_library, co
         assert row["priority"] == pytest.approx(spread, abs=1e-12)
 
 
-class TestUncertainty:
-    def table(self, content, values):
-        images, captions = np.repeat(content.image_ids[:4], 10), np.tile(content.caption_ids[100:110], 4)
-        return pa.table({"image_id": images, "caption_id": captions, "probability": values})
-
-    def test_a_table_s_pairs_nearest_to_the_threshold_come_first(self, sample_library, content, known):
-        values = np.random.default_rng(0).random(40)
-        table = self.table(content, values)
-        for threshold in (None, 0.2):
-            options = {"strategy": "uncertainty", "probabilities": table, "threshold": threshold}
-            found = propose({}, sample_library, **options).candidates
-            limit = 0.5 if threshold is None else threshold
-            of_pair = dict(zip(pairs_of(table), values.tolist(), strict=True))
-            expected = sorted(open_pairs(of_pair, known), key=lambda pair: abs(of_pair[pair] - limit))
-            assert pairs_of(found) == expected
-            assert found["priority"].to_pylist() == [-abs(of_pair[pair] - limit) for pair in expected]
-            assert set(map(tuple, found["proposals"].to_pylist())) == {()}
-
-    def test_one_side_of_a_table_s_pair_is_a_query(self, sample_library, content, known):
-        table = self.table(content, np.full(40, 0.4))
-        queries = content.image_ids[:1].tolist(), content.caption_ids[101:103].tolist()
-        found = propose({}, sample_library, strategy="uncertainty", probabilities=table, queries=queries).candidates
-        asked = [pair for pair in pairs_of(table) if pair[0] in queries[0] or pair[1] in queries[1]]
-        assert sorted(pairs_of(found)) == sorted(open_pairs(asked, known))
-        assert len(asked) == 10 + 2 * 3
-
-    def test_models_beside_a_table_tell_who_has_the_pair(self, runs, sample_library, content):
-        table = self.table(content, np.full(40, 0.5))
-        found = rows_of(propose(runs, sample_library, strategy="uncertainty", probabilities=table).candidates)
-        expected = listed(runs, content, 5)
-        assert set(found) <= set(pairs_of(table))
-        assert all(proposals_of(row) == expected.get(pair, set()) for pair, row in found.items())
-
-    def test_a_classifier_is_asked_about_open_pairs_of_the_lists_alone(self, runs, sample_library, content, known):
-        asked = []
-
-        class Lengths(StandInClassifier):
-            name, fingerprint = "lengths", "1"
-            threshold = 0.25
-
-            def score_and_count(self, premises, images, hypotheses, **options):
-                asked.extend(zip(premises, hypotheses, strict=True))
-                return np.array([len(text) % 50 / 50 for text in hypotheses]), 0
-
-        judge = ClassifierJudge(Lengths(), progress=False)
-        queries = some_queries(content)
-        found = propose(runs, sample_library, strategy="uncertainty", classifier=judge, queries=queries)
-        expected = open_pairs(listed(runs, content, 5, queries), known)
-        texts = dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True))
-        rows = rows_of(found.candidates)
-        assert sorted(rows) == sorted(expected)
-        for (_, caption), row in rows.items():
-            assert row["priority"] == pytest.approx(-abs(len(texts[caption]) % 50 / 50 - 0.25))
-        assert len(asked) <= len(expected)
-        assert found.facts["options"]["classifier"]["fingerprint"] == "1"
-        assert found.facts["options"]["threshold"] == 0.25
-
-    def test_what_is_no_probability_is_refused(self, sample_library, content):
-        table = self.table(content, np.zeros(40))
-        for wrong, message in (
-            (self.table(content, np.full(40, 1.5)), r"row 0 \(image \d+, caption \d+\): found 1.5, expected a n"),
-            (self.table(content, np.append(np.zeros(39), np.nan)), r"row 39 .*: found nan"),
-            (pa.concat_tables([table, table.slice(0, 1)]), "occurs twice"),
-            (table.slice(0, 1).set_column(0, "image_id", [[1]]), "image 1 is not in this split"),
-        ):
-            assert_refused(DataError, message, {}, sample_library, strategy="uncertainty", probabilities=wrong)
-        options = {"strategy": "uncertainty", "classifier": SimpleNamespace(threshold=0.5)}
-        assert_refused(InvalidOption, "at least one model", {}, sample_library, **options)
-        assert_refused(InvalidOption, "give one of them", {}, sample_library, probabilities=table, **options)
-
-
-METRICS = {
-    "map_at_r": oracles.map_at_r,
-    "r_precision": oracles.r_precision,
-    "recall_at_1": lambda ranked, positives, _: oracles.recall_at_k(ranked, positives, 1),
-    "recall_at_10": lambda ranked, positives, _: oracles.recall_at_k(ranked, positives, 10),
-    "mrr_at_10": lambda ranked, positives, _: oracles.reciprocal_rank(ranked[:10], positives),
-}
-
-
-class TestBounds:
-    def widths(self, runs, library, queries, metric, pairs):
-        """Pair to the absolute change of the metric, by ranking the queries of the pair twice."""
-        found = dict.fromkeys(pairs, 0.0)
-        for direction, asked in zip(("i2t", "t2i"), queries, strict=True):
-            judged = merged_qrels(library, "test", direction, sources=OFFICIAL)
-            positives = oracles.positives_of(judged)
-            totals = dict(zip(judged.query_ids.tolist(), judged.n_positives.tolist(), strict=True))
-            for run in runs.values():
-                rows, columns = run.image_ids.tolist(), run.caption_ids.tolist()
-                for image, caption in pairs:
-                    query, item = (image, caption) if direction == "i2t" else (caption, image)
-                    if query not in asked:
-                        continue
-                    matrix, ids, others = run.scores, rows, columns
-                    if direction == "t2i":
-                        matrix, ids, others = run.scores.T, columns, rows
-                    scores = dict(zip(others, matrix[ids.index(query)], strict=True))
-                    values = []
-                    for extra in (set(), {item}):
-                        own = positives[query] | extra
-                        total = totals[query] + len(extra)
-                        values.append(METRICS[metric](oracles.ranking(scores, own), own, total))
-                    found[image, caption] += abs(values[1] - values[0]) / len(asked)
-        return found
-
-    @pytest.mark.parametrize("metric", METRICS)
-    def test_a_pair_s_width_is_what_its_label_moves(self, metric, runs, sample_library, content):
-        queries = some_queries(content)
-        found = propose(runs, sample_library, strategy="bounds", metric=metric, queries=queries).candidates
-        rows = rows_of(found.take(np.linspace(0, found.num_rows - 1, 150).astype(int)))
-        expected = self.widths(runs, sample_library, queries, metric, list(rows))
-        assert any(expected.values())
-        for pair, row in rows.items():
-            assert row["priority"] == pytest.approx(expected[pair], abs=1e-12)
-        order = found["priority"].to_pylist()
-        assert order == sorted(order, reverse=True)
-
-    def test_a_pair_that_no_list_has_moves_the_number_through_r(self, sample_library, content):
-        random = np.random.default_rng(5)
-        runs = {
-            name: ScoresRun(content.image_ids, content.caption_ids, random.standard_normal((60, 300)))
-            for name in ("one", "other")
-        }
-        queries = content.image_ids.tolist(), []
-        options = {"strategy": "bounds", "queries": queries, "depth": 1, "metric": "r_precision"}
-        found = propose(runs, sample_library, **options).candidates
-        expected = self.widths(runs, sample_library, queries, "r_precision", pairs_of(found))
-        assert found["priority"].to_pylist() == pytest.approx(list(expected.values()))
-
-    def test_lists_in_a_file_are_as_good_as_scores(self, sample_library, content):
-        scores = np.random.default_rng(7).standard_normal((60, 300))
-        runs = {"m": ScoresRun(content.image_ids, content.caption_ids, scores)}
-        both = runs, lists_of(runs, content)
-        one, other = (propose(own, sample_library, strategy="bounds", seed=1).candidates for own in both)
-        assert one.equals(other)
-
-
 class TestRandom:
     def test_pairs_of_a_query_each_with_the_same_chance(self, sample_library, content, known):
         queries = content.image_ids[:2].tolist(), content.caption_ids[:3].tolist()
@@ -619,16 +478,9 @@ class TestRefused:
             ({"strategy": "random"}, InvalidOption, "strategy random needs a budget"),
             ({"strategy": "entailment"}, InvalidOption, "strategy entailment takes at most 1 models; there are 3"),
             ({"strategy": "cxc"}, InvalidOption, "first has scores.*give embeddings"),
-            ({"strategy": "uncertainty"}, InvalidOption, "give one of them"),
             ({"sides": ("image", "image")}, InvalidOption, "cannot choose pairs of two images; give --strategy cxc"),
-            ({"strategy": "bounds", "metric": "recal_at_1"}, UnknownName, "recall"),
-            *(
-                ({"strategy": "bounds", "metric": metric}, InvalidOption, "recall_at_1, mrr_at_10")
-                for metric in ("mrr", "mean_rank", "median_rank", "ndcg_at_5", "pmrp", "rsum")
-            ),
             ({"strategy": "random", "depth": 5, "budget": 5}, InvalidOption, "random does not take depth"),
-            ({"metric": "map_at_r"}, InvalidOption, "eccv does not take metric; active and bounds take it"),
-            ({"threshold": 0.5}, InvalidOption, "eccv does not take threshold; uncertainty takes it"),
+            ({"metric": "map_at_r"}, InvalidOption, "eccv does not take metric; active takes it"),
             ({"budget": 0}, InvalidOption, "budget is 0"),
             ({"depth": 0}, InvalidOption, "depth is 0"),
             ({"seed": -1}, InvalidOption, "seed is -1"),
@@ -647,6 +499,22 @@ class TestRefused:
     )
     def test_options(self, options, error, message, runs, sample_library):
         assert_refused(error, message, runs, sample_library, **options)
+
+    def test_probabilities(self, runs, sample_library, content):
+        ids = {"image_id": content.image_ids[:40], "caption_id": content.caption_ids[:40]}
+        table = pa.table(ids | {"probability": np.zeros(40)})
+        options = {"strategy": "active", "metric": "coco_5k/t2i/recall_at_1", "budget": 200}
+        for wrong, message in (
+            (
+                pa.table(ids | {"probability": np.full(40, 1.5)}),
+                r"row 0 \(image \d+, caption \d+\): found 1.5, expected",
+            ),
+            (pa.table(ids | {"probability": np.append(np.zeros(39), np.nan)}), r"row 39 .*: found nan"),
+            (pa.concat_tables([table, table.slice(0, 1)]), "occurs twice"),
+            (table.slice(0, 1).set_column(0, "image_id", [[1]]), "image 1 is not in this split"),
+        ):
+            one = {"first": runs["first"]}
+            assert_refused(DataError, message, one, sample_library, **options, probabilities=wrong)
 
     def test_models(self, runs, sample_library, content):
         first = runs["first"]
@@ -685,7 +553,7 @@ def test_the_facts_say_what_was_done_and_fit_a_file(runs, sample_library):
     assert len(set(hashes.values())) == 3
     again = propose({"renamed": runs["first"]}, sample_library).facts["models"]["renamed"]["lists"]["i2t"]
     assert again == hashes["first"]
-    deeper = propose(runs, sample_library, strategy="bounds", depth=40, queries=(2, 2)).facts["models"]
+    deeper = propose(runs, sample_library, strategy="disagreement", depth=40, queries=(2, 2)).facts["models"]
     assert {name: own["lists"]["i2t"] for name, own in deeper.items()} == hashes
 
 

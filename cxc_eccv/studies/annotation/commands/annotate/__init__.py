@@ -34,7 +34,6 @@ from cxc_eccv.studies.annotation.commands.annotate.answers import (
     open_project,
     say_export,
     say_next,
-    undo,
 )
 from cxc_eccv.terminal import print_shown, say
 
@@ -72,8 +71,8 @@ def propose(
     strategy: Annotated[
         str | None,
         typer.Option(
-            help="eccv, cxc or entailment, as in the papers; disagreement, bounds, uncertainty; active; or random. "
-            "Default: eccv; active with --for task/direction/metric; cxc for pairs of two images or two captions."
+            help="eccv, cxc or entailment, as in the papers; disagreement; active; or random. "
+            "Default: eccv; active with --for; cxc for pairs of two images or two captions."
         ),
     ] = None,
     budget: Annotated[int | None, typer.Option(help="Most candidates. Default: all that are proposed.")] = None,
@@ -86,22 +85,13 @@ def propose(
     probabilities: Annotated[
         str | None,
         typer.Option(
-            help="For uncertainty and active: a file (.parquet, .csv, .jsonl) with image_id, caption_id and "
+            help="For active: a file (.parquet, .csv, .jsonl) with image_id, caption_id and "
             "probability; or a classifier of entailment, by its id or folder."
         ),
     ] = None,
-    threshold: Annotated[
-        float | None,
-        typer.Option(help="For uncertainty: probability of largest doubt. Default: the classifier's, else 0.5."),
-    ] = None,
     metric: Annotated[
         str | None,
-        typer.Option(
-            "--metric",
-            "--for",
-            help="For bounds: metric that a label shall change most. For active: the number to estimate, such as "
-            "coco_5k/t2i/recall_at_1.",
-        ),
+        typer.Option("--for", help="For active: the number to estimate, such as coco_5k/t2i/recall_at_1."),
     ] = None,
     size: Annotated[int, typer.Option(help="Candidates on a sheet, beside two known pairs.")] = 18,
     ask_known: Annotated[
@@ -127,8 +117,6 @@ def propose(
     cxc-eccv annotate propose doubts clip.npz siglip.npz \
       --strategy disagreement --budget 900
     cxc-eccv annotate propose doubts clip.npz --scheme entailment --split val
-    cxc-eccv annotate propose doubts clip.npz --strategy uncertainty \
-      --probabilities my-classifier --images val2014
     cxc-eccv annotate propose mine clip.npz --for coco_5k/t2i/recall_at_1 \
       --budget 500 --probabilities judge.parquet
     ```
@@ -143,14 +131,13 @@ def propose(
     project = _open_or_create(folder, library, {key: value for key, value in given.items() if value is not None})
     doubts = None if probabilities is None else probabilities_or_judge(probabilities, images)
     options: dict[str, Any] = {
-        "strategy": strategy or ("active" if metric is not None and "/" in metric else None),
+        "strategy": strategy or (None if metric is None else "active"),
         "budget": budget,
         "depth": depth,
         "queries": None if queries is None else _read_queries(queries),
         "sources": names(sources),
         "probabilities": doubts if isinstance(doubts, Table) else None,
         "classifier": None if isinstance(doubts, Table) else doubts,
-        "threshold": threshold,
         "metric": metric,
         "ask_known": ask_known or None,
         "without_reasons": without_reasons or None,
@@ -158,23 +145,19 @@ def propose(
     kept = {key: value for key, value in options.items() if value is not None}
     after = project.propose(runs, size=size, leave_open=leave_open, **kept)
     last = after.rounds[-1]
-    if len(after.rounds) == len(project.rounds):
-        say(f"round {last.number} exists already, with these options")
-    else:
-        pairs, sheets = count_nouns(last.candidates.num_rows, "pair"), count_nouns(len(last.sheets), "sheet")
-        say(f"round {last.number} of {folder}: {pairs} in {sheets}")
-        if last.known.num_rows or not ask_known:
-            known = f"{last.known.num_rows:,} further pairs were proposed and are known to match"
-            say(f"{known}; nobody is asked about them")
+    pairs, sheets = count_nouns(last.candidates.num_rows, "pair"), count_nouns(len(last.sheets), "sheet")
+    say(f"round {last.number} of {folder}: {pairs} in {sheets}")
+    if last.known.num_rows or not ask_known:
+        say(f"{last.known.num_rows:,} further pairs were proposed and are known to match; nobody is asked about them")
     say_export(after)
 
 
 def _open_or_create(folder: Path, library: Library, given: dict[str, Any]) -> Project:
     """The project in a folder, which must have these options; or a new one with them."""
+    from cxc_eccv.studies.annotation.folder import ROUNDS
     from cxc_eccv.studies.annotation.project import Project
-    from cxc_eccv.studies.annotation.rounds import round_numbers
 
-    if not round_numbers(folder):
+    if not (folder / ROUNDS).exists():
         name = re.sub(r"[^a-z0-9]+", "_", folder.resolve().name.lower()).strip("_")
         return Project.create(folder, library, **{"name": name, **given})
     project = Project.open(folder, library)
@@ -200,8 +183,7 @@ def merge(
     rule: Annotated[
         str | None,
         typer.Option(
-            help="Rule from answers to a label: majority, all, mean or dawid_skene. Default: mean for ratings on a "
-            "scale, else majority."
+            help="Rule from answers to a label: majority or mean. Default: mean for ratings on a scale, else majority."
         ),
     ] = None,
     least_answers: Annotated[int, typer.Option(help="Fewest answers that a pair needs for a label.")] = 1,
@@ -226,7 +208,7 @@ def merge(
     Examples:
     ```sh
     cxc-eccv annotate merge doubts
-    cxc-eccv annotate merge doubts --rule dawid_skene --version 1.1.0
+    cxc-eccv annotate merge doubts --least-answers 3 --version 1.1.0
     cxc-eccv annotate merge doubts --license cc-by-4.0
     cxc-eccv annotate merge doubts --probabilities judge.parquet
     ```
@@ -365,5 +347,5 @@ annotate = typer.Typer(no_args_is_help=True, help="Extend the labels: models pro
 annotate.command(cls=DataCommand)(propose)
 annotate.command(cls=DataCommand)(export)
 annotate.command("import", cls=DataCommand)(import_answers)
-for command in (undo, check, merge, report):
+for command in (check, merge, report):
     annotate.command(cls=DataCommand)(command)

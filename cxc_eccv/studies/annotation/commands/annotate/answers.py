@@ -39,7 +39,7 @@ def say_status(project: Project) -> None:
 
     open_sheets, judged = project.open_sheets(), project.judge()
     for each in project.rounds:
-        workers = count_nouns(len(set(each.answers["worker"].to_pylist())), "worker")
+        workers = count_nouns(len({row["worker"] for row in project.kept if row["sheet"] in each.numbers}), "worker")
         still = [number for number in each.numbers if number in open_sheets]
         numbered = f" ({each.numbers.start} to {each.numbers.stop - 1})" if len(project.rounds) > 1 else ""
         answered = f"{len(each.sheets) - len(still):,} of {len(each.sheets):,} sheets{numbered} answered, by {workers}"
@@ -203,7 +203,7 @@ def import_answers(
     done = project.add_answers(files, form, replace=replace)
     if done.added or done.changed:
         changed = f", {count_nouns(len(done.changed), 'answer')} changed" if done.changed else ""
-        say(f"{done.added:,} answers are new{changed}: import {done.number}")
+        say(f"{done.added:,} answers are new{changed}")
     elif not done.unfinished:
         say("no new answers: all of them were imported before")
     for before, after in done.changed:
@@ -211,33 +211,12 @@ def import_answers(
         say(f"{place}: {_show_answer(before)} becomes {_show_answer(after)}")
     for sheet in done.unfinished:
         say(f"not imported yet: sheet {sheet.sheet} of {sheet.worker}, {sheet.answered} of {sheet.questions} answered")
-    if done.added or done.changed:
-        say_next("undo", folder)
     say_status(done.project)
 
 
 def _show_answer(row: Any) -> str:  # noqa: ANN401 - a row of answers
     ticks = [tick for group in json.loads(row["details"]).values() for tick in group]
     return " ".join([row["answer"], *([f"({', '.join(ticks)})"] if ticks else [])])
-
-
-def undo(
-    folder: Folder,
-    number: Annotated[int | None, typer.Argument(help="Number of the import. Default: the last.")] = None,
-) -> None:
-    """Undo an import: its answers are removed, and the answers that it replaced count again.
-
-    Examples:
-    ```sh
-    cxc-eccv annotate undo doubts
-    cxc-eccv annotate undo doubts 3
-    ```
-    """
-    done = open_project(folder).undo(number)
-    say(f"import {done.number} is undone: {count_nouns(done.removed, 'answer')} removed")
-    for sheet, worker in done.dropped:
-        say(f"the decision about sheet {sheet} of {worker} is removed with its answers")
-    say_status(done.project)
 
 
 def check(
@@ -272,7 +251,7 @@ def check(
 
     A sheet needs a look if a known pair was answered wrongly, if it took less than the least time, or if the person's
     answers to known pairs are no better than chance. annotate report --output shows the answers. Your decisions are
-    stored in checks.json in the folder; a later decision replaces an earlier one.
+    stored in decisions.jsonl in the folder; a later decision replaces an earlier one.
 
     Examples:
     ```sh
@@ -283,8 +262,8 @@ def check(
     cxc-eccv annotate check doubts --least-seconds 60
     ```
     """
+    from cxc_eccv.studies.annotation.folder import DECISIONS
     from cxc_eccv.studies.annotation.report import report_project
-    from cxc_eccv.studies.asking.quality import CHECKS
     from cxc_eccv.tables import tables_to_console
 
     given = [(_read_sheet("--accept", text), True) for text in accept or ()]
@@ -297,7 +276,7 @@ def check(
     settings = {"least_seconds": least_seconds, "least_accuracy": least_accuracy, "straight": straight}
     if decided or workers or any(value is not None for value in settings.values()):
         _say_decided(project, project.decide(decided, workers=workers, **settings))
-        say_written([folder / CHECKS])
+        say_written([folder / DECISIONS])
     report = report_project(project)
     if report.to_check:
         print_shown(tables_to_console([report.doubt_table()]))

@@ -1,0 +1,81 @@
+"""Strategy ``active``: pairs drawn by chance for one number, whose interval their labels narrow most."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyarrow as pa
+
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.evaluation.calls import open_units
+from cxc_eccv.evaluation.settings import PairValues, Settings
+from cxc_eccv.statistics import choose_probabilities, draw
+from cxc_eccv.statistics.prediction_powered import FEWEST_UNITS
+from cxc_eccv.studies.annotation.proposing.pool import Chosen, Pool, Strategy
+from cxc_eccv.types import FloatArray, IntArray
+
+
+def _choose_active(pool: Pool) -> Chosen:
+    """All pairs of the drawn units of a number; the priority of a pair is the probability with which it was drawn."""
+    if pool.budget is None or pool.metric.count("/") != 2:
+        raise InvalidOption(
+            "strategy active needs a number and a budget, such as --for coco_5k/t2i/recall_at_1 --budget 500"
+        )
+    (run,) = pool.runs.values()
+    units = open_units(run, pool.metric, pool.library, pool.split, _settings(pool), pool.given_sources)
+    costs = units.costs
+    rows = np.flatnonzero(costs)
+    if not rows.size:
+        raise InvalidOption(f"{pool.metric}: all pairs that can change it are labelled; there is nothing to ask")
+    chances = np.zeros(costs.size)
+    chances[rows] = _share_budget(units.deviations[rows], costs[rows], pool.budget, pool.metric)
+    drawn = rows[draw(chances[rows], pool.random, costs=costs[rows])]
+    asked = np.isin(units.owners, drawn)
+    pairs = pool.pairs.of_ids(units.images[asked], units.captions[asked], pool.metric)
+    entries = pool.entries.only(np.isin(pool.entries.pairs, pairs))
+    facts = {"frame": units.fingerprint, "open_pairs": int(costs.sum()), "units": rows.size}
+    return Chosen(pairs, chances[units.owners[asked]], entries, facts)
+
+
+def _share_budget(deviations: FloatArray, costs: IntArray, budget: int, key: str) -> FloatArray:
+    """(U,) probabilities with which units are drawn, so that their pairs are at most the budget."""
+    if costs.sum() <= budget:
+        return np.ones(costs.size)
+    dearest = int(costs.max())  # a sample of units of unequal cost may cost this much more than on average
+    left = budget if dearest == 1 else budget - dearest
+    needed = FEWEST_UNITS * float(costs.mean())
+    if left < needed:
+        raise InvalidOption(
+            f"budget {budget}: a unit of {key} takes {costs.mean():.1f} answers on average, and an interval "
+            f"{FEWEST_UNITS} units; give a budget of at least {math.ceil(needed) + dearest}"
+        )
+    chances = choose_probabilities(deviations, left, costs=costs)
+    if chances[chances < 1].sum() < FEWEST_UNITS:  # nearly all are certain; the others would be too few for an interval
+        return choose_probabilities(deviations, left, costs=costs, uniform=1)
+    return chances
+
+
+def _settings(pool: Pool) -> Settings:
+    """Settings with the judge of the pool."""
+    if (pool.probabilities is None) == (pool.classifier is None):
+        raise InvalidOption(
+            "strategy active needs a judge: give a file of probabilities, or a classifier (--probabilities)"
+        )
+    if pool.probabilities is None:
+        return Settings(bounds=True, unjudged=pool.classifier)
+    pairs, values = pool.probabilities
+    images, captions = pool.pairs.ids(pairs)
+    table = pa.table({"image_id": images, "caption_id": captions, "probability": values})
+    return Settings(bounds=True, probabilities=PairValues(table, "probability", "probabilities"))
+
+
+ACTIVE = Strategy(
+    name="active",
+    choose=_choose_active,
+    models=(1, 1),
+    directions=(),
+    takes=("classifier", "probabilities", "metric"),
+    draws=True,
+)
+"""Pairs drawn by chance, the more likely the more their labels can narrow the interval of one number."""

@@ -1,0 +1,43 @@
+"""Decisions of a project: later lines correct earlier ones, and a spoilt line is refused with its place."""
+
+import json
+
+import pytest
+
+from cxc_eccv.errors import MalformedSource
+from cxc_eccv.studies.annotation.folder import DECISIONS, add_decisions, read_checks
+from cxc_eccv.studies.asking.quality import Checks
+
+GOOD = {"sheet": 0, "worker": "ann", "accepted": True}
+
+
+def test_later_decision_corrects_an_earlier_one(tmp_path):
+    assert read_checks(tmp_path) == Checks()
+    add_decisions(tmp_path, {(3, "a:nn"): True, (0, "ben"): False}, {"cleo": False, "dora": False}, {"straight": True})
+    settings = {"least_seconds": 20.0, "least_accuracy": 0.25}
+    add_decisions(tmp_path, {(0, "ben"): True}, {"dora": True}, settings)
+    by_hand = {(3, "a:nn"): True, (0, "ben"): True}
+    assert read_checks(tmp_path) == Checks(20.0, by_hand, frozenset(["cleo"]), 0.25, straight=True)
+    with (tmp_path / DECISIONS).open("a") as file:
+        file.write(json.dumps(GOOD | {"worker": " Ann"}) + "\n")  # names have no case
+    assert read_checks(tmp_path).by_hand[0, "ann"] is True
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ({"least_seconds": "0"}, "str"),
+        ({"least_seconds": -1}, "least_seconds=-1: give seconds of at least 0"),
+        ({"least_accuracy": 1}, "least_accuracy=1: give a share"),
+        (GOOD | {"sheet": "0"}, "line 2.*worker and accepted"),
+        (GOOD | {"worker": 3}, "line 2.*worker and accepted"),
+        (GOOD | {"accepted": 1}, "line 2.*worker and accepted"),
+        ({"sheet": 1, "worker": "a", "acepted": True}, "line 2.*worker and accepted"),
+        (["ann"], "line 2.*an object"),
+        (float("nan"), "line 2.*NaN"),
+    ],
+)
+def test_spoilt_line_is_refused(line, message, tmp_path):
+    (tmp_path / DECISIONS).write_text(json.dumps(GOOD) + "\n" + json.dumps(line) + "\n")
+    with pytest.raises(MalformedSource, match=rf"{DECISIONS}.*{message}"):
+        read_checks(tmp_path)
