@@ -2,14 +2,12 @@
 
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from annotated_projects import knows, noisy_run, page_data, pairs_of, save_runs, write_answers
-from answer_tables import read_rows, write_rows
 
 from cxc_eccv.errors import InvalidOption, MalformedSource
 from cxc_eccv.sources.library import Library
@@ -214,21 +212,3 @@ def test_a_small_file_that_claims_hundreds_of_millions_of_rows_is_refused_unread
     assert path.stat().st_size < 100_000
     with pytest.raises(MalformedSource, match="11,000,000 rows, expected at most 10,000,000"):
         refuse_many_rows(path, "sheet")
-
-
-def test_results_of_mturk_are_read_by_the_documented_recipe(project, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    page = (Path(__file__).parents[3] / "docs" / "annotation.md").read_text(encoding="utf-8")
-    (recipe,) = [code for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "def from_mturk" in code]
-    names = {}
-    exec(recipe, names)
-    project.export("asked", "csv", images="images/{file_name}", sheets=[0])
-    rows = read_rows(Path("asked/questions.csv"))
-    filled_in = ("worker", "answer", "shortcomings", "errors", "remark", "seconds")
-    uploaded = [{f"Input.{name}": row[name] for name in row if name not in filled_in} for row in rows]
-    results = [row | {"WorkerId": "A1", "WorkTimeInSeconds": "9", "Answer.answer": "no"} for row in uploaded]
-    write_rows(Path("batch.csv"), results)
-    names["from_mturk"]("batch.csv", "answers.csv")
-    done = project.add_answers(["answers.csv"])
-    assert (done.added, done.unfinished) == (7, ())
-    assert set(done.project.answers()["worker"].to_pylist()) == {"a1"}

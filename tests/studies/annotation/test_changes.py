@@ -164,7 +164,7 @@ def test_what_cannot_change_is_refused(runs, labelled):
 
 @pytest.mark.slow
 def test_what_eccv_caption_adds_on_the_real_test_split(real_library):
-    """The figures of docs/annotation.md: R-Precision falls in 1,223 of 5,000 queries, in which nothing moved."""
+    """R-Precision falls in 1,223 of 5,000 queries, in which nothing moved."""
     run, options = near_run(real_library, 1.2, width=32), {"samples": 200, "progress": False}
     labels = {"before": ("coco", "cxc"), "after": ("coco", "cxc", "eccv")}
     found = measure_changes({"noise 1.2": run}, real_library, "test", **labels, **options)
