@@ -84,7 +84,7 @@ def find_positives(inputs: Mapping[str, Sequence[Any]], gallery_size: ArrayLike 
     given = ranks_from_rankings(run, DIRECTION, judgments_of(inputs, run, np.arange(len(inputs["references"]))))
     known = given.depths if sizes is None else sizes
     complete = np.zeros_like(known, dtype=bool) if sizes is None else given.depths == sizes
-    return GivenRanks(replace(given.ranks, n_gallery=known), given.depths, complete)
+    return replace(given, n_gallery=known, complete=complete)
 
 
 POSITIVES = Column(id_lists, "list of int64", "ids of the positives of each query, in any order; at least one.")

@@ -169,15 +169,13 @@ def register_models() -> None:
 
 def load_runs(files: Sequence[Path], given: Sequence[str] | None) -> dict[str, Run]:
     """Name to run of each model, a file each; rankings that share no direction are those of one model."""
-    from cxc_eccv.runs import RankingsRun, load_run
+    from cxc_eccv.runs.load import group_files, load_run
 
-    runs: list[Run] = [load_run(file) for file in files]
-    directions = [named for run in runs if isinstance(run, RankingsRun) for named in run.lists]
-    if len(files) > 1 and all(isinstance(run, RankingsRun) for run in runs) and len(set(directions)) == len(directions):
-        runs = [load_run(*files)]
-    names = list(given or (run.model or file.stem for run, file in zip(runs, files, strict=False)))
+    groups = [paths for _, (paths, _) in group_files(files)]
+    runs = [load_run(*paths) for paths in groups]
+    names = list(given or (run.model or paths[0].stem for run, paths in zip(runs, groups, strict=True)))
     if not given and len(set(names)) < len(names):
-        names = [str(file) for file in files]
+        names = [str(paths[0]) for paths in groups]
     if not all(name.strip() for name in names) or not len(runs) == len(names) == len(set(names)):
         raise InvalidOption(
             f"{len(runs)} models need as many different names, not {', '.join(names)}; give --name once for each"

@@ -15,7 +15,7 @@ from cxc_eccv.evaluation.answers import Answers
 from cxc_eccv.evaluation.bounds import BoundsOfNeeds, Units
 from cxc_eccv.evaluation.labels import describe_sources
 from cxc_eccv.evaluation.measure import find_faults, measure, refuse_to_compute
-from cxc_eccv.evaluation.needs import AnyRanks, Ranks
+from cxc_eccv.evaluation.needs import Ranks
 from cxc_eccv.evaluation.report import choose_similarity, describe_run, make_report, name_model, training_data_of
 from cxc_eccv.evaluation.select import Part, plan_of, select
 from cxc_eccv.evaluation.settings import Probabilities, Settings, Unjudged, check_split
@@ -23,7 +23,7 @@ from cxc_eccv.ranking.scores import one_blas_thread
 from cxc_eccv.registry import task
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import Embeddings, Judgments, Report
+from cxc_eccv.types import Embeddings, Judgments, PositiveRanks, Report
 from cxc_eccv.types.models import check_training_data
 
 
@@ -252,7 +252,7 @@ def evaluate_rankings(
 
 
 def report_of_ranks(
-    ranked: Mapping[str, tuple[Judgments, AnyRanks]],
+    ranked: Mapping[str, tuple[Judgments, PositiveRanks]],
     library: Library,
     split: str,
     *,

@@ -32,24 +32,22 @@ SCORES_AT_ONCE = 2**22
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GivenRanks:
-    """Ranks of the positives in the rankings of Q queries.
+class GivenRanks(PositiveRanks):
+    """Ranks of the positives that occur in the rankings of Q queries, which may end early.
 
-    ``ranks`` holds the positives that occur in the rankings; its ``n_gallery`` is the depth of a ranking if the size of
-    the gallery is unknown. ``depths`` are the (Q,) lengths of the rankings; ``complete`` is (Q,) bool, whether a
-    ranking holds the whole gallery. ``cut`` is the (Q,) number of positives that tie with the last item of a ranking
-    that leaves items out, which may tie too; None if that is unknown.
+    ``n_gallery`` is the depth of a ranking if the size of the gallery is unknown. ``depths`` are the (Q,) lengths of
+    the rankings; ``complete`` is (Q,) bool, whether a ranking holds the whole gallery. ``cut`` is the (Q,) number of
+    positives that tie with the last item of a ranking that leaves items out, which may tie too.
     """
 
-    ranks: PositiveRanks
     depths: IntArray
     complete: NDArray[np.bool_]
-    cut: IntArray | None = None
+    cut: IntArray
 
     @property
     def n_found(self) -> IntArray:
         """(Q,) number of positives in each ranking."""
-        return np.diff(self.ranks.indptr)
+        return np.diff(self.indptr)
 
 
 def ranks_from_rankings(run: RankingsRun, direction: str, judgments: Judgments) -> GivenRanks:
@@ -61,18 +59,17 @@ def ranks_from_rankings(run: RankingsRun, direction: str, judgments: Judgments) 
     parts = [_rank_positives(lists, rows[block], judgments, block, gallery) for block in blocks]
     ranks, counts, depths, ties, last = (np.concatenate(column) for column in zip(*parts, strict=True))
     indptr, sizes = np.append(0, np.cumsum(counts)), gallery_sizes(judgments)
-    known = PositiveRanks(judgments.query_ids, indptr, ranks, judgments.n_positives, sizes, ties)
     complete = depths == sizes
-    return GivenRanks(known, depths, complete, cut=np.where(complete, 0, last))
+    cut = np.where(complete, 0, last)
+    return GivenRanks(judgments.query_ids, indptr, ranks, judgments.n_positives, sizes, ties, depths, complete, cut)
 
 
 def depths_alone(run: RankingsRun, direction: str, judgments: Judgments) -> GivenRanks:
     """The greatest possible depths of the rankings, from their lengths alone, without any positives."""
     depths, sizes = run.depths(direction)[rows_of(run, direction, judgments.query_ids)], gallery_sizes(judgments)
-    nothing = np.zeros(0, dtype=np.int64)
-    none_found, ties = np.zeros(depths.size + 1, dtype=np.int64), np.zeros(depths.size, dtype=np.int64)
-    known = PositiveRanks(judgments.query_ids, none_found, nothing, judgments.n_positives, sizes, ties)
-    return GivenRanks(known, np.minimum(depths, sizes), depths >= sizes)
+    none, no_ranks = np.zeros(depths.size, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    found = judgments.query_ids, np.append(0, none), no_ranks, judgments.n_positives, sizes, none
+    return GivenRanks(*found, np.minimum(depths, sizes), depths >= sizes, none)
 
 
 def rows_of(run: RankingsRun, direction: str, query_ids: IntArray) -> IntArray:
@@ -243,13 +240,13 @@ def values_at_known_depth(
     needs d items. For a metric without such a limit (median rank, MRR) the positives that a ranking lacks must not be
     able to change the value.
     """
-    score, n_positives = partial(metric, **parameters), given.ranks.n_positives
-    values = score(given.ranks)
+    score, n_positives = partial(metric, **parameters), given.n_positives
+    values = score(given)
     unsettled = ~given.complete & _looks_below(score, n_positives, given.depths)
     if not unsettled.any():
         return values
     limited = ~_looks_below(score, n_positives, np.full_like(n_positives, FAR))
-    ranked = given.n_found, given.ranks.ranks
+    ranked = given.n_found, given.ranks
     absent, next_below = _ranks(n_positives, *ranked), _place_below(n_positives, given.depths, *ranked)
     unknown = unsettled & (limited | (score(next_below) != score(absent)))
     if unknown.any():
@@ -296,11 +293,11 @@ def _ranks(n_positives: IntArray, n_ranked: IntArray, ranks: IntArray) -> Positi
 
 
 def _too_shallow(name: str, score: Score, given: GivenRanks, row: int) -> RunTooShallow:
-    sizes, places = np.unique(given.ranks.n_positives, return_inverse=True)
+    sizes, places = np.unique(given.n_positives, return_inverse=True)
     needed, depth = needed_depth(score, sizes), given.depths[row]
-    size = given.ranks.n_gallery[row]
+    size = given.n_gallery[row]
     whole = f"the whole gallery of {size} items" if size > depth else "the whole gallery and state its size"
-    subject = f"{name} of query {given.ranks.query_ids[row]} (R = {given.ranks.n_positives[row]})"
+    subject = f"{name} of query {given.query_ids[row]} (R = {given.n_positives[row]})"
     if needed[places[row]] == FAR:
         return RunTooShallow(
             f"{subject} is unknown: its ranking ends at rank {depth} with {given.n_found[row]} of its positives. Rank "

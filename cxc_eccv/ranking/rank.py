@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds
+from cxc_eccv.errors import InvalidOption, MissingIds
 from cxc_eccv.kernels import pair_products
 from cxc_eccv.ranking.counts import CountRows, Counts, MergedJudgments, RowPairs, count_rows, rank_positives
 from cxc_eccv.ranking.device import DeviceProduct, full_precision, torch_on
-from cxc_eccv.ranking.lists import GivenRanks, ranks_from_rankings, read_rankings
+from cxc_eccv.ranking.lists import ranks_from_rankings, read_rankings
 from cxc_eccv.ranking.readers import RowReader, TopRows, can_read_columns
 from cxc_eccv.ranking.scores import (
     GivenScores,
@@ -32,7 +32,7 @@ from cxc_eccv.ranking.scores import (
     similarity_of,
 )
 from cxc_eccv.ranking.shared_product import count_both, count_within
-from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run, ScoresRun
+from cxc_eccv.runs import EmbeddingsRun, Run, ScoresRun
 from cxc_eccv.types import (
     CROSS_MODAL,
     FloatArray,
@@ -57,20 +57,16 @@ NO_READERS: Readers = MappingProxyType({})
 
 
 def ranks_of_run(
-    run: object,
+    run: Run,
     judgments: Requests,
     *,
     readers: Readers = NO_READERS,
     progress: bool = False,
     **options: Any,  # noqa: ANN401 - of positive_ranks_many
-) -> Mapping[str, PositiveRanks | GivenRanks]:
-    """Ranks by name for several sets of judgments; those of rankings may be incomplete (GivenRanks)."""
+) -> Mapping[str, PositiveRanks]:
+    """Ranks by name for several sets of judgments; those of rankings are GivenRanks, which may be incomplete."""
     if isinstance(run, EmbeddingsRun):
         return positive_ranks_many(run, judgments, readers=readers, progress=progress, **options)
-    if not isinstance(run, RankingsRun | ScoresRun):
-        raise MalformedRun(
-            f"{type(run).__name__} is not a run; read a file with load_run, or make a run from arrays or dicts"
-        )
     refuse_embedding_options(run, **options)
     if isinstance(run, ScoresRun):
         return _rank(_count_matrix(run, judgments, readers), judgments)

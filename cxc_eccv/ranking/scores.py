@@ -23,8 +23,8 @@ from tqdm import tqdm
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds, UnknownName
 from cxc_eccv.kernels import unit_vectors
-from cxc_eccv.runs.embeddings import SIMILARITIES, EmbeddingsRun
-from cxc_eccv.runs.run import Run
+from cxc_eccv.runs import EmbeddingsRun, Run
+from cxc_eccv.runs.embeddings import SIMILARITIES
 from cxc_eccv.types import IntArray, other_side, positions_of
 
 BLOCK_BYTES = 80_000_000

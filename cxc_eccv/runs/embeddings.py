@@ -98,7 +98,7 @@ class EmbeddingsRun:
 
     def facts(self) -> dict[str, Any]:
         """Kind, file, hash and model; number and width of the vectors per side."""
-        facts = facts_of_file(self)
+        facts = facts_of_file(self.kind, self.path, self.sha256, self.model)
         for side in SIDES:
             embeddings: Embeddings | None = getattr(self, side)
             if embeddings is not None:

@@ -24,6 +24,9 @@ from cxc_eccv.runs.rankings import RankedLists, RankingsRun, narrow_ids
 from cxc_eccv.runs.run import CORPUS, MODEL, ScoresRun, hash_file, parse_json, refuse_unreadable, scores_of_arrays
 from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray
 
+Run = EmbeddingsRun | ScoresRun | RankingsRun
+"""A model's results."""
+
 FORMATS = (
     ".npz or .safetensors (embeddings), .npz (scores), .json, .parquet or .trec (rankings); pickled objects are never "
     "loaded"
@@ -39,9 +42,7 @@ LEAST = np.finfo(np.float64).tiny
 UNREADABLE = "a line cannot be read: query id, item id and rank must be whole numbers, the score a number"
 
 
-def load_run(
-    *paths: str | Path, direction: str | Sequence[str] | None = None
-) -> EmbeddingsRun | ScoresRun | RankingsRun:
+def load_run(*paths: str | Path, direction: str | Sequence[str] | None = None) -> Run:
     """Read and check a model's results: embeddings, scores or rankings.
 
     ==============  ==============================================================================================
@@ -100,9 +101,7 @@ def group_files(
     rankings = [path for path in files if path.suffix.lower() in RANKINGS]
     if directions and not rankings:
         raise InvalidOption(f"{files[0]}: a direction is for rankings; leave it out")
-    if len(directions) > 1 and len(directions) != len(rankings):
-        raise InvalidOption(f"{len(rankings)} files and {len(directions)} directions: give one, or one for each file")
-    given = dict(zip(rankings, directions if len(directions) > 1 else [*directions] * len(rankings), strict=False))
+    given = dict(zip(rankings, _give_each(directions, rankings), strict=True)) if directions else {}
     held = [name for path in rankings for name in _find_directions(path, given.get(path))] if len(rankings) > 1 else []
     several = len(set(held)) < len(held)
     groups: dict[tuple[int, str], list[Path]] = {}
@@ -110,16 +109,15 @@ def group_files(
         key = (place, "") if path not in rankings else (0, _strip_direction(path) if several else "")
         groups.setdefault(key, []).append(path)
     return [
-        (_strip_direction(group[0]), (tuple(group), tuple(given[path] for path in group if path in given)))
+        (_strip_direction(group[0]), (tuple(group), tuple(name for path in group if (name := given.get(path)))))
         for group in groups.values()
     ]
 
 
 def _strip_direction(path: Path) -> str:
     """The name of a rankings file without its direction, or that of another file."""
-    return (NAMED.sub("", path.stem.lower()) if path.suffix.lower() in RANKINGS else path.stem).strip(
-        "_-. "
-    ) or path.stem
+    name = NAMED.sub("", path.stem.lower()).strip("_-. ") if path.suffix.lower() in RANKINGS else path.stem
+    return name or path.stem
 
 
 def _find_directions(path: Path, direction: str | None) -> list[str]:
@@ -129,12 +127,17 @@ def _find_directions(path: Path, direction: str | None) -> list[str]:
     return [_direction_of(path, direction)] if read is _read_trec else [*read(path, direction)]
 
 
-def _load_rankings(files: list[Path], direction: str | Sequence[str] | None) -> RankingsRun:
-    lists: dict[str, RankedLists] = {}
-    directions = [direction] if direction is None or isinstance(direction, str) else [*direction]
+def _give_each(directions: Sequence[str | None], files: Sequence[Path]) -> Sequence[str | None]:
+    """A direction for each file, from one for all or one for each."""
     if len(directions) not in (1, len(files)):
         raise InvalidOption(f"{len(files)} files and {len(directions)} directions: give one, or one for each file")
-    for path, of_path in zip(files, directions if len(directions) > 1 else directions * len(files), strict=True):
+    return directions if len(directions) > 1 else [*directions] * len(files)
+
+
+def _load_rankings(files: list[Path], direction: str | Sequence[str] | None) -> RankingsRun:
+    lists: dict[str, RankedLists] = {}
+    directions = [direction] if direction is None or isinstance(direction, str) else direction
+    for path, of_path in zip(files, _give_each(directions, files), strict=True):
         for name, rankings in RANKINGS[path.suffix.lower()](path, of_path).items():
             if name in lists:
                 where = f"{lists[name].place} and {rankings.place}"

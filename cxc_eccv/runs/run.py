@@ -1,4 +1,4 @@
-"""Run: the protocol of embeddings, scores and rankings; ScoresRun, its plainest form; checks that all forms share."""
+"""ScoresRun, the plainest run, and the checks that all runs share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn, Protocol, runtime_checkable
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,34 +23,10 @@ CORPUS = "corpus"
 """Entry of a rankings file that says what represented an image, if not the image itself."""
 
 
-@runtime_checkable
-class Run(Protocol):
-    """A model's results: embeddings, a score matrix, or rankings, depending on ``kind``."""
-
-    kind: ClassVar[str]
-
-    @property
-    def path(self) -> Path | None:
-        """The file it was read from, or None."""
-
-    @property
-    def model(self) -> str | None:
-        """The name of the model, or None."""
-
-    def why_not(self, direction: str) -> str | None:
-        """Why this direction cannot be ranked, or None."""
-
-    def ids(self, side: str) -> IntArray:
-        """(N,) distinct ids of the ``images`` or ``captions``, possibly none."""
-
-    def facts(self) -> dict[str, Any]:
-        """Facts for a report: kind, file, hash, name of the model, and sizes per side."""
-
-
-def facts_of_file(run: Run) -> dict[str, Any]:
+def facts_of_file(kind: str, path: Path | None, sha256: str | None, model: str | None) -> dict[str, Any]:
     """The first facts of a run of one file: kind, file, hash and model."""
-    facts = {"kind": run.kind, "file": run.path.name if run.path else None, "sha256": getattr(run, "sha256", None)}
-    return facts if run.model is None else {**facts, MODEL: run.model}
+    facts = {"kind": kind, "file": path.name if path else None, "sha256": sha256}
+    return facts if model is None else {**facts, MODEL: model}
 
 
 def check_name(
@@ -233,7 +209,7 @@ class ScoresRun:
     def facts(self) -> dict[str, Any]:
         """Kind, file, hash and model, type of the scores, number of images and captions."""
         return {
-            **facts_of_file(self),
+            **facts_of_file(self.kind, self.path, self.sha256, self.model),
             "type": str(self.scores.dtype),
             "images": {"count": self.image_ids.size},
             "captions": {"count": self.caption_ids.size},

@@ -195,10 +195,10 @@ class _TopOfRanks(_Top):
 
     def _find_unsettled(self, depth: int) -> dict[str, str]:
         """Labels add to R, so a metric at R may look below the retrieved items for known positives."""
-        given = self.need.given
+        given = self.need.ranks
         if not isinstance(given, GivenRanks):
             return {}
-        needed = np.where(given.complete, 0, given.ranks.n_positives + depth)
+        needed = np.where(given.complete, 0, given.n_positives + depth)
         if (given.depths >= needed).all():
             return {}
         reason = (

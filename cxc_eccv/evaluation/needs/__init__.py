@@ -15,7 +15,6 @@ from cxc_eccv.evaluation.needs.items_and_pairs import (
     TopItems,
 )
 from cxc_eccv.evaluation.needs.need import (
-    AnyRanks,
     Need,
     OtherScores,
     QueryValues,
@@ -26,7 +25,6 @@ from cxc_eccv.evaluation.needs.need import (
 
 __all__ = [
     "NEEDS",
-    "AnyRanks",
     "JudgedItems",
     "MatchCounts",
     "Need",

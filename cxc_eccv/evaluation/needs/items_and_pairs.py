@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, MalformedRun, RunTooShallow
-from cxc_eccv.evaluation.needs.need import AnyRanks, Judged, Need, QueryValues, Scored, Variant, describe_cut
+from cxc_eccv.evaluation.needs.need import Judged, Need, QueryValues, Scored, Variant, describe_cut
 from cxc_eccv.evaluation.settings import Settings, policy_name, policy_of
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.metrics.entail_at_k import Classifier
@@ -25,6 +25,7 @@ from cxc_eccv.types import (
     FloatArray,
     IntArray,
     Judgments,
+    PositiveRanks,
     RatedPairs,
     Result,
     TopK,
@@ -62,7 +63,7 @@ class _FromRows(Need[Judged]):
         error = too_shallow(self.query_ids[first], needed[first], held[first], self.reader.reason)
         return dict.fromkeys((variant.label for variant in self.variants), error)
 
-    def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
+    def learn(self, run: Run, ranks: Mapping[str, PositiveRanks], similarity: str | None) -> None:
         """Record an error if the rankings were too short."""
         if self.reader.error is not None:
             self.errors |= dict.fromkeys((variant.label for variant in self.variants), self.reader.error)
@@ -202,7 +203,7 @@ class PairSimilarities(Need[RatedPairs]):
             return "rankings have no similarities of rated pairs"
         return super().why_not(run, direction)
 
-    def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
+    def learn(self, run: Run, ranks: Mapping[str, PositiveRanks], similarity: str | None) -> None:
         """Compute the similarities of the pairs."""
         self._similarities = similarities_of_run(run, self.direction, self.judged, similarity=similarity)
 

@@ -18,9 +18,6 @@ from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.tasks.task import Task, direction_of
 from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, Result
 
-AnyRanks = PositiveRanks | GivenRanks
-"""Ranks of the positives of every query; those from rankings may be incomplete."""
-
 Judged = TypeVar("Judged")
 
 TIED_SHARE = 0.1
@@ -102,7 +99,7 @@ class Need(Generic[Judged]):
         """Label to error, for metrics that need longer rankings, as far as the lengths alone show."""
         return {}
 
-    def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
+    def learn(self, run: Run, ranks: Mapping[str, PositiveRanks], similarity: str | None) -> None:
         """Take the results of the pass over the run."""
 
     def score(self, variant: Variant, settings: Settings) -> list[Scored]:
@@ -183,34 +180,29 @@ def describe_cut(number: int, total: int) -> str:
 class Ranks(Need[Judgments]):
     """Ranks of the positives of every query."""
 
-    given: AnyRanks
+    ranks: PositiveRanks  # GivenRanks of rankings
 
     def __init__(self, task: Task, part: str, judged: Judgments, variants: Sequence[Variant]) -> None:
         super().__init__(task, part, judged, variants)
         self.query_ids, self.gallery_ids = judged.query_ids, judged.gallery_ids
         self.requests = {self.key: judged}
 
-    @property
-    def ranks(self) -> PositiveRanks:
-        """The ranks, from any kind of run."""
-        return self.given.ranks if isinstance(self.given, GivenRanks) else self.given
-
     def find_too_short(self, run: RankingsRun) -> dict[str, RunTooShallow]:
         """Label to error, for metrics that need deeper rankings; with folds rankings must be whole."""
         given = depths_alone(run, self.direction, self.judged)
         if self.judged.gallery_folds is not None:
             return self._find_unsettled(given, self.variants)
-        sizes = np.unique(given.ranks.n_positives)
+        sizes = np.unique(given.n_positives)
         depths = [(each, needed_depth(each.spec.function, sizes, **each.parameters)) for each in self.variants]
         return self._find_unsettled(given, [variant for variant, depth in depths if (depth < FAR).all()])
 
-    def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
+    def learn(self, run: Run, ranks: Mapping[str, PositiveRanks], similarity: str | None) -> None:
         """Take the ranks."""
         self.settle(ranks[self.key])
 
-    def settle(self, ranks: AnyRanks) -> None:
+    def settle(self, ranks: PositiveRanks) -> None:
         """Take ranks, and find the metrics that need deeper rankings."""
-        self.given = ranks
+        self.ranks = ranks
         if isinstance(ranks, GivenRanks):
             self.errors |= self._find_unsettled(ranks, self.variants)
 
@@ -233,12 +225,11 @@ class Ranks(Need[Judgments]):
 
     def _count_cut(self, variants: Sequence[Variant]) -> int:
         """Number of rankings with a score that rests on positives tied with the last item."""
-        cut = self.given.cut if isinstance(self.given, GivenRanks) else None
-        if cut is None or not cut.any():
+        ranks = self.ranks
+        if not isinstance(ranks, GivenRanks) or not ranks.cut.any():
             return 0
-        ranks, counts = self.ranks, np.diff(self.ranks.indptr)
-        kept = np.arange(ranks.ranks.size) < np.repeat(ranks.indptr[1:] - cut, counts)
-        without = replace(ranks, ranks=ranks.ranks[kept], indptr=np.append(0, np.cumsum(counts - cut)))
+        kept = np.arange(ranks.ranks.size) < np.repeat(ranks.indptr[1:] - ranks.cut, ranks.n_found)
+        without = replace(ranks, ranks=ranks.ranks[kept], indptr=np.append(0, np.cumsum(ranks.n_found - ranks.cut)))
         values = ([each.spec.function(given, **each.parameters) for given in (ranks, without)] for each in variants)
         return int(np.count_nonzero(np.any([left != right for left, right in values], axis=0)))
 
@@ -258,7 +249,7 @@ class Ranks(Need[Judgments]):
             error = RunTooShallow(
                 f"folds are cut out of rankings of the whole gallery of {self.gallery_ids.size} items, but that of "
                 f"query {self.query_ids[query]} holds {ranks.depths[query]} of the "
-                f"{ranks.ranks.n_gallery[query]} items of its fold. Rank the whole gallery."
+                f"{ranks.n_gallery[query]} items of its fold. Rank the whole gallery."
             )
             return dict.fromkeys((variant.label for variant in variants), error)
         errors: dict[str, RunTooShallow] = {}

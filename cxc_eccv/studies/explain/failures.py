@@ -26,7 +26,7 @@ from cxc_eccv.metrics.concept_enumeration import concept_enumeration
 from cxc_eccv.metrics.non_common_similarity import non_common_similarity
 from cxc_eccv.metrics.size_disagreement import size_disagreement
 from cxc_eccv.ranking import ranks_of_run
-from cxc_eccv.ranking.lists import GivenRanks, ranks_from_rankings
+from cxc_eccv.ranking.lists import ranks_from_rankings
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.ranking.scores import one_blas_thread
 from cxc_eccv.runs import RankingsRun, Run
@@ -163,7 +163,6 @@ def find_failures(
     top, truths = reader.result, images_behind(judged.query_ids, library, split, direction)
     images = images_behind(top.ids, library, split, direction[::-1])
     failed = np.flatnonzero(images[:, 0] != truths)
-    known = ranks.ranks if isinstance(ranks, GivenRanks) else ranks
     return Failures(
         direction=direction,
         asked_ids=judged.query_ids,
@@ -173,7 +172,7 @@ def find_failures(
         retrieved_ids=images[failed, 0],
         item_ids=top.ids[failed, 0],
         rival_ids=_find_rivals(images[failed], truths[failed]),
-        truth_ranks=pa.array(known.best[failed], mask=np.diff(known.indptr)[failed] == 0),
+        truth_ranks=pa.array(ranks.best[failed], mask=np.diff(ranks.indptr)[failed] == 0),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -304,7 +304,7 @@ def evaluate_query_corpus(
         judgments = Judgments.from_pairs(queries.ids, items.ids, queries.ids, pairing.image_ids)
         run, reader = EmbeddingsRun(items, queries), TopRows(judgments, DEPTH)
         ranks = ranks_of_run(run, {"": ("t2i", judgments)}, readers={"t2i": [reader]}, similarity="cosine")[""]
-        ranked.append((pairing, cast("PositiveRanks", ranks)))  # vectors rank every item
+        ranked.append((pairing, ranks))
         tops.append(reader.result)
     groups = [(str(pairing.position), [(pairing, ranks)]) for pairing, ranks in ranked]
     if query_position == ALL:
