@@ -44,8 +44,7 @@ def in_every_form(scores=SCORES):
 
 
 def ranked(run, judgments, direction="i2t"):
-    found = ranks_of_run(run, {"task": (direction, judgments)})["task"]
-    return getattr(found, "ranks", found) if isinstance(run, RankingsRun) else found
+    return ranks_of_run(run, {"task": (direction, judgments)})["task"]
 
 
 @pytest.mark.parametrize("form", ["embeddings", "scores", "rankings"])
