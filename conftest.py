@@ -71,7 +71,6 @@ def _tree_of_commands() -> Iterator[None]:
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     folder = tmp_path_factory.getbasetemp()
     with pytest.MonkeyPatch.context() as patch:
-        # Workers share it: each file of the real data is parsed once.
         patch.setenv(
             "CXC_ECCV_CACHE", str((folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "cache")
         )

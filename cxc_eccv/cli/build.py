@@ -45,8 +45,8 @@ def images(
     ```
     """
     from cxc_eccv.sources.catalog import OFFICIAL
-    from cxc_eccv.sources.download import fetch_photographs
     from cxc_eccv.sources.library import COCO_IMAGES
+    from cxc_eccv.sources.photographs import fetch_photographs
 
     splits = _choose_splits(name, split, everything)
     refuse_unwritable(output)

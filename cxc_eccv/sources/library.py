@@ -15,7 +15,6 @@ from cxc_eccv.errors import DataError, MalformedSource, SourceMissing, UnknownNa
 from cxc_eccv.sources import readers
 from cxc_eccv.sources.catalog import RAW_SPLIT, Catalog, fingerprint_files
 from cxc_eccv.sources.download import catalog_of, fetch, locate, mirror_folder, offline_reason, sha256_of, where_from
-from cxc_eccv.sources.parsed import parse
 from cxc_eccv.sources.readers import CategorySets, EntailmentPairs, Instances, KarpathySplit, LabelFile, MinedPairs
 from cxc_eccv.sources.reading import read_ids, require_known
 from cxc_eccv.types import IntArray
@@ -132,7 +131,7 @@ class Library:
 
     def flickr8k(self) -> pa.Table:
         """``caption_id``, ``image_id``, ``text`` of all of Flickr8k."""
-        return self.once("flickr8k", lambda: parse(readers.read_flickr8k, self._path("flickr8k_tokens")))
+        return self.once("flickr8k", lambda: readers.read_flickr8k(self._path("flickr8k_tokens")))
 
     @property
     def has_flickr8k(self) -> bool:
@@ -152,7 +151,7 @@ class Library:
         """
         names = "flickr8k_tokens", *FLICKR8K_LISTS.values()
         splits = self.once(
-            "flickr8k splits", lambda: parse(readers.split_flickr8k, [*map(self._path, names)], *FLICKR8K_LISTS)
+            "flickr8k splits", lambda: readers.split_flickr8k([*map(self._path, names)], *FLICKR8K_LISTS)
         )
         if split not in splits:
             raise DataError(f"split {split!r} is not one of Flickr8k, which has {', '.join(splits)}")
@@ -173,7 +172,7 @@ class Library:
     def _read_people(self, name: str, read: Callable[[Path], pa.Table]) -> pa.Table:
         def read_checked() -> pa.Table:
             path, content = self._path(name), self.flickr8k_split("test")
-            table: pa.Table = parse(read, path)
+            table: pa.Table = read(path)
             for column, known in (("image_id", content.image_ids), ("caption_id", content.caption_ids)):
                 what = "an id of Flickr8k's test split"
                 require_known(path, np.asarray(table[column]), known, "line {line}", column, what)
@@ -196,7 +195,7 @@ class Library:
             ``left_id``, ``right_id``, ``rating``: one row per rating.
         """
         name = f"{kind}_{RAW_SPLIT[split]}_raw"
-        return self._read_optional(name, lambda path: parse(readers.read_annotators, path, kind))
+        return self._read_optional(name, lambda path: readers.read_annotators(path, kind))
 
     def eccv(self, labels: str, direction: str) -> pa.Table:
         """One of the six files of ECCV Caption: ``query_id``, ``item_id``.
@@ -223,7 +222,7 @@ class Library:
             path: an annotation file of the user to read instead.
         """
         paths = self._coco_files(split) if path is None else [self._own_file("instances", path)]
-        parts = [self.once(("instances", file), partial(parse, readers.read_instances, file)) for file in paths]
+        parts = [self.once(("instances", file), partial(readers.read_instances, file)) for file in paths]
         images, annotations = ([getattr(part, name) for part in parts] for name in ("images", "annotations"))
         return Instances(pa.concat_tables(images), pa.concat_tables(annotations))
 
@@ -231,15 +230,15 @@ class Library:
         """Objects in the images that Visual Genome shares with COCO, by COCO's ids, from the user's files if named."""
         named = {"visual_genome_objects": objects, "visual_genome_image_data": image_data}
         files = [self._own_file(name, path) if path else self._path(name) for name, path in named.items()]
-        return self.once(("visual_genome", *files), lambda: parse(readers.read_visual_genome, files))
+        return self.once(("visual_genome", *files), lambda: readers.read_visual_genome(files))
 
     def entailment(self, split: str) -> EntailmentPairs | None:
         """The user's entailment labels of a split, or None; the paper's labels were never released."""
-        return self._read_optional(f"entailment_{RAW_SPLIT[split]}", partial(parse, readers.read_entailment))
+        return self._read_optional(f"entailment_{RAW_SPLIT[split]}", readers.read_entailment)
 
     def flickr30k_entailment(self, split: str) -> EntailmentPairs | None:
         """The user's entailment labels of a Flickr30k split, or None."""
-        return self._read_optional(f"entailment_f30k_{RAW_SPLIT[split]}", partial(parse, readers.read_entailment))
+        return self._read_optional(f"entailment_f30k_{RAW_SPLIT[split]}", readers.read_entailment)
 
     def mined(self, split: str, collection: str = "coco") -> MinedPairs | None:
         """The weak positives of a split, or None if the library was opened without a file of them.
@@ -304,7 +303,7 @@ class Library:
     def simplifications(self) -> pa.Table:
         """``normal``, ``simple``: sentences of English Wikipedia and their simplifications."""
         names = ("simplification_normal", "simplification_simple")
-        return self.once("simplifications", lambda: parse(readers.read_aligned, [self._path(name) for name in names]))
+        return self.once("simplifications", lambda: readers.read_aligned([self._path(name) for name in names]))
 
     def invalid_ids(self, kind: str) -> IntArray:
         """Ids of the ``caption`` or ``image`` items that ECCV Caption removed as invalid."""
@@ -327,7 +326,7 @@ class Library:
             >>> Library("sample").read("eccv_image_to_caption", read_positives).column_names
             ['query_id', 'item_id']
         """
-        return self.once((name, reader), lambda: parse(reader, self._path(name)))
+        return self.once((name, reader), lambda: reader(self._path(name)))
 
     def has(self, names: Iterable[str]) -> bool:
         """Whether all these raw files are in the catalog and on this machine.
@@ -469,15 +468,11 @@ class Library:
         )
 
     def _karpathy(self) -> dict[str, KarpathySplit]:
-        splits = self.once(
-            "karpathy", lambda: parse(readers.read_karpathy, self._split_files("karpathy_coco", "karpathy"))
-        )
+        splits = self.once("karpathy", lambda: readers.read_karpathy(self._split_files("karpathy_coco", "karpathy")))
         return self.once("folded", lambda: readers.fold_restval(splits)) if self.restval_in_train else splits
 
     def _flickr30k(self) -> dict[str, KarpathySplit]:
-        return self.once(
-            "flickr30k", lambda: parse(readers.read_karpathy, self._split_files("flickr30k", "karpathy_f30k"))
-        )
+        return self.once("flickr30k", lambda: readers.read_karpathy(self._split_files("flickr30k", "karpathy_f30k")))
 
     def _ids(self, modality: str, split: str) -> IntArray:
         content = self.karpathy(split)
@@ -485,7 +480,7 @@ class Library:
 
     def _read_ratings(self, kind: str, split: str) -> pa.Table:
         path = self._path(f"{kind}_{RAW_SPLIT[split]}")
-        table = parse(readers.read_ratings, path, kind)
+        table = readers.read_ratings(path, kind)
         for side, (name, modality) in zip(("left_id", "right_id"), readers.KINDS[kind], strict=True):
             place, expected = f"line {{line}}, column {name!r}", f"a {modality} of the {split} split"
             require_known(path, np.asarray(table[side]), self._ids(modality, split), place, "unknown id", expected)
@@ -494,7 +489,7 @@ class Library:
     def _read_positives(self, labels: str, direction: str) -> pa.Table:
         names = ("image", "caption") if direction == "i2t" else ("caption", "image")
         path = self._path(f"{labels}_{names[0]}_to_{names[1]}")
-        table = parse(readers.read_positives, path)
+        table = readers.read_positives(path)
         for column, modality in zip(("query_id", "item_id"), names, strict=True):
             known = self._ids(modality, "test")
             if column == "item_id" and modality == "caption":
@@ -514,7 +509,7 @@ class Library:
     def _read_categories(self, split: str) -> CategorySets:
         images, paths = self.karpathy(split), self._coco_files(split)
         try:
-            return CategorySets.join([parse(readers.read_category_sets, path) for path in paths]).of(images.image_ids)
+            return CategorySets.join([readers.read_category_sets(path) for path in paths]).of(images.image_ids)
         except KeyError as error:
             files = ", ".join(map(str, paths))
             raise MalformedSource(files, "images", f"no image {error}", f"every image of the {split} split") from None

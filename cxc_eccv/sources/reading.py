@@ -2,62 +2,43 @@
 
 from __future__ import annotations
 
-import codecs
+import csv
 import gzip
-import io
 import json
-import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cxc_eccv.errors import MalformedSource
-from cxc_eccv.parquet import RATIO, array_of_npy, read_parquet, refuse_expansion
+from cxc_eccv.errors import MalformedSource, SourceMissing
+from cxc_eccv.parquet import read_npy, read_parquet
 from cxc_eccv.types import IntArray, positions_of
-from cxc_eccv.types.strict_json import JsonFault, Shape, check_shape, decode_json, scan_json
+from cxc_eccv.types.strict_json import JsonFault, Shape, check_shape, decode_json
 
-BLOCK = 1 << 20
+LARGEST_ID = 2**63 - 1
+
+
+@contextmanager
+def open_content(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file to read its content; a file named ``*.gz`` is decompressed."""
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+            yield stream  # type: ignore[misc] # a GzipFile can do what is asked of IO
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise MalformedSource(path, "", f"incomplete or damaged data ({error})", "a complete gzip file") from None
 
 
 def read_bytes(path: str | Path) -> bytes:
     """The content of a file; a file named ``*.gz`` is decompressed."""
-    return b"".join(read_blocks(Path(path), at_once=True))
-
-
-def read_blocks(path: Path, *, at_once: bool = False) -> Iterator[bytes]:
-    """The content block by block; if all of it must fit into memory, a gzip file may expand less."""
-    packed, unpacked, ratio = path.stat().st_size, 0, 1 if at_once else RATIO
-    with path.open("rb") as raw:
-        is_packed = path.suffix == ".gz"
-        stream = gzip.GzipFile(fileobj=raw) if is_packed else raw
-        try:
-            while block := stream.read(BLOCK):
-                unpacked += len(block)
-                if is_packed:
-                    refuse_expansion(packed, unpacked, ratio)
-                yield block
-        except ValueError as error:
-            raise MalformedSource(path, "", str(error), "a file of the usual size") from None
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise MalformedSource(path, "", f"incomplete or damaged data ({error})", "a complete gzip file") from None
-
-
-MOST_VALUES = 1 << 26
-"""Most values of a JSON text, twice those of instances_train2014.json; each takes some 60 bytes of memory."""
-
-CELL = r'([^"{0}]*|"[^"]*(?:""[^"]*)*"){0}'
-"""A CSV cell and the separator that ends it; quotes enclose whole cells."""
-
-SPACE = re.compile(r"[ \t\n\r]*")
-
-LARGEST_ID = 2**63 - 1
+    with open_content(Path(path)) as stream:
+        return stream.read()
 
 
 def read_text(path: Path) -> str:
@@ -101,8 +82,6 @@ def read_object(path: Path, expected: str) -> dict[str, Any]:
 def parse_json(content: str, path: Path, line: int | None = None) -> Any:  # noqa: ANN401 - JSON holds anything
     """The JSON value of the text of ``path``, or of one line of it, as strict as :func:`read_json`."""
     prefix = "" if line is None else f"line {line}"
-    if content.count(",") > MOST_VALUES:
-        raise _refuse(path, prefix, "", f"more than {MOST_VALUES:,} values", "a file of the usual size")
     try:
         return decode_json(content)
     except json.JSONDecodeError as error:
@@ -140,87 +119,27 @@ def parse_metadata(path: Path, table: pa.Table, key: bytes, expected: str) -> di
     return require_keys(path, "metadata", facts, ())
 
 
-HEAD = 1 << 16  # characters within which a list must begin
-
-LARGEST_RECORD = 1 << 26
-"""Most characters of one element; a broken one would otherwise extend to the end of the file."""
-
 CUT = " (the file seems to be cut off)"
 
 
 def read_records(path: Path) -> Iterator[Any]:
-    """The elements of a file that is one JSON list, one by one, as strict as :func:`read_json`.
-
-    Only a few blocks of the file are in memory at a time. Streaming parsers would accept repeated keys.
-    """
-    blocks = _text_blocks(path)
-    text = _take(blocks, HEAD)
-    start, number, ended = _skip_space(text, 0), 0, False
-    if text[start : start + 1] != "[":
-        raise MalformedSource(path, "", shown(text[:20]) if text else "an empty file", "a list in brackets")
-    start = _skip_space(text, start + 1)
-    if text[start : start + 1] == "]":
-        start, ended = start + 1, True
-    while not ended:
-        prefix = f"[{number}]"
+    """The elements of a file that is one JSON list, one by one; only a few of them are in memory at a time."""
+    try:
+        import ijson  # imported late: only the objects of Visual Genome need it
+    except ModuleNotFoundError:
+        raise SourceMissing(f"reading {path} needs ijson: pip install 'cxc_eccv[explain]'") from None
+    with open_content(path) as stream:
+        head = stream.read(20)
+        if not head.startswith(b"["):
+            raise MalformedSource(path, "", shown(head) if head else "an empty file", "a list in brackets")
+        stream.seek(0)
+        number = -1
         try:
-            record, end = _decode_element(text, start)
-        except JsonFault as fault:
-            raise _refuse(path, prefix, fault.place, fault.actual, fault.expected) from None
-        except json.JSONDecodeError as error:
-            text, start = _extend(path, prefix, text[start:], blocks, error), 0
-            continue
-        yield record
-        start, number, ended = end + 1, number + 1, text[end] == "]"
-    for remainder in chain([text[start:]], blocks):
-        if _skip_space(remainder, 0) < len(remainder):
-            raise MalformedSource(path, "after the list", shown(remainder.strip()[:20]), "the end of the file")
-
-
-def _decode_element(text: str, start: int) -> tuple[Any, int]:
-    """The element that starts at a position, and the position of the comma or bracket after it."""
-    value, end = scan_json(text, _skip_space(text, start))
-    end = _skip_space(text, end)
-    if text[end : end + 1] not in (",", "]"):
-        raise json.JSONDecodeError("Expecting ',' delimiter", text, end)
-    return value, end
-
-
-def _extend(path: Path, prefix: str, text: str, blocks: Iterator[str], error: json.JSONDecodeError) -> str:
-    """The text, which may end within an element, doubled with what follows in the file."""
-    further = _take(blocks, max(len(text), 1)) if len(text) <= LARGEST_RECORD else ""
-    if not further:
-        cut = CUT if error.pos >= len(error.doc.rstrip()) - 1 else ""
-        raise _refuse(path, prefix, "", f"{error.msg}{cut}", "valid JSON") from None
-    return text + further
-
-
-def _text_blocks(path: Path) -> Iterator[str]:
-    """The text of a file in blocks, decompressed if it is gzipped."""
-    decoder, offset = codecs.getincrementaldecoder("utf-8-sig")(), 0
-    for block in chain(read_blocks(path), [b""]):
-        try:
-            yield decoder.decode(block, final=not block)
-        except UnicodeDecodeError as error:
-            actual = f"byte {error.object[error.start]:#04x} near offset {offset + error.start}"
-            raise MalformedSource(path, "", actual, "UTF-8 text") from None
-        offset += len(block)
-
-
-def _take(blocks: Iterator[str], length: int) -> str:
-    """Blocks with at least this length in total, unless they end earlier."""
-    taken: list[str] = []
-    for block in blocks:
-        taken.append(block)
-        length -= len(block)
-        if length <= 0:
-            break
-    return "".join(taken)
-
-
-def _skip_space(text: str, start: int) -> int:
-    match = SPACE.match(text, start)
-    return match.end() if match else start
+            for number, record in enumerate(ijson.items(stream, "item", use_float=True)):  # noqa: B007 - for the error
+                yield record
+        except (ijson.JSONError, UnicodeDecodeError, ValueError, OverflowError) as error:
+            reason = str(error).strip().partition("\n")[0]
+            raise MalformedSource(path, f"[{number + 1}]", reason, "valid JSON") from None
 
 
 def _refuse(path: Path, prefix: str, place: str, actual: str, expected: str) -> MalformedSource:
@@ -277,8 +196,7 @@ def shown(value: object) -> str:
 
 def read_csv(path: Path, columns: Sequence[str] = (), separator: str = ",") -> pa.Table:
     """A CSV file as a table of strings; row ``i`` is line ``i + 2`` of the file."""
-    lines = enumerate(read_lines(path), start=1)
-    header, *rows = (_cells(path, number, line, separator) for number, line in lines)
+    header, *rows = _csv_rows(path, separator)
     for number, name in enumerate(header):
         if name in header[:number]:
             raise MalformedSource(path, "line 1", f"two columns {shown(name)}", "every column once")
@@ -289,19 +207,22 @@ def read_csv(path: Path, columns: Sequence[str] = (), separator: str = ",") -> p
         raise MalformedSource(path, "", "a header and no rows", "at least one row")
     for number, row in enumerate(rows, start=2):
         if len(row) != len(header):
-            expected = f"rows of {len(header)} cells"
-            raise MalformedSource(path, f"line {number}", f"{len(row)} cells", expected)
+            raise MalformedSource(path, f"line {number}", f"{len(row)} cells", f"rows of {len(header)} cells")
     return pa.table([pa.array(column, pa.string()) for column in zip(*rows, strict=True)], names=header)
 
 
-def _cells(path: Path, number: int, line: str, separator: str) -> list[str]:
-    if '"' not in line:
-        return line.split(separator)
-    cells = [match[1] for match in re.finditer(CELL.format(separator), f"{line}{separator}")]
-    if sum(map(len, cells)) + len(cells) != len(line) + 1:
+def _csv_rows(path: Path, separator: str) -> list[list[str]]:
+    lines = csv.reader(read_lines(path), delimiter=separator, strict=True)
+    rows: list[list[str]] = []
+    try:
+        for row in lines:
+            if lines.line_num > len(rows) + 1:
+                raise csv.Error("a quote that is not closed on its line")
+            rows.append(row or [""])
+    except csv.Error as error:
         expected = 'quotes around whole cells, each closed on its line, and "" for a quote within'
-        raise MalformedSource(path, f"line {number}", f"a stray or unclosed quote in {shown(line)}", expected)
-    return [cell[1:-1].replace('""', '"') if cell[:1] == '"' else cell for cell in cells]
+        raise MalformedSource(path, f"line {len(rows) + 1}", str(error), expected) from None
+    return rows
 
 
 def parse_ids(path: Path, column: pa.ChunkedArray, name: str, pattern: str, expected: str) -> IntArray:
@@ -331,9 +252,8 @@ def read_ids(path: Path) -> IntArray:
 
 def read_array(path: Path, what: str) -> NDArray[Any]:
     """The array of an ``.npy`` file of ``what``; data after it is an error."""
-    data = read_bytes(path)
     try:
-        return array_of_npy(io.BytesIO(data), len(data))
+        return read_npy(BytesIO(read_bytes(path)))
     except ValueError as error:
         raise MalformedSource(path, "", str(error), f"an npy file of {what}") from None
 

@@ -1,4 +1,4 @@
-"""A strict JSON reader (unique keys, finite numbers, valid Unicode, few levels), and shapes to check values against."""
+"""A strict JSON reader (unique keys, finite numbers, valid Unicode), and shapes to check values against."""
 
 from __future__ import annotations
 
@@ -8,17 +8,6 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
-
-DEEPEST = 64
-"""Most levels of lists and objects; real files have fewer than ten."""
-
-MOST_CONTAINERS = 1 << 23
-"""Most lists and objects of one text, three times those of instances_train2014.json; each takes 20 times its text."""
-
-BRACKETS = b'[]{}"'
-ALL_ELSE = bytes(set(range(256)) - set(BRACKETS))
 
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -33,35 +22,18 @@ class JsonFault(ValueError):
 
 def decode_json(text: str, *, parse_float: Callable[[str], Any] = float) -> Any:  # noqa: ANN401 - JSON holds anything
     """The value of a JSON text."""
-    _check_containers(text)
-    return _strictly(text, lambda decoder: decoder.decode(text), parse_float)
-
-
-def scan_json(text: str, start: int) -> tuple[Any, int]:
-    """The value that starts at ``start``, read as strictly as by :func:`decode_json`, and the position after it."""
-    value, end = _strictly("", lambda decoder: decoder.raw_decode(text, start), float)
-    _check_containers(text[start:end])
-    _check_surrogates(text[start:end], value)
-    return value, end
-
-
-def _strictly(
-    text: str,
-    decode: Callable[[json.JSONDecoder], Any],
-    parse_float: Callable[[str], Any],
-) -> Any:  # noqa: ANN401 - JSON holds anything
-    decoder = json.JSONDecoder(
-        object_pairs_hook=_refuse_repeated, parse_constant=_refuse_constant, parse_float=parse_float
-    )
     try:
-        value = decode(decoder)
+        value = json.loads(
+            text, object_pairs_hook=_refuse_repeated, parse_constant=_refuse_constant, parse_float=parse_float
+        )
     except (json.JSONDecodeError, JsonFault):
         raise
     except RecursionError:
-        raise _too_deep() from None
+        raise JsonFault("", "lists or objects nested too deep", "a few levels") from None
     except ValueError:  # Python converts no integer of more than 4,300 digits.
         raise JsonFault("", "a number of thousands of digits", "numbers of 64 bits") from None
-    _check_surrogates(text, value)
+    if SURROGATE.search(text):
+        _refuse_surrogates(value)
     return value
 
 
@@ -78,32 +50,12 @@ def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return table
 
 
-def _too_deep() -> JsonFault:
-    return JsonFault("", "lists or objects nested too deep", "a few levels")
-
-
-def _check_containers(text: str) -> None:
-    """Count brackets before parsing, which would build every list and object in memory."""
-    opened = text.count("[") + text.count("{")
-    if opened > MOST_CONTAINERS:
-        raise JsonFault("", f"{opened:,} lists and objects", f"at most {MOST_CONTAINERS:,}")
-    if opened <= DEEPEST:
-        return
-    unescaped = text.encode(errors="surrogatepass").replace(b"\\\\", b"").replace(b'\\"', b"")
-    signs = unescaped.translate(None, ALL_ELSE).replace(b'""', b"")  # drops strings without brackets
-    outside = np.frombuffer(b"".join(signs.split(b'"')[::2]), dtype=np.uint8)
-    steps = np.where((outside == ord("[")) | (outside == ord("{")), np.int32(1), np.int32(-1))
-    if steps.size and int(np.cumsum(steps, dtype=np.int32).max()) > DEEPEST:
-        raise _too_deep()
-
-
-def _check_surrogates(text: str, value: object) -> None:
-    if SURROGATE.search(text):
-        try:
-            json.dumps(value, ensure_ascii=False).encode()
-        except UnicodeEncodeError as error:
-            half = f"half a surrogate pair, {error.object[error.start]!r}"
-            raise JsonFault("", half, "Unicode text") from None
+def _refuse_surrogates(value: object) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = f"half a surrogate pair, {error.object[error.start]!r}"
+        raise JsonFault("", half, "Unicode text") from None
 
 
 LARGEST = 1e12

@@ -18,7 +18,11 @@ from cxc_eccv.errors import DataError
         ("half.parquet", "PAR1", "no readable Parquet file"),
         ("text.csv", "image_id,caption_id,label\n1,2,1\n1,x,1\n", r"text\.csv, line 3, column 'caption_id': found 'x'"),
         ("label.csv", "image_id,caption_id,label\n1,2,0.5\n", r"line 2, column 'label': found '0\.5', expected 1 or 0"),
-        ("quote.csv", 'image_id,caption_id,label\n1,"2,1\n1,3,1"\n', "line 2: found a stray or unclosed quote"),
+        (
+            "quote.csv",
+            'image_id,caption_id,label\n1,"2,1\n1,3,1"\n',
+            "line 2: found a quote that is not closed on its line",
+        ),
         ("twice.csv", "image_id,label,label\n1,1,1\n", "two columns 'label'"),
         ("twice.jsonl", '{"image_id": 1, "image_id": 2}', "line 1, key 'image_id': found it twice"),
         ("half.jsonl", '{"image_id": 1', "line 1, column 15: found Expecting"),

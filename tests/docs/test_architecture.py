@@ -42,8 +42,7 @@ def entered(tmp_path_factory):
     threading.setprofile(note)
     sys.setprofile(note)
     try:
-        with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
-            patch.setenv("CXC_ECCV_NO_TABLE_CACHE", "1")  # another test may have read the raw files before
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             report = ce.evaluate(ce.load_run(path), KEY.rpartition("/")[0], data_dir="sample", progress=False)
         text = report_to_json(report)

@@ -108,7 +108,7 @@ def read_failures(folder: str | Path) -> tuple[pa.Table, str]:
     path = Path(folder) / "failures.parquet"
     if not path.is_file():
         raise DataError(f"{path} is missing. Give a folder written by cxc-eccv explain --output.")
-    refuse_many_rows(path, "query_id")
+    refuse_many_rows(path)
     try:
         table = read_parquet(path)
     except pa.ArrowInvalid as error:

@@ -211,4 +211,4 @@ def test_a_small_file_that_claims_hundreds_of_millions_of_rows_is_refused_unread
             writer.write_table(pa.table({"sheet": pa.array(np.zeros(1_000_000, np.int32))}))
     assert path.stat().st_size < 100_000
     with pytest.raises(MalformedSource, match="11,000,000 rows, expected at most 10,000,000"):
-        refuse_many_rows(path, "sheet")
+        refuse_many_rows(path)

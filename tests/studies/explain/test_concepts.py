@@ -326,7 +326,7 @@ class TestVisualGenome:
             ({3: None}, GENOME_IMAGES, ["[0].objects", "a list"]),
             ({3: [None]}, GENOME_IMAGES, ["[0].objects[0]", "an object"]),
             ({3: [{"x": 1, "y": 1, "w": 1}]}, GENOME_IMAGES, ["[0].objects[0]", "a key 'h'"]),
-            ({3: [thing(["a.n.01"], ["a"], w=float("nan"))]}, GENOME_IMAGES, ["[0]", "NaN"]),
+            ({3: [thing(["a.n.01"], ["a"], w=float("nan"))]}, GENOME_IMAGES, ["[0]", "valid JSON"]),
             ({3: [thing(["a.n.01"], ["a"], w=None)]}, GENOME_IMAGES, ["[0].objects[0]", "four finite numbers"]),
             ({3: [thing("a.n.01", ["a"])]}, GENOME_IMAGES, ["[0].objects[0].synsets", "a list of texts"]),
             ({3: [thing(["a.n.01"], [7])]}, GENOME_IMAGES, ["[0].objects[0].names", "a list of texts"]),

@@ -9,28 +9,29 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import stat
-import time
-from collections.abc import Mapping
+import shutil
+import zipfile
+import zlib
 from contextlib import suppress
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
-from typing import IO, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
+from filelock import FileLock
 from platformdirs import user_cache_dir
 
-from cxc_eccv.errors import DownloadFailed, HashMismatch, InvalidOption, MalformedSource, SourceMissing, WriteFailed
+from cxc_eccv.errors import DownloadFailed, HashMismatch, InvalidOption, MalformedSource, SourceMissing
 from cxc_eccv.sources.catalog import OFFICIAL, SAMPLE, Archive, Catalog, Entry, load_catalog
-from cxc_eccv.sources.reading import read_blocks, shown
-from cxc_eccv.writing import is_plain, replaced_file
+from cxc_eccv.sources.reading import open_content, shown
 
 OFFLINE_VARIABLES = ("CXC_ECCV_OFFLINE", "HF_HUB_OFFLINE")
 
+RETRIES = 3
+
+TIMEOUT = 30.0  # seconds without a byte after which a connection counts as broken
+
 State = Literal["in mirror", "present", "to download", "user-provided", "not in edition"]
-
-
-UNSETTLED = 2_000_000_000  # nanoseconds within which two changes of a file may get the same time
 
 
 class Fingerprint(NamedTuple):
@@ -40,31 +41,18 @@ class Fingerprint(NamedTuple):
     size: int
 
 
-class Expected(NamedTuple):
-    """Expected hash and size of a file; None if unknown."""
-
-    sha256: str | None
-    size: int | None = None
-
-
 def fingerprint(path: str | Path) -> Fingerprint:
-    """sha256 and size of a file's content, computed once per process unless the file may have changed."""
-    file = Path(path)
+    """sha256 and size of a file's content, computed once per process while the file does not change."""
+    file = Path(path).resolve()
     status = file.stat()
-    # Programs cannot set a file's ctime. Right after a change, a second change may show the same times.
-    changed = max(status.st_mtime_ns, status.st_ctime_ns)
-    settled = abs(time.time_ns() - changed) > UNSETTLED
-    look = 0 if settled else time.perf_counter_ns()
-    return _fingerprint(file.resolve(), status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, look)
+    return _fingerprint(file, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 @lru_cache(maxsize=1024)
 def _fingerprint(path: Path, *_state: int) -> Fingerprint:
-    digest, size = hashlib.sha256(), 0
-    for block in read_blocks(path):
-        digest.update(block)
-        size += len(block)
-    return Fingerprint(digest.hexdigest(), size)
+    with open_content(path) as stream:
+        digest = hashlib.file_digest(stream, "sha256")  # type: ignore[arg-type] # any stream will do
+        return Fingerprint(digest.hexdigest(), stream.tell())
 
 
 def sha256_of(path: str | Path) -> str:
@@ -72,19 +60,16 @@ def sha256_of(path: str | Path) -> str:
     return fingerprint(path).sha256
 
 
-def verify(path: Path, expected: Expected, remedy: str) -> None:
-    """Raise HashMismatch, with the remedy, unless size and hash of a file are as expected."""
-    if expected.sha256 is None and expected.size is None:
-        return
-    plain_size = None if path.suffix == ".gz" else path.stat().st_size
-    size = fingerprint(path).size if plain_size is None else plain_size
-    if expected.size is not None and size != expected.size:
-        kind = "is truncated" if size < expected.size else "is too long"
-        raise HashMismatch(f"{path} {kind}: found {size:,} bytes, expected {expected.size:,}. {remedy}")
-    if expected.sha256 is not None and sha256_of(path) != expected.sha256:
+def verify(path: Path, sha256: str | None, size: int | None, remedy: str) -> None:
+    """Raise HashMismatch, with the remedy, unless size and hash of a file are as expected; None if unknown."""
+    if size is not None and fingerprint(path).size != size:
+        actual = fingerprint(path).size
+        kind = "is truncated" if actual < size else "is too long"
+        raise HashMismatch(f"{path} {kind}: found {actual:,} bytes, expected {size:,}. {remedy}")
+    if sha256 is not None and sha256_of(path) != sha256:
         raise HashMismatch(
             f"{path} is not the file that the catalog describes: found sha256 {sha256_of(path)}, "
-            f"expected {expected.sha256}. {remedy}"
+            f"expected {sha256}. {remedy}"
         )
 
 
@@ -118,11 +103,6 @@ def _cache_folder() -> Path:
     """The download cache: ``CXC_ECCV_CACHE``, else the operating system's cache folder of the user."""
     chosen = os.environ.get("CXC_ECCV_CACHE", "")
     return Path(chosen).expanduser().resolve() if chosen else Path(user_cache_dir("cxc_eccv"))
-
-
-def tables_folder() -> Path | None:
-    """Where the download cache keeps tables of parsed raw files; None if ``CXC_ECCV_NO_TABLE_CACHE`` is set."""
-    return None if _is_on("CXC_ECCV_NO_TABLE_CACHE") else _cache_folder() / "tables"
 
 
 def encodings_folder() -> Path:
@@ -166,22 +146,11 @@ def fetch(
         raise SourceMissing(lacking)
     if obstacle := _obstacle(entry, offline):
         raise SourceMissing(_missing(entry, data_dir, obstacle))
-    from cxc_eccv.sources.download.download import download  # imported late: most runs need no network
-
     archive = catalog.archives[entry.archive] if entry.archive else None
     try:
-        return download(entry, archive, _cache_folder(), progress=progress)
+        return _download(entry, archive, _cache_folder(), progress)
     except DownloadFailed as error:
         raise DownloadFailed(_missing(entry, data_dir, str(error))) from error
-
-
-def fetch_photographs(addresses: Mapping[str, str], folder: Path) -> tuple[int, int]:
-    """Download photographs, file name to address; return how many were downloaded and how many were there before."""
-    if reason := offline_reason(None):
-        raise InvalidOption(f"downloads are off ({reason}). Unset the variable to download photographs.")
-    from cxc_eccv.sources.download.download import download_photographs  # imported late, as above
-
-    return download_photographs(addresses, folder)
 
 
 def locate(name: str, data_dir: str | Path | None = None, *, allow_modified: bool = False) -> Path | None:
@@ -191,12 +160,11 @@ def locate(name: str, data_dir: str | Path | None = None, *, allow_modified: boo
     path = _in_mirror(entry, data_dir)
     if path is not None:
         if not allow_modified:
-            verify(path, Expected(entry.sha256, entry.size), _replacement(entry))
+            verify(path, entry.sha256, entry.size, _replacement(entry))
         return path
     path = _in_cache(entry, catalog)
     if path is not None:
-        verify(path, expected_of(entry, path), f"Delete {path} to download it again.")
-        pin(entry, path)
+        _verify_cached(entry, path)
     return path
 
 
@@ -274,48 +242,95 @@ def _replacement(entry: Entry) -> str:
     return f"Replace it with {source}, or use it as it is with --allow-modified (allow_modified=True)."
 
 
-SHA256 = re.compile(rb"[0-9a-f]{64}")
+def _download(entry: Entry, archive: Archive | None, cache: Path, progress: bool) -> Path:
+    """Download a file, or extract it from ``archive``, into the cache; return its verified path."""
+    target = cache / entry.path
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(target.with_name(f".{target.name}.lock")):
+            if target.is_file():  # another process brought it meanwhile
+                pass
+            elif archive is None:
+                retrieve(entry.url or "", target, _known_hash(entry, target), progress=progress)
+            else:
+                _extract(entry, _retrieve_archive(archive, cache, progress), target)
+    except OSError as error:
+        raise DownloadFailed(
+            f"the download cache {cache} is not usable ({error}); choose another one with CXC_ECCV_CACHE"
+        ) from error
+    _verify_cached(entry, target)
+    return target
 
 
-def record_of(file: Path) -> Path:
-    """The file beside ``file`` that records its hash, in the format of ``sha256sum``."""
+def _retrieve_archive(archive: Archive, cache: Path, progress: bool) -> Path:
+    bundle = cache / archive.path
+    bundle.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(bundle.with_name(f".{bundle.name}.lock")):
+        if not bundle.is_file():
+            retrieve(archive.url, bundle, _known_hash(archive, bundle), progress=progress)
+    _verify_cached(archive, bundle)
+    return bundle
+
+
+def retrieve(url: str, target: Path, sha256: str | None = None, *, progress: bool = False) -> None:
+    """Download a file to its place, in one step and with retries.
+
+    Raises:
+        DownloadFailed: the server does not deliver the file.
+        HashMismatch: it delivers another file than the one with this hash.
+    """
+    import pooch  # imported late, as requests: most runs need no network
+    import requests
+
+    pooch.get_logger().setLevel("WARNING")
+    place = pooch.create(
+        target.parent, "", registry={target.name: sha256}, urls={target.name: url}, retry_if_failed=RETRIES
+    )
+    try:
+        place.fetch(target.name, downloader=pooch.HTTPDownloader(progressbar=progress, timeout=TIMEOUT))
+    except requests.RequestException as error:
+        raise DownloadFailed(f"the server did not deliver it: {error}") from None
+    except ValueError as error:
+        raise HashMismatch(f"{url} delivered another file: {error}") from None
+
+
+def _extract(entry: Entry, bundle: Path, target: Path) -> None:
+    member, part = entry.member or "", target.with_name(f"{target.name}.part")
+    try:
+        with zipfile.ZipFile(bundle) as archive, archive.open(member) as source, part.open("wb") as sink:
+            shutil.copyfileobj(source, sink)
+        verify(part, entry.sha256, entry.size, f"It is the member {member!r} of {bundle}.")
+        part.replace(target)
+    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError) as error:
+        expected = f"an archive with a member {member!r}; delete it to download it again"
+        raise MalformedSource(bundle, "", str(error), expected) from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+SHA256 = re.compile("[0-9a-f]{64}")
+
+
+def _record_of(file: Path) -> Path:
+    """The file beside ``file`` that records its hash at first use, in the format of ``sha256sum``."""
     return file.with_name(f"{file.name}.sha256")
 
 
-def expected_of(item: Entry | Archive, file: Path) -> Expected:
-    """The hash and size that a cached file must have: the catalog's, else the recorded hash, else unknown."""
-    if item.sha256 is not None or not record_of(file).is_file():
-        return Expected(item.sha256, item.size)
-    record = record_of(file)
-    words = record.read_bytes().split()[:1]
-    if not words or not SHA256.fullmatch(words[0]):
+def _known_hash(item: Entry | Archive, file: Path) -> str | None:
+    """The hash that a cached file must have: the catalog's, else the recorded one, else None."""
+    record = _record_of(file)
+    if item.sha256 is not None or not record.is_file():
+        return item.sha256
+    found = record.read_bytes()[:64].decode("ascii", "replace")
+    if not SHA256.fullmatch(found):
         expected = f"the sha256 of {file.name}; delete both to download it again"
-        raise MalformedSource(record, "", shown(words[0]) if words else "an empty file", expected)
-    return Expected(words[0].decode(), item.size)
+        raise MalformedSource(record, "", shown(found), expected)
+    return found
 
 
-def pin(item: Entry | Archive, file: Path) -> None:
-    """Record the hash of a cached file, unless the catalog has one or a hash is recorded."""
-    record = record_of(file)
-    if item.sha256 is not None or record.is_file() or not is_plain(record):
-        return
-    # A cache that somebody else prepared may be read-only; then nothing is recorded.
-    with suppress(WriteFailed), replaced_file(record, wait=0) as part:
-        part.write_text(f"{sha256_of(file)}  {file.name}\n", encoding="utf-8", newline="\n")
-
-
-def open_plain(path: Path, *, keep: bool = False) -> IO[bytes]:
-    """Open or create a file whose name others can foresee, to read and write; empty it unless ``keep``."""
-    refused = f"{path} is a link or not a regular file, and this package did not create it; delete it"
-    if path.is_symlink():
-        raise DownloadFailed(refused)
-    # The system refuses a link that appears after this check; a pipe must not block.
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    number = os.open(path, flags, 0o666)
-    status = os.fstat(number)
-    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
-        os.close(number)
-        raise DownloadFailed(refused)
-    if not keep:
-        os.ftruncate(number, 0)
-    return os.fdopen(number, "r+b")
+def _verify_cached(item: Entry | Archive, file: Path) -> None:
+    """Verify a cached file; record its hash if the catalog has none."""
+    verify(file, _known_hash(item, file), item.size, f"Delete {file} to download it again.")
+    if item.sha256 is None and not _record_of(file).is_file():
+        with suppress(OSError):  # a cache that somebody else prepared may be read-only
+            _record_of(file).write_text(f"{sha256_of(file)}  {file.name}\n", encoding="utf-8")
