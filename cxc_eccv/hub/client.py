@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +10,13 @@ from pathlib import Path
 
 import huggingface_hub
 from huggingface_hub import HfApi
-from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled, RemoteEntryNotFoundError
+from huggingface_hub.errors import (
+    HfHubHTTPError,
+    HFValidationError,
+    LocalEntryNotFoundError,
+    OfflineModeIsEnabled,
+    RemoteEntryNotFoundError,
+)
 
 import cxc_eccv
 from cxc_eccv.errors import CxcEccvError, HubAccessDenied, HubConflict, HubError, HubUnavailable, InvalidOption
@@ -37,7 +44,7 @@ def hub_client(doing: str) -> Iterator[HfApi]:
     api = HfApi(library_name="cxc_eccv", library_version=cxc_eccv.__version__)
     try:
         yield api
-    except (TRANSPORT, OSError, RuntimeError, HFValidationError) as error:
+    except (TRANSPORT, OSError, RuntimeError, ValueError) as error:
         raise _translate(doing, error) from None
 
 
@@ -65,22 +72,21 @@ def require_token() -> None:
 
 
 def _translate(doing: str, error: Exception) -> CxcEccvError:
-    answer = _find_answer(error)
-    if answer is not None:
-        return _translate_status(doing, answer)
+    cause: BaseException = error
+    while not isinstance(cause, TRANSPORT) and cause.__cause__ is not None:  # the client wraps it in others
+        cause = cause.__cause__
+    if isinstance(cause, HfHubHTTPError):
+        return _translate_status(doing, cause)
     detail = redact(" ".join(f"{type(error).__name__}: {error}".split()))
     if isinstance(error, HFValidationError):
         return InvalidOption(detail)
     if isinstance(error, OfflineModeIsEnabled):
         return HubError(f"{doing}: HF_HUB_OFFLINE is set. Unset it to reach the Hub.")
-    return HubUnavailable(f"{doing}: no answer ({detail}). Check the connection and run the command again.")
-
-
-def _find_answer(error: BaseException | None) -> HfHubHTTPError | None:
-    """The Hub's answer behind an error; the client wraps it in others."""
-    while error is not None and not isinstance(error, HfHubHTTPError):
-        error = error.__cause__
-    return error
+    if isinstance(error, json.JSONDecodeError):
+        return HubUnavailable(f"{doing}: the answer did not come from the Hub ({detail}). Run the command again later.")
+    if isinstance(cause, (TRANSPORT, ConnectionError, TimeoutError, LocalEntryNotFoundError)):
+        return HubUnavailable(f"{doing}: no answer ({detail}). Check the connection and run the command again.")
+    return HubError(f"{doing}: {detail}")
 
 
 def _translate_status(doing: str, error: HfHubHTTPError) -> HubError:

@@ -187,26 +187,17 @@ def _choose_tasks(
 
     ``declared`` are the ids of the benchmark's tasks; None for all that this package knows.
     """
-    board = leaderboard_tasks().values()
-    declared = [task.task_id for task in board] if declared is None else declared
     asked = select_tasks(options.tasks or ())
     wanted = {task.key for chosen in asked.values() for task in chosen}
     keys = [key for key in report.scores if key in wanted or not asked]
-    tasks = [task for task in board if task.key in keys and task.task_id in declared]
-    for name, chosen in asked.items():
-        if not any(task.key in report.scores for task in chosen):
-            raise ReportRefused(f"{path}: it has no result of {name}. Evaluate it too, or leave it out of --tasks.")
-        if not any(task in tasks for task in chosen):
-            raise ReportRefused(
-                f"{options.dataset} declares no task for this report's results of {name}; its {EVAL_YAML} declares "
-                f"{', '.join(sorted(declared))}. Leave {name} out of --tasks."
-            )
-    if not tasks and options.dataset is None:
-        raise ReportRefused(f"{path}: the leaderboard has a task for none of its results")
-    if not tasks:
+    board = [task for task in leaderboard_tasks().values() if declared is None or task.task_id in declared]
+    tasks = [task for task in board if task.key in keys]
+    lacking = [name for name, chosen in asked.items() if not any(task in tasks for task in chosen)]
+    if lacking or not tasks:
+        its = "" if declared is None else f" Its {EVAL_YAML} declares {', '.join(sorted(declared))}."
         raise ReportRefused(
-            f"{path}: {options.dataset} declares no task for any of its results. Is that the released dataset? Its "
-            f"{EVAL_YAML} declares {', '.join(sorted(declared))}."
+            f"{path} has no result of {', '.join(lacking) or 'any task'} that {options.dataset or 'the leaderboard'} "
+            f"has a task for. Evaluate it too, leave it out of --tasks, or name another --dataset.{its}"
         )
     proposed = {task.key for task in tasks}
     return tasks, [key for key in keys if key not in proposed]

@@ -1,5 +1,6 @@
 """A Hub that refuses, hangs up or is not there: one line that says what to do, without secrets."""
 
+import json
 import os
 import subprocess
 import sys
@@ -9,12 +10,21 @@ from pathlib import Path
 import pytest
 from hub_endpoints import READER, WRITER
 from hub_server import Fault
+from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError, OfflineModeIsEnabled
 from official import BENCHMARK, MODEL, add_benchmark, add_model, official_report
 
-from cxc_eccv.hub.client import redact
+from cxc_eccv.errors import HubError, HubUnavailable, InvalidOption
+from cxc_eccv.hub.client import TRANSPORT, hub_client, redact
 
 ROOT = Path(__file__).parents[2]
 REPO = "org/data"
+
+
+def wrapped(error, cause):
+    error.__cause__ = cause
+    return error
+
+
 PUT, COMMIT = "^PUT", "POST .*/commit/"
 LISTING = "GET .*/tree/"
 
@@ -51,32 +61,37 @@ def test_a_token_that_may_not_write(hub, client, built, repository, token, told)
         (Fault(COMMIT, times=99, status=503), ["HubUnavailable", "HTTP 503"]),
         (Fault(LISTING, times=99, status=0), ["HubUnavailable", "no answer", "Check the connection"]),
         (Fault(PUT, times=99, status=403), ["HubAccessDenied", "HTTP 403"]),
+        (Fault(PUT, times=99, status=0), ["HubUnavailable", "no answer"]),
     ],
-    ids=["400", "409", "429", "503", "dropped", "storage"],
+    ids=["400", "409", "429", "503", "dropped", "storage", "storage-dropped"],
 )
 def test_a_refusal_is_one_line_and_changes_nothing(hub, client, built, repository, fault, told):
     before = repository.main.oid
     hub.faults = [fault]
     fault.message += " for {authorization}"
     error = client.command("push", built, REPO, "--yes", status=2).err  # the client checks that no token is shown
-    line = " ".join(error.split())
+    line = " ".join(error.partition("cxc-eccv: ")[2].split())
     assert all(part in line for part in told), error
-    assert "signaturesecret" not in error
+    assert "signaturesecret" not in line
     assert repository.main.oid == before
 
 
-def test_a_hub_that_is_not_there(client, built):
-    settings = {"HF_ENDPOINT": "http://127.0.0.1:9"}
-    code = (
-        "import huggingface_hub.constants as c, cxc_eccv.hub.client\n"
-        "from cxc_eccv.hub.checks import read_benchmark\n"
-        "with cxc_eccv.hub.client.hub_client('look') as api:\n"
-        "    api.endpoint = given\n"
-        "    read_benchmark(api, 'org/data')\n"
-    )
-    answer = client.code(code, settings["HF_ENDPOINT"])
-    assert answer.error == "HubUnavailable"
-    assert "Check the connection" in answer.message
+@pytest.mark.parametrize(
+    ("raised", "kind", "message"),
+    [
+        (TRANSPORT("reset"), HubUnavailable, "look: no answer .* Check the connection"),
+        (wrapped(RuntimeError("while uploading"), TRANSPORT("reset")), HubUnavailable, "look: no answer"),
+        (LocalEntryNotFoundError("not on disk"), HubUnavailable, "look: no answer"),
+        (json.JSONDecodeError("Expecting value", "<html>", 0), HubUnavailable, "did not come from the Hub"),
+        (OfflineModeIsEnabled("offline"), HubError, "HF_HUB_OFFLINE is set"),
+        (HFValidationError("Repo id must"), InvalidOption, "Repo id must"),
+        (PermissionError("denied"), HubError, "look: PermissionError: denied"),
+        (ValueError("bad hf_abcdefghijkl"), HubError, "look: ValueError: bad <hidden>"),
+    ],
+)
+def test_an_error_of_the_client_is_told_in_one_line(raised, kind, message):
+    with pytest.raises(kind, match=message), hub_client("look"):
+        raise raised
 
 
 def test_a_change_between_reading_and_committing_is_a_conflict(hub, client, built, repository):

@@ -59,7 +59,7 @@ def test_a_report_is_checked_without_the_hub(tmp_path, no_network, capsys):
     for options, message in (
         (["--check", "--yes"], "leave out --check or --yes"),
         (["--model", "org/name"], "with --model and --dataset, or check the report alone with --check"),
-        (["--check", "--tasks", "entailment"], "it has no result of entailment"),
+        (["--check", "--tasks", "entailment"], "has no result of entailment that the leaderboard has a task for"),
         (["--check", "--date", "tomorrow"], "expected a day of the calendar"),
     ):
         status, _, err = submit(*options)
@@ -68,7 +68,7 @@ def test_a_report_is_checked_without_the_hub(tmp_path, no_network, capsys):
     path.write_text(official_report(split="validation"))
     assert "it covers the split 'validation'" in submit("--check")[2]
     path.write_text(official_report({"cxc/i2t/median_rank": (2.0, {})}))
-    assert "the leaderboard has a task for none of its results" in submit("--check")[2]
+    assert "has no result of any task that the leaderboard has a task for" in submit("--check")[2]
 
 
 def set_facts(**facts):
