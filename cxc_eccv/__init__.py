@@ -14,11 +14,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from cxc_eccv import report
-from cxc_eccv.discovery import present_with
-
-present_with(report)
-
 __version__ = "0.1.0"
 
 __all__ = [

@@ -61,31 +61,6 @@ def find_declared(
     return MappingProxyType(dict(sorted(declared.items())))
 
 
-class Presenter(Protocol):
-    """Shows and saves reports.
-
-    This needs tasks, metrics and labels, so the code lies in a higher layer than :class:`Report`. The package's
-    ``__init__.py`` registers :mod:`cxc_eccv.report` here.
-    """
-
-    def report_text(self, report: Any, /) -> str:  # noqa: ANN401 - Report stands above this module
-        """The report for a terminal."""
-
-    def report_html(self, report: Any, /) -> str:  # noqa: ANN401
-        """The report for a notebook."""
-
-    def save_report(self, report: Any, folder: str | Path, /, *, images: str | Path | None) -> list[Path]:  # noqa: ANN401
-        """Write the folder of a report."""
-
-
-_registered: list[Presenter] = []
-
-
-def present_with(chosen: Presenter) -> None:
-    """Register the presenter of all reports."""
-    _registered[:] = [chosen]
-
-
-def presenter() -> Presenter:
-    """The registered presenter."""
-    return _registered[0]
+def presenter() -> Any:  # noqa: ANN401 - a package of a higher layer
+    """The package that shows and saves reports; it needs tasks, metrics and labels, so it stands above them."""
+    return importlib.import_module("cxc_eccv.report")

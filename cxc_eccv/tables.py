@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from markupsafe import Markup, escape
 
-from cxc_eccv.terminal import Sheet, latex_text, markdown_text, upper_first, visible
+from cxc_eccv.terminal import latex_text, markdown_text, upper_first, visible
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+    from rich.table import Table as RichTable
+    from rich.text import Text
 
 MISSING = "\N{EM DASH}"
 
@@ -40,8 +41,9 @@ class Cell:
 class Table:
     """A table: headings per column, the outermost first, and rows; a row of a single cell opens a section.
 
-    ``notes`` and ``cautions`` stand below; ``prose``, ``stacked`` and ``styles`` are those of a Sheet. ``data`` names
-    the data behind the numbers; tables that are shown together name it once, in the first line.
+    ``notes`` and ``cautions`` stand below. Columns in ``prose`` are texts, which may wrap, and ``styles`` are those of
+    the rows on a console. ``data`` names the data behind the numbers; tables that are shown together name it once, in
+    the first line.
     """
 
     header: Sequence[Sequence[str]]
@@ -51,7 +53,6 @@ class Table:
     notes: Sequence[str] = ()
     cautions: Sequence[str] = ()
     prose: frozenset[int] = frozenset()
-    stacked: Sequence[Sequence[Sequence[int]]] = ()
     styles: Sequence[str] = ()
     data: str = ""
 
@@ -78,23 +79,80 @@ def tables_to_console(tables: Sequence[Table]) -> RenderableType:
 
     blocks: list[RenderableType] = [Text(data, style="bold") for data in _name_data(tables)]
     for table in tables:
-        if blocks and not isinstance(blocks[-1], Sheet):
+        if blocks and not isinstance(blocks[-1], _Fitted):
             blocks.append(Text())
         subtitle = f", {table.subtitle}" if table.subtitle else ""
         if table.title:
             blocks.append(Text.assemble((visible(table.title), "bold"), (visible(subtitle), "dim")))
         if table.rows:
-            rows = [[str(cell) for cell in row] for row in table.rows]
-            bold = {
-                (line, place)
-                for line, row in enumerate(table.rows)
-                for place, cell in enumerate(row)
-                if isinstance(cell, Cell) and cell.strong
-            }
-            blocks.append(Sheet(table.headings, rows, table.prose, table.stacked, table.styles, bold=bold))
+            blocks.append(_Fitted(table))
         blocks += [Text(visible(note), style="dim") for note in table.notes]
         blocks += [Text(visible(caution)) for caution in table.cautions]
     return Group(*blocks)
+
+
+LONGEST_WORD = 32
+"""Longer words of names and prose are broken if there is no room."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Fitted:
+    """A table within the width of a terminal: if it is too wide, columns continue in tables below; no number is cut."""
+
+    table: Table
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Rich's protocol."""
+        yield from self._arrange(range(1, len(self.table.header)), options.max_width)
+
+    def _arrange(self, places: Sequence[int], width: int) -> Iterator[RichTable]:
+        """The row names with these columns, intervals below their values if necessary, or with a half of them each."""
+        for stacked in (False, True):
+            shown, least = self._draw(places, stacked=stacked)
+            if least <= width:
+                yield shown
+                return
+        if len(places) < 2:
+            shown.width = max(least, width)  # a terminal narrower than its numbers wraps them
+            yield shown
+            return
+        half = len(places) // 2
+        yield from self._arrange(places[:half], width)
+        yield from self._arrange(places[half:], width)
+
+    def _draw(self, places: Sequence[int], *, stacked: bool) -> tuple[RichTable, int]:
+        """The table of rich, and the least width at which it breaks no number."""
+        from rich import box
+        from rich.table import Table as RichTable
+        from rich.text import Text
+
+        shown, least, columns = RichTable(box=box.SIMPLE_HEAD), 1, (0, *places)
+        rows = [[_console_cell(cell, stacked=stacked) for cell in row] for row in self.table.rows]
+        for place in columns:
+            wraps = place == 0 or place in self.table.prose
+            heading = Text(visible(("\n" if stacked else " ").join(filter(None, self.table.header[place]))))
+            texts = [heading, *(row[place] for row in rows if place < len(row))]
+            words = [Text(word) for text in texts for word in (text.plain.split() if wraps else text.plain.split("\n"))]
+            longest = max((word.cell_len for word in words), default=0)
+            least += 3 + (min(longest, LONGEST_WORD) if wraps else longest)
+            justify: Literal["left", "right"] = "left" if wraps else "right"
+            shown.add_column(heading, justify=justify, no_wrap=not wraps, overflow="fold")
+        for row, style in zip(rows, self.table.styles or [""] * len(rows), strict=True):
+            if len(row) == 1:
+                shown.add_section()
+                shown.add_row(row[0])
+            else:
+                shown.add_row(*(row[place] for place in columns), style=style)
+        return shown, least
+
+
+def _console_cell(cell: str | Cell, *, stacked: bool) -> Text:
+    from rich.text import Text
+
+    if isinstance(cell, str):
+        return Text(visible(cell))
+    text = Text(visible(cell.text), "bold" if cell.strong else "")
+    return text.append(f"{chr(10) if stacked else ' '}{visible(cell.beside)}", "") if cell.beside else text
 
 
 def tables_to_markdown(tables: Sequence[Table]) -> str:
@@ -137,39 +195,26 @@ def tables_to_latex(tables: Sequence[Table]) -> str:
 
 
 def _latex_lines(table: Table) -> Iterator[str]:
+    from pandas import DataFrame, MultiIndex
+
     title = ", ".join(filter(None, (table.title, table.data, table.subtitle)))
     caption = " ".join(map(_make_sentence, (title, *table.below)))
     yield from (r"\begin{table*}[t]", r"\centering", rf"\caption{{{latex_text(caption)}}}")
     yield rf"\label{{tab:{re.sub(r'[^a-z0-9]+', '-', table.title.lower()).strip('-')}}}"
     if table.rows:
         columns = "".join("l" if place == 0 or place in table.prose else "r" for place in range(len(table.header)))
-        yield from (SHRINK, rf"\begin{{tabular}}{{{columns}}}", r"\toprule")
-        yield from _latex_header(table.header)
-        yield r"\midrule"
-        for place, row in enumerate(table.rows):
-            if len(row) == 1:
-                gap = r"\addlinespace " if place else ""
-                yield rf"{gap}\multicolumn{{{len(columns)}}}{{l}}{{\textit{{{latex_text(row[0])}}}}} \\"
-            else:
-                yield " & ".join(_latex_cell(cell) for cell in map(_to_cell, row)) + r" \\"
-        yield from (r"\bottomrule", r"\end{tabular}%", "}")
+        levels = [list(map(latex_text, level)) for level in zip(*table.header, strict=True)]
+        headings = levels[0] if len(levels) == 1 else MultiIndex.from_arrays(levels)
+        frame = DataFrame([_latex_row(row, len(columns)) for row in table.rows], columns=headings)
+        tabular = frame.to_latex(index=False, escape=False, column_format=columns, multicolumn_format="c")
+        yield from (SHRINK, f"{tabular.strip()}%", "}")
     yield r"\end{table*}"
 
 
-def _latex_header(header: Sequence[Sequence[str]]) -> Iterator[str]:
-    """A line per level; above the last line, neighbours with the same headings share one cell with a rule below it."""
-    *outer, _ = range(len(header[0]))
-    for level in outer:
-        cells, rules, start = [], [], 1
-        for path, columns in groupby(tuple(column[: level + 1]) for column in header):
-            end = start + len(list(columns)) - 1
-            text = latex_text(path[-1])
-            cells.append(rf"\multicolumn{{{end - start + 1}}}{{c}}{{{text}}}" if text else " &" * (end - start))
-            rules += [rf"\cmidrule(lr){{{start}-{end}}}"] if text else []
-            start = end + 1
-        yield " & ".join(cells) + r" \\"
-        yield " ".join(rules)
-    yield " & ".join(latex_text(column[-1]) for column in header) + r" \\"
+def _latex_row(row: Sequence[str | Cell], width: int) -> list[str]:
+    if len(row) == 1:
+        return [rf"\textit{{{latex_text(row[0])}}}", *[""] * (width - 1)]
+    return [_latex_cell(cell) for cell in map(_to_cell, row)]
 
 
 def _latex_cell(cell: Cell) -> str:

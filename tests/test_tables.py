@@ -64,7 +64,7 @@ def test_a_latex_table_is_whole():
         assert text.count(begin) == text.count(end) == 1
     rules = [lines.index(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")]
     assert rules == sorted(rules)
-    assert r"\cmidrule(lr){2-3}" in lines
+    assert r"\multicolumn{2}{c}{COCO 5K}" in text
     for line in lines[rules[0] + 1 : rules[2]]:
         if line.endswith(r"\\"):
             spans = [int(number) for number in re.findall(r"\\multicolumn\{(\d+)\}", line)]
@@ -76,6 +76,11 @@ def test_a_latex_table_is_whole():
     assert read_latex(caption) == f"Of {NASTY}, test split of {NASTY}, percent. a note. a caution."
     names = [line.split(" & ")[0] for line in lines if r"40.0 & " in line]
     assert [read_latex(name) for name in names] == ["*[v1] other"]
+
+
+def test_plain_headings_stand_in_one_line():
+    text = tables_to_latex([Table([("",), ("R@1",)], [["clip", "41.7"]], "Scores")])
+    assert "\\toprule\n & R@1 \\\\\n\\midrule\nclip & 41.7 \\\\\n" in text
 
 
 def test_markdown_keeps_its_columns():

@@ -21,7 +21,8 @@ from cxc_eccv.cli.choices import (
 from cxc_eccv.cli.output import check_folder, say_written
 from cxc_eccv.discovery import study_modules
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.terminal import Sheet, print_shown, say, upper_first, visible
+from cxc_eccv.tables import Table, tables_to_console
+from cxc_eccv.terminal import print_shown, say, visible
 from cxc_eccv.writing import write_texts
 
 if TYPE_CHECKING:
@@ -102,22 +103,19 @@ def _evaluate_model(model: str, library: Library, tasks: list[str], options: dic
     return report
 
 
-STACKED = (((0,), (1,), (2, 3), (4,), (5,)), ((0,), (1, 5), (2, 3), (4,)))
-"""The interval below its correlation; then the rows without a score below the pairs."""
-
-
 def print_sts(report: StsReport, console: Console | None = None) -> None:
     """Print the edition of the data, what a baseline was fitted on, and a table per task; correlations times 100."""
     from cxc_eccv.sources.catalog import describe_data
     from cxc_eccv.sts import HEADER, modified_lines, table_rows, title
 
-    print_shown(Text(visible(upper_first(describe_data(report.provenance, ""))), style="bold"), console)
-    if "fitted_on" in report.provenance:
-        print_shown(Text(visible(f"Fitted on {report.provenance['fitted_on']}.")), console)
-    for task, rows in report.tasks.items():
-        print_shown(Sheet(HEADER, table_rows(rows), stacked=STACKED, title=f"{title(task)}, times 100"), console)
-    for line in modified_lines(report):
-        print_shown(Text(visible(line), style="bold red"), console)
+    fitted, header = report.provenance.get("fitted_on"), [(heading,) for heading in HEADER]
+    tables = [
+        Table(header, table_rows(rows), f"{title(task)}, times 100", data=describe_data(report.provenance, ""))
+        for task, rows in report.tasks.items()
+    ]
+    print_shown(tables_to_console(tables), console)
+    for line in [*([f"Fitted on {fitted}."] if fitted else []), *modified_lines(report)]:
+        print_shown(Text(visible(line)), console)
 
 
 def _write(report: StsReport, output: Path | None) -> list[Path]:

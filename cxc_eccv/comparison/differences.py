@@ -25,12 +25,6 @@ MOST_QUERIES = 1_000_000
 LONGEST_HEADING = 16
 """Longer names of models are not used as column headings; the title or a legend has them."""
 
-STACKED = (
-    ((0,), (1,), (2,), (3, 4), (5, 6), (7,), (8, 9)),
-    ((0,), (1, 2), (3, 4), (5, 6, 7), (8, 9)),
-)
-"""Columns that share one in a narrow terminal: value above interval, p above Holm, and so on."""
-
 
 @dataclass(frozen=True, slots=True)
 class ComparisonSettings:
@@ -192,7 +186,7 @@ def _difference_table(comparison: Comparison, model: str) -> Table:
         styles += ["", *("bold" if comparison.significant(row) else "" for row in of_task)]
     left_out = group_by_reason(comparison.not_compared.get(model, {}))
     notes = [f"not compared: {', '.join(keys)}: {reason}" for reason, keys in left_out.items()]
-    return Table(header, rows, f"{model} against {comparison.baseline}", notes=notes, stacked=STACKED, styles=styles)
+    return Table(header, rows, f"{model} against {comparison.baseline}", notes=notes, styles=styles)
 
 
 def _difference_cells(row: Difference, significant: bool) -> list[str | Cell]:

@@ -101,10 +101,9 @@ def placement_table(table: PublishedTable, placements: Sequence[Placement], name
     if any(len(name) > LONGEST_HEADING for name in names):
         headings = ["model"] if len(names) == 1 else [f"model {place}" for place in range(1, len(names) + 1)]
         legend = [f"{short}: {name}" for short, name in zip(headings, names, strict=True)]
-    pairs = [(2 * place + 1, 2 * place + 2) for place in range(len(names))]  # value and rank stay in one table
     header = ["", *(cell for heading in headings for cell in (heading, "rank"))]
     if len(names) == 1:
-        header, pairs = [*header, "just above", "just below"], [*pairs, (3, 4)]
+        header += ["just above", "just below"]
     return Table(
         [(heading,) for heading in header],
         list(_placement_rows(by_key, names, table.decimals - 2)),
@@ -112,7 +111,6 @@ def placement_table(table: PublishedTable, placements: Sequence[Placement], name
         subtitle,
         [*legend, f"With equal values, published models rank first. {table.citation}. {table.url}"],
         prose=frozenset(range(2 * len(names) + 1, len(header))),
-        stacked=[[(0,), *pairs]],
         data=PUBLISHED_DATA,
     )
 

@@ -238,7 +238,8 @@ class Report:
             >>> [path.name for path in Report((), {}, {"split": "test"}).save(f"{tempfile.mkdtemp()}/out")][:2]
             ['report.json', 'per_query.parquet']
         """
-        return presenter().save_report(self, folder, images=images)
+        written: list[Path] = presenter().save_report(self, folder, images=images)
+        return written
 
     def __repr__(self) -> str:
         tasks = len({result.task for result in self.results})
@@ -246,10 +247,12 @@ class Report:
         return visible(f"<Report of {name}: {len(self.results)} results of {tasks} tasks, {split} split>")
 
     def __str__(self) -> str:
-        return presenter().report_text(self)
+        text: str = presenter().report_text(self)
+        return text
 
     def _repr_html_(self) -> str:
-        return presenter().report_html(self)
+        html: str = presenter().report_html(self)
+        return html
 
 
 COLUMNS = ["task", "direction", "metric", "value", "low", "high", "n_queries", "ties", "coverage"]

@@ -256,7 +256,6 @@ def explain(peer: Peer, meaning: Meaning, part: Part, theirs: PositiveRanks, val
 
 
 HEADER = ("metric", "labels", "ours", "i2t", "ours", "t2i", "ours", "difference")
-STACKED = (((0,), (1, 2), (3, 4), (5, 6), (7,)),)
 PROSE = frozenset({1, 2, 7})
 UNEXPLAINED = "UNEXPLAINED"
 LEGEND = "In percent. links: a caption belongs to its image; topics: to every image of its topic."
@@ -278,7 +277,7 @@ def _table(peer: Peer, rows: Sequence[Comparison]) -> Table:
         return Table((), (), peer.name, rule, [f"not installed: pip install {peer.package}"])
     few = f"; at most {peer.most_queries:,} queries, evenly spaced" if peer.most_queries else ""
     header = [(heading,) for heading in HEADER]
-    return Table(header, list(_lines(rows)), f"{peer.name} {peer.version}", rule + few, prose=PROSE, stacked=STACKED)
+    return Table(header, list(_lines(rows)), f"{peer.name} {peer.version}", rule + few, prose=PROSE)
 
 
 def _lines(rows: Sequence[Comparison]) -> Iterator[Sequence[str | Cell]]:

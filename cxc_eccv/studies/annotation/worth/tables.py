@@ -141,7 +141,6 @@ def _count_tables(appraisal: Appraisal) -> Iterator[Table]:
             f"Positive {ITEMS[direction]}, {direction}",
             f"{appraisal.split} split, {counted}",
             notes,
-            stacked=([(0,), (1, 2), (3, 4), (5, 6)],),
         )
 
 
@@ -162,8 +161,7 @@ def _worth_tables(worth: Sequence[SetWorth]) -> Iterator[Table]:
         ]
         notes = [(SEEN if seen else UNSEEN).format(name=name)]
         notes += [KNOWN.format(n=rows[0].n_known)] if rows[0].n_known else []
-        stacked = ([(0,), (1, 2), (3, 4), (5,)],) if seen else ()
-        yield Table(header, cells, f"Precision and recall against {name}, {direction}", notes=notes, stacked=stacked)
+        yield Table(header, cells, f"Precision and recall against {name}, {direction}", notes=notes)
 
 
 def _bias_tables(both: Sequence[Biases]) -> list[Table]:

@@ -327,7 +327,6 @@ def _try_read(read: Callable[[], Content]) -> Content | None:
 SECTIONS = {"text": "Text alone", "multimodal": "Images"}
 OTHERS = "Not in the paper"
 HEADINGS = ("corpus", "parts", "paper", "here", "positive", "no test data", "licence")
-STACKED = (((0, 1), (2,), (3,), (4,), (5,), (6,)), ((0, 1, 6), (2,), (3,), (4,), (5,)))
 
 
 def table_of_counts(library: Library, counts: Sequence[Count]) -> Table:
@@ -338,7 +337,7 @@ def table_of_counts(library: Library, counts: Sequence[Count]) -> Table:
         rows += [_row(library, count) for count in wanted]
     notes = [f"{count.corpus.title}: {count.corpus.remark}." for count in counts if count.corpus.remark]
     header = [(heading,) for heading in HEADINGS]
-    return Table(header, rows, "Labelled pairs", notes=notes, prose=frozenset({1, 6}), stacked=STACKED)
+    return Table(header, rows, "Labelled pairs", notes=notes, prose=frozenset({1, 6}))
 
 
 def _sections(counts: Sequence[Count]) -> list[tuple[str, list[Count]]]:

@@ -14,7 +14,7 @@ import typer
 from cxc_eccv.cli.choices import Confidence, Names, Similarity, Thumbnails, load_runs, open_library, split_name
 from cxc_eccv.cli.output import COMMAND, check_folder, say_written
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.terminal import Sheet, print_shown, say, upper_first
+from cxc_eccv.terminal import print_shown, say, upper_first
 from cxc_eccv.writing import replaced_folder
 
 if TYPE_CHECKING:
@@ -278,6 +278,7 @@ def _show_concepts(which: str, source: str, split: str, files: dict[str, Path]) 
     """Print the counts of a split and its most frequent concepts, or the concepts of one image."""
     from cxc_eccv.sources.catalog import describe_data
     from cxc_eccv.studies.explain.concepts import load_concepts
+    from cxc_eccv.tables import tables_to_console
 
     if which != "all" and not which.isdecimal():
         raise InvalidOption(f"--show-concepts {which}: give all, or the COCO id of an image")
@@ -286,12 +287,14 @@ def _show_concepts(which: str, source: str, split: str, files: dict[str, Path]) 
     if which != "all" and int(which) not in library.karpathy(split).image_ids:
         raise InvalidOption(f"image {which} is not one of {split}; name its split with --split")
     say(upper_first(describe_data({"data": {"edition": library.edition}, "split": split})))
-    for sheet in _sheets(image_concepts) if which == "all" else [_sheet_of_image(image_concepts, int(which))]:
-        print_shown(sheet)
+    tables = _tabulate_split(image_concepts) if which == "all" else [_tabulate_image(image_concepts, int(which))]
+    print_shown(tables_to_console(tables))
 
 
-def _sheets(image_concepts: ImageConcepts) -> list[Sheet]:
+def _tabulate_split(image_concepts: ImageConcepts) -> list[Table]:
     """The counts of a split, and its most frequent concepts."""
+    from cxc_eccv.tables import Table
+
     annotated, showing = len(image_concepts.images), sum(map(bool, image_concepts.images.values()))
     boxes = sum(map(len, image_concepts.boxes.values()))
     rows = [
@@ -312,17 +315,19 @@ def _sheets(image_concepts: ImageConcepts) -> list[Sheet]:
         for concept, number in sorted(images.items(), key=lambda item: (-item[1], item[0]))[:SHOWN]
     ]
     return [
-        Sheet(("what", "number"), rows, title=f"{image_concepts.source}, {image_concepts.split} split"),
-        Sheet(
-            ("concept", "images", "instances")[: 2 + image_concepts.counted],
+        Table([("what",), ("number",)], rows, f"{image_concepts.source}, {image_concepts.split} split"),
+        Table(
+            [("concept",), ("images",), ("instances",)][: 2 + image_concepts.counted],
             most,
-            title=f"The {len(most)} most frequent concepts",
+            f"The {len(most)} most frequent concepts",
         ),
     ]
 
 
-def _sheet_of_image(image_concepts: ImageConcepts, image: int) -> Sheet:
+def _tabulate_image(image_concepts: ImageConcepts, image: int) -> Table:
     """A row per concept of one image."""
+    from cxc_eccv.tables import Table
+
     (shown,) = image_concepts.of([image])
     if not shown:
         raise InvalidOption(
@@ -334,5 +339,6 @@ def _sheet_of_image(image_concepts: ImageConcepts, image: int) -> Sheet:
         names = sorted({box.name for box in boxes if box.concept == concept})
         sizes = ", ".join(f"{area:.2%}" for area in sorted(areas.tolist(), reverse=True))
         rows.append((concept, *([", ".join(names), str(areas.size), sizes] if image_concepts.counted else [])))
-    header = ("concept", *(["called", "instances", "share of the image"] if image_concepts.counted else []))
-    return Sheet(header, rows, prose=frozenset(range(1, len(header))), title=f"{image_concepts.source}, image {image}")
+    headings = ("concept", *(["called", "instances", "share of the image"] if image_concepts.counted else []))
+    header, prose = [(heading,) for heading in headings], frozenset(range(1, len(headings)))
+    return Table(header, rows, f"{image_concepts.source}, image {image}", prose=prose)
