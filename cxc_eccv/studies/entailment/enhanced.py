@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
-from torch.utils.data import DataLoader, Dataset
 from transformers import Trainer, TrainerCallback
 
 from cxc_eccv.errors import InvalidOption
@@ -36,8 +37,8 @@ class WeakBatches:
 
     Args:
         captions: image id to the ids of its weak positives.
-        load: called with some (image id, caption id) pairs of a batch and the number of the step, in a worker of the
-            data loader: slow work, such as opening images, belongs here.
+        load: called with some (image id, caption id) pairs of a batch and the number of the step, in a thread: slow
+            work, such as opening images, belongs here.
         collate: called with the results of ``load`` for the parts of a batch, in order; makes the model's inputs.
         size: pairs of a batch; smaller if fewer images have weak positives.
         seed: seed of the draws.
@@ -54,7 +55,7 @@ class WeakBatches:
     def __init__(
         self,
         captions: Mapping[int, Sequence[int] | IntArray],
-        load: Callable[[list[Pair], int], Any],
+        load: Callable[..., Any],
         collate: Callable[[list[Any]], dict[str, Any]],
         *,
         size: int,
@@ -78,7 +79,7 @@ class WeakBatches:
         """Batches of rows like those of the config ``pairs``: an image's row with the caption of another image.
 
         Weak positives whose image or caption has no row are left out and counted in a warning; InvalidOption if none is
-        left. The loader's workers read the rows; ``collate`` runs in the training process.
+        left.
         """
         images, texts = ({number: row for row, number in enumerate(rows[name])} for name in ("image_id", "caption_id"))
         known = {
@@ -130,43 +131,6 @@ class _RowsOfPairs:
         ]
 
 
-class _Parts(Dataset[Any]):
-    """A dataset for a data loader, whose index (pairs, step) is passed to ``load``."""
-
-    def __init__(self, load: Callable[[list[Pair], int], Any]) -> None:
-        self.load = load
-
-    def __getitem__(self, part: tuple[list[Pair], int]) -> Any:  # noqa: ANN401 - whatever load gives
-        return self.load(*part)
-
-
-class _PartLoader:
-    """Loads the parts of one batch at a time, in as many workers as the training's data loader has."""
-
-    def __init__(self, load: Callable[[list[Pair], int], Any], workers: int) -> None:
-        self._parts: list[tuple[list[Pair], int]] = []
-        self._count = max(1, 2 * workers)  # a data loader gives each worker two items in advance
-        self._loader = DataLoader(
-            _Parts(load),
-            batch_size=None,
-            sampler=self._parts,
-            collate_fn=_as_is,
-            num_workers=workers,
-            persistent_workers=workers > 0,
-            generator=torch.Generator(),  # leaves the random state of the training unchanged
-        )
-
-    def begin(self, pairs: list[Pair], step: int) -> Iterator[Any]:
-        """Start loading these pairs; the iterator gives the loaded parts in order."""
-        sizes = range(0, len(pairs), -(-len(pairs) // self._count))
-        self._parts[:] = [(pairs[start : start + sizes.step], step) for start in sizes]
-        return iter(self._loader)
-
-
-def _as_is(part: Any) -> Any:  # noqa: ANN401 - whatever load gives
-    return part
-
-
 class EnhancedTrainer(Trainer):
     """A Trainer that follows each step with a step on weak positives at ``alpha`` times the learning rate.
 
@@ -178,7 +142,7 @@ class EnhancedTrainer(Trainer):
     the schedule nor the count of steps. With ``alpha`` 1 the extra batches count like the others; with ``alpha`` 0
     there is no extra step, and the run equals one without weak positives, bit for bit. With several processes all
     extra batches have the size of the smallest; if that is 0, no process takes the step, and a warning at the end says
-    how often. ``dataloader_num_workers`` workers load the extra batch while the step before it is computed.
+    how often. ``dataloader_num_workers`` threads load the extra batch while the step before it is computed.
 
     Args:
         weak_batches: source of the extra batches; None for no extra batches.
@@ -201,7 +165,7 @@ class EnhancedTrainer(Trainer):
         self.weak_batches, self.alpha = weak_batches if alpha else None, alpha
         self._images: list[int] = []
         self._without = 0
-        self._loader: _PartLoader | None = None
+        self._threads: ThreadPoolExecutor | None = None
         self._coming: Iterator[Any] | None = None
         super().__init__(*arguments, **options)
         if self.weak_batches is not None:
@@ -252,9 +216,13 @@ class EnhancedTrainer(Trainer):
         if not smallest:
             self._without += 1
             return
-        if self._loader is None:
-            self._loader = _PartLoader(weak.load, self.args.dataloader_num_workers)
-        self._coming = self._loader.begin(pairs[:smallest], step)
+        workers = self.args.dataloader_num_workers
+        if workers and self._threads is None:
+            self._threads = ThreadPoolExecutor(workers)
+        size = -(-smallest // max(1, workers))
+        parts = [pairs[start : min(start + size, smallest)] for start in range(0, smallest, size)]
+        load = partial(weak.load, step=step)
+        self._coming = map(load, parts) if self._threads is None else self._threads.map(load, parts)
 
     def train_on_weak_positives(self) -> bool:
         """Add the gradient of the loaded batch of weak positives; False if there is none."""
@@ -312,7 +280,10 @@ class _ExtraSteps(TrainerCallback):
         self.trainer._take_extra_step(self.rates)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:  # noqa: ANN401 - likewise
-        without, self.trainer._without, self.trainer._loader = self.trainer._without, 0, None
+        without, self.trainer._without = self.trainer._without, 0
+        if self.trainer._threads is not None:
+            self.trainer._threads.shutdown()
+            self.trainer._threads = None
         if without and state.is_world_process_zero:
             warnings.warn(
                 f"{without} of {state.global_step} steps had no extra batch: a process had no weak positives left",

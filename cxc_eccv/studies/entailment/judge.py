@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.cli.choices import check_model, needs_train_extra
-from cxc_eccv.errors import DataError, InvalidOption, SourceMissing
+from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.evaluation.settings import Judge
 from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.readers import KarpathySplit
+from cxc_eccv.studies.entailment.labelled import find_images
 from cxc_eccv.studies.entailment.quality import warn_of_training_data
 from cxc_eccv.studies.entailment.training_data import premises_of
 from cxc_eccv.tasks.task import COCO, Collection
@@ -52,10 +53,9 @@ class ClassifierJudge(Judge):
         ...         return np.array([len(text.split()) > 4 for text in hypotheses], float), 0
         >>> judge = ClassifierJudge(Length(), progress=False)
         >>> on_test = judge.on(library := Library("sample"), "test")
-        >>> captions = library.captions("test")[:2]
-        >>> answers = on_test.judge_pairs(captions.select(["image_id", "caption_id"]))
-        >>> answers.column_names, answers["probability"].to_pylist()
-        (['image_id', 'caption_id', 'probability'], [1.0, 1.0])
+        >>> content = library.karpathy("test")
+        >>> on_test.probabilities(content.caption_image_ids[:2], content.caption_ids[:2]).tolist()
+        [1.0, 1.0]
     """
 
     def __init__(
@@ -93,39 +93,19 @@ class ClassifierJudge(Judge):
 
     def on(self, library: Library, split: str, collection: Collection = COCO) -> PairJudge:
         """The judge of pairs of one split of one collection."""
-        content = collection.content(library, split)
-        where = f"the {split} split of {collection.name}"
-        return PairJudge(
-            self,
-            where,
-            dict(zip(content.image_ids.tolist(), premises_of(content, content.image_ids), strict=True)),
-            dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True)),
-            dict(zip(content.image_ids.tolist(), content.images["file_name"].to_pylist(), strict=True)),
-        )
-
-    def find_image(self, file_name: str) -> Path | None:
-        """The image's file, or None for a classifier of texts alone."""
-        if self.images is None:
-            return None
-        path = self.images.find(file_name)
-        if path is None:
-            raise SourceMissing(
-                f"{self.classifier.name} looks at images, and {self.images.folder} has no file {file_name}. Add the "
-                "file, or give the folder that holds all images of the split."
-            )
-        return path
+        return PairJudge(self, collection.content(library, split), f"the {split} split of {collection.name}")
 
     def score(
-        self, premises: Sequence[str], images: Sequence[Path | None], hypotheses: Sequence[str]
+        self, premises: Sequence[str], images: Sequence[Path | None] | None, hypotheses: Sequence[str]
     ) -> NDArray[np.float64]:
         """(P,) probabilities of (P,) pairs; the classifier is asked about those that it was not asked about before."""
-        pairs = list(zip(premises, images, hypotheses, strict=True))
+        pairs = list(zip(premises, images or [None] * len(premises), hypotheses, strict=True))
         new = [pair for pair in dict.fromkeys(pairs) if pair not in self._scores]
         if new:
             texts, files, claims = map(list, zip(*new, strict=True))
             scores, cut = self.classifier.score_and_count(
                 texts,
-                None if self.images is None else files,
+                None if images is None else files,
                 claims,
                 batch_size=self._batch_size,
                 progress=self._progress,
@@ -142,35 +122,27 @@ class ClassifierJudge(Judge):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairJudge:
-    """A judge on one split: the premises, texts and file names behind the ids."""
+    """A judge of the pairs of one split."""
 
     judge: ClassifierJudge
+    content: KarpathySplit
     where: str
-    premises: Mapping[int, str]
-    hypotheses: Mapping[int, str]
-    files: Mapping[int, str]
-
-    def judge_pairs(self, pairs: pa.Table) -> pa.Table:
-        """A table of ``image_id``, ``caption_id`` and ``probability``, the calibrated one that the image entails it.
-
-        DataError if an id is not in the split, or an image's file is missing.
-        """
-        image_ids, caption_ids = (np.asarray(pairs[name], dtype=np.int64) for name in ("image_id", "caption_id"))
-        probability = self.probabilities(image_ids, caption_ids)
-        return pa.table({"image_id": image_ids, "caption_id": caption_ids, "probability": probability})
 
     def probabilities(self, image_ids: IntArray, caption_ids: IntArray) -> NDArray[np.float64]:
-        """(P,) calibrated probabilities of (P,) images with (P,) captions."""
-        images, captions = image_ids.tolist(), caption_ids.tolist()
-        for name, ids, known in (("image", images, self.premises), ("caption", captions, self.hypotheses)):
-            unknown = next((number for number in ids if number not in known), None)
-            if unknown is not None:
-                raise DataError(f"{name} {unknown} is not in {self.where}: give pairs of this split")
-        paths = {image: self.judge.find_image(self.files[image]) for image in dict.fromkeys(images)}
+        """(P,) calibrated probabilities of (P,) images with (P,) captions.
+
+        DataError if an id is not in the split; SourceMissing if the file of an image is missing.
+        """
+        sides = ("image", image_ids, self.content.image_ids), ("caption", caption_ids, self.content.caption_ids)
+        for name, ids, known in sides:
+            unknown = ids[~np.isin(ids, known)]
+            if unknown.size:
+                raise DataError(f"{name} {unknown[0]} is not in {self.where}: give pairs of this split")
+        names = self.content.files_of(image_ids).to_pylist()
         return self.judge.score(
-            [self.premises[image] for image in images],
-            [paths[image] for image in images],
-            [self.hypotheses[caption] for caption in captions],
+            premises_of(self.content, image_ids),
+            find_images(self.judge.classifier, names, self.judge.images),
+            self.content.texts_of(caption_ids).to_pylist(),
         )
 
     def __call__(self, query_ids: IntArray, item_ids: IntArray) -> NDArray[np.int64]:

@@ -197,14 +197,14 @@ def _table_of(columns: Mapping[str, pa.Array], rows: int) -> pa.Table:
 
 
 def find_images(
-    classifier: Classifier, names: Sequence[str | None], folder: str | Path | None
+    classifier: Classifier, names: Sequence[str | None], folder: ImageFolder | str | Path | None
 ) -> list[Path | None] | None:
     """The path of every image name, None for no name; None as a whole for a classifier of texts alone."""
     if not classifier.has_visual:
         return None
     if folder is None:
         raise InvalidOption(f"{classifier.name} looks at images: give their folder (--images)")
-    files = ImageFolder(folder)
+    files = folder if isinstance(folder, ImageFolder) else ImageFolder(folder)
     paths = {name: files.find(name) for name in dict.fromkeys(names) if name is not None}
     missing = [name for name, path in paths.items() if path is None]
     if missing:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -38,7 +38,7 @@ from cxc_eccv.ranking.scores import one_blas_thread, refuse_zero_vectors, simila
 from cxc_eccv.runs import EmbeddingsRun, Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import MINED_FACTS, MINED_FORMAT, MINED_SCHEMA, KarpathySplit, MinedPairs
-from cxc_eccv.studies.entailment.labelled import LabelledPairs, find_images, seen_by
+from cxc_eccv.studies.entailment.labelled import Asked, LabelledPairs, find_images, seen_by
 from cxc_eccv.studies.entailment.mining_rule import (
     COLLECTIONS,
     SPLITS,
@@ -186,32 +186,17 @@ def _refuse_seen_pairs(classifier: Classifier, labelled: LabelledPairs) -> None:
 
 def _questions(
     classifier: Classifier, content: KarpathySplit, candidates: Candidates, images: str | Path | None
-) -> Questions:
-    """The candidates as questions to a classifier; only their images need to be in the folder."""
+) -> Asked:
+    """The premise, the image's file and the hypothesis of every candidate; images of others need not be there."""
     asked, names = set(candidates.images.tolist()), content.images["file_name"].to_pylist()
     files = find_images(classifier, [name if row in asked else None for row, name in enumerate(names)], images)
-    texts = content.captions["text"].to_pylist()
-    return Questions(premises_of(content, content.image_ids), files, texts, candidates.images, candidates.captions)
-
-
-class Questions(NamedTuple):
-    """Pairs to score, as (P,) indices into distinct premises and hypotheses; ``files`` is None without images."""
-
-    premises: Sequence[str]
-    files: Sequence[Path | None] | None
-    hypotheses: Sequence[str]
-    rows: IntArray
-    columns: IntArray
-
-    def part(self, part: slice) -> tuple[list[str], list[Path | None] | None, list[str]]:
-        """The premises, files and hypotheses of some of the pairs."""
-        rows = self.rows[part].tolist()
-        files = None if self.files is None else [self.files[row] for row in rows]
-        return (
-            [self.premises[row] for row in rows],
-            files,
-            [self.hypotheses[row] for row in self.columns[part].tolist()],
-        )
+    premises, texts = premises_of(content, content.image_ids), content.captions["text"].to_pylist()
+    rows = candidates.images.tolist()
+    return (
+        [premises[row] for row in rows],
+        None if files is None else [files[row] for row in rows],
+        [texts[row] for row in candidates.captions.tolist()],
+    )
 
 
 class _PairSide:
@@ -219,20 +204,24 @@ class _PairSide:
 
     shard_size = PAIRS_AT_ONCE
 
-    def __init__(self, name: str, classifier: Classifier, questions: Questions, batch_size: int) -> None:
+    def __init__(self, name: str, classifier: Classifier, questions: Asked, batch_size: int) -> None:
         self.name, self._classifier, self._questions, self._batch_size = name, classifier, questions, batch_size
-        self.ids = np.arange(questions.rows.size)
+        self.ids = np.arange(len(questions[0]))
+
+    def _part(self, part: slice) -> Asked:
+        premises, files, hypotheses = self._questions
+        return premises[part], None if files is None else files[part], hypotheses[part]
 
     def identity(self, part: slice) -> list[Any]:
         """The texts, and the identity of the image files."""
-        premises, files, hypotheses = self._questions.part(part)
+        premises, files, hypotheses = self._part(part)
         known = {file: image_identity(file) for file in dict.fromkeys(files or []) if file is not None}
         return [premises, [None if file is None else known[file] for file in files or []], hypotheses]
 
     def shards(self, parts: Sequence[slice]) -> Iterator[Shard]:
         """Score slices of the pairs, as (N, 1) probabilities."""
         for part in parts:
-            premises, files, hypotheses = self._questions.part(part)
+            premises, files, hypotheses = self._part(part)
             scores, cut = self._classifier.score_and_count(
                 premises, files, hypotheses, batch_size=self._batch_size, progress=False
             )
@@ -242,7 +231,7 @@ class _PairSide:
 def _score(
     classifier: Classifier,
     name: str,
-    questions: Questions,
+    questions: Asked,
     *,
     output: Path | None,
     processes: Processes,

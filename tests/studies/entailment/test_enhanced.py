@@ -1,8 +1,8 @@
 """Extra steps on weak positives: against steps taken by hand, against plain training, and going on after a kill."""
 
 import copy
-import os
 import warnings
+from threading import get_ident
 
 import datasets
 import pytest
@@ -39,7 +39,7 @@ ROWS = [example(image) for image in range(12)]
 WEAK = {image: [100 + image, 200 + image] for image in range(0, 12, 2)}
 
 
-def load(pairs, _step):
+def load(pairs, step):
     return [example(*pair) for pair in pairs]
 
 
@@ -186,27 +186,25 @@ def test_a_run_that_goes_on_draws_the_same_weak_positives(tmp_path):
     assert torch.equal(weights(second), weights(whole))
 
 
-def test_extra_batches_are_loaded_by_the_workers_of_the_data_loader_and_change_nothing(tmp_path):
+def test_threads_load_extra_batches_and_change_nothing(tmp_path):
     def train_with(workers):
-        """The weights, and for every batch the processes that loaded its parts."""
-        processes = []
+        """The weights, and for every batch the threads that loaded its parts."""
+        threads = []
 
         def join(parts):
-            processes.append([process for process, _ in parts])
+            threads.append([thread for thread, _ in parts])
             return batch_of([rows for _, rows in parts])
 
-        weak = WeakBatches(WEAK, lambda pairs, step: (os.getpid(), load(pairs, step)), join, size=6)
+        weak = WeakBatches(WEAK, lambda pairs, step: (get_ident(), load(pairs, step)), join, size=6)
         trainer = trained(tmp_path, weak, dropout=0.5, dataloader_num_workers=workers, max_steps=3)
-        assert trainer._loader is None
-        return weights(trainer), processes
+        assert trainer._threads is None
+        return weights(trainer), threads
 
-    found, processes = zip(*map(train_with, (0, 2)), strict=True)
+    found, threads = zip(*map(train_with, (0, 2)), strict=True)
     assert torch.equal(*found)
-    assert processes[0] == [[os.getpid()]] * 3
-    first, *others = processes[1]
-    assert (len(first), len(set(first))) == (3, 2)  # three parts of two pairs, by both
-    assert os.getpid() not in first
-    assert [set(each) for each in others] == [set(first)] * 2
+    assert threads[0] == [[get_ident()]] * 3
+    assert [len(parts) for parts in threads[1]] == [2] * 3
+    assert get_ident() not in threads[1][0]
 
 
 def test_steps_without_an_extra_batch_are_counted(tmp_path):

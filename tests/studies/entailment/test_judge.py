@@ -135,7 +135,7 @@ def test_a_classifier_that_looks_at_images_gets_their_files(sample_library, make
     assert len(first.images) == len(first.asked)
     assert {path.parent for path in first.images} == {folder}
     first.images[0].unlink()
-    with pytest.raises(SourceMissing, match=f"looks at images, and .* has no file {first.images[0].name}"):
+    with pytest.raises(SourceMissing, match=f"1 of .* images are not below .*: {first.images[0].name}"):
         evaluate(run, sample_library, StandIn("1", visual=True), images=folder)
 
 
@@ -154,20 +154,18 @@ def test_flickr30k_is_judged_with_its_own_captions(tmp_path):
     assert 0 < first < 1
 
 
-def test_probabilities_of_a_table_of_pairs(sample_library):
+def test_probabilities_of_pairs(sample_library):
     judge = ClassifierJudge(StandIn("1"), progress=False).on(sample_library, "test", COCO)
-    captions = sample_library.captions("test")[:40]
-    pairs = captions.select(["image_id", "caption_id"])
-    twice = pa.concat_tables([pairs, pairs.slice(3, 2)])
-    found = judge.judge_pairs(twice)
-    expected = [0.75 if len(text) % 2 == 0 else 0.25 for text in captions["text"].to_pylist()]
-    assert found["probability"].to_pylist() == expected + expected[3:5]
-    assert found.select(["image_id", "caption_id"]).to_pylist() == twice.to_pylist()
-    assert judge.judge_pairs(pairs.slice(0, 0)).num_rows == 0
-    for name, number in (("image_id", 5), ("caption_id", 6)):
-        wrong = pairs.to_pandas().assign(**{name: number})
-        with pytest.raises(DataError, match=f"{name[:-3]} {number} is not in the test split of COCO"):
-            judge.judge_pairs(pa.Table.from_pandas(wrong, preserve_index=False))
+    content = sample_library.karpathy("test")
+    rows = np.append(np.arange(40), [3, 4])
+    images, captions = content.caption_image_ids[rows], content.caption_ids[rows]
+    texts = content.texts_of(captions).to_pylist()
+    expected = [0.75 if len(text) % 2 == 0 else 0.25 for text in texts]
+    assert judge.probabilities(images, captions).tolist() == expected
+    assert judge.probabilities(images[:0], captions[:0]).size == 0
+    for name, pair in (("image 5", (np.array([5]), captions[:1])), ("caption 6", (images[:1], np.array([6])))):
+        with pytest.raises(DataError, match=f"{name} is not in the test split of COCO"):
+            judge.probabilities(*pair)
 
 
 def test_models_judged_by_different_classifiers_are_not_compared(sample_library, make_run):
