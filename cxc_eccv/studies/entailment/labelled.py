@@ -21,12 +21,15 @@ from cxc_eccv.sources.readers import LABELS_SCHEMA, LabelFile, read_entailment, 
 from cxc_eccv.sources.reading import read_table, shown
 from cxc_eccv.studies.entailment.training_data import (
     SCHEMA,
-    join_captions,
+    as_labelled,
+    captions_of_images,
+    find_files,
     keys,
     load_training_data,
+    make_pairs,
+    pairs_of_labels,
     part_of,
     plain_texts,
-    premises_of,
 )
 from cxc_eccv.types import FloatArray, IntArray
 from cxc_eccv.writing import replaced_file
@@ -116,8 +119,11 @@ def read_labelled(name: str, library: Library, *, images: str | Path | None = No
         return LabelledPairs(name, data.pairs, left_out)
     if path.suffix == ".parquet":
         return LabelledPairs(path.name, _read_pairs(path, library), {})
-    labelled = read_entailment(path)
-    return LabelledPairs(path.name, _of_labels(labelled.table), labelled.left_out)
+    pairs = pairs_of_labels(read_entailment(path))
+    table = as_labelled("entailment", pairs.table)
+    names = pc.binary_join_element_wise("image", table["image"], "/")
+    table = table.set_column(7, "image_key", pc.coalesce(table["image_key"], names))
+    return LabelledPairs(path.name, table, pairs.left_out)
 
 
 def _read_pairs(path: Path, library: Library) -> pa.Table:
@@ -157,43 +163,15 @@ def _of_people(labels: LabelFile, library: Library) -> pa.Table:
     library.check_labels(labels)
     content = library.karpathy(labels.split)
     images, captions = (np.asarray(labels.table[name]) for name in ("image_id", "caption_id"))
-    given = {
-        "premise": pa.array(premises_of(content, images), pa.string()),
-        "image": pa.array(content.files_of(images), pa.string()),
-        "hypothesis": pa.array(content.texts_of(captions), pa.string()),
-        "label": labels.table["positive"].cast(pa.int8()),
-        "kind": pa.array(["multimodal"] * images.size),
-        "source": pa.array([labels.name] * images.size),
-        "image_key": pa.array(keys("coco", images)),
-        "caption_key": pa.array(keys("coco", captions)),
-    }
-    return _table_of(given, images.size)
-
-
-def _of_labels(table: pa.Table) -> pa.Table:
-    premises = join_captions(table["premise"].combine_chunks())
-    ids, names = table["image_id"].to_pylist(), [Path(name).name for name in table["image"].to_pylist()]
-    keys = [f"image/{name}" if number is None else f"coco/{number}" for number, name in zip(ids, names, strict=True)]
-    captions = [
-        f"coco/{caption}" if key.startswith("coco/") and caption is not None else None
-        for key, caption in zip(keys, table["caption_id"].to_pylist(), strict=True)
-    ]
-    given = {
-        "premise": premises,
-        "image": pa.array(names),
-        "hypothesis": table["hypothesis"],
-        "label": table["label"],
-        "kind": pa.array(["multimodal" if premise else "visual" for premise in premises.to_pylist()]),
-        "source": pa.array(["entailment"] * len(names)),
-        "image_key": pa.array(keys),
-        "caption_key": pa.array(captions, pa.string()),
-    }
-    return _table_of(given, table.num_rows)
-
-
-def _table_of(columns: Mapping[str, pa.Array], rows: int) -> pa.Table:
-    """A table of the schema, with nulls in columns that are not given."""
-    return pa.table([columns.get(field.name, pa.nulls(rows, field.type)) for field in SCHEMA], schema=SCHEMA)
+    pairs = make_pairs(
+        captions_of_images(content, images),
+        content.texts_of(captions),
+        labels.table["positive"],
+        image=content.files_of(images),
+        image_key=keys("coco", images),
+        caption_key=keys("coco", captions),
+    )
+    return as_labelled(labels.name, pairs.table)
 
 
 def find_images(
@@ -204,15 +182,7 @@ def find_images(
         return None
     if folder is None:
         raise InvalidOption(f"{classifier.name} looks at images: give their folder (--images)")
-    files = folder if isinstance(folder, ImageFolder) else ImageFolder(folder)
-    paths = {name: files.find(name) for name in dict.fromkeys(names) if name is not None}
-    missing = [name for name, path in paths.items() if path is None]
-    if missing:
-        raise SourceMissing(
-            f"{len(missing)} of {len(paths)} images are not below {files.folder}, the first: {missing[0]}. Add the "
-            "files, or give the folder that holds all of them."
-        )
-    return [None if name is None else paths[name] for name in names]
+    return find_files(names, folder if isinstance(folder, ImageFolder) else ImageFolder(folder))
 
 
 SEEN_FILE = "pairs_seen.parquet"

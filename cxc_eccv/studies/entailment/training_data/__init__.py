@@ -18,13 +18,17 @@ from cxc_eccv.errors import DataError, HashMismatch, InvalidOption, MalformedSou
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.entailment.training_data.corpora import (
     SCHEMA,
+    THRESHOLD,
     Corpus,
     Pairs,
+    captions_of_images,
     corpora,
     join_captions,
     keys,
+    make_pairs,
     premises_of,
 )
+from cxc_eccv.studies.entailment.training_data.corpora.captions import pairs_of_labels
 from cxc_eccv.studies.entailment.training_data.leakage import (
     EvaluationSplit,
     count_images,
@@ -39,14 +43,18 @@ from cxc_eccv.tables import MISSING, Table
 __all__ = [
     "SCHEMA",
     "TrainingData",
+    "as_labelled",
+    "captions_of_images",
     "corpora",
     "count_corpora",
     "count_images",
     "count_named",
     "evaluation_splits",
-    "join_captions",
+    "find_files",
     "keys",
     "load_training_data",
+    "make_pairs",
+    "pairs_of_labels",
     "part_of",
     "plain_texts",
     "premises_of",
@@ -54,9 +62,6 @@ __all__ = [
 ]
 
 ALIASES = {"dev": "val", "validation": "val", "trial": "val"}
-
-THRESHOLD = 3.0
-"""The lowest positive rating, of 0 to 5, in the paper."""
 
 
 class TrainingData(NamedTuple):
@@ -83,7 +88,6 @@ def load_training_data(
     images: str | Path | None = None,
     protect: str = "test",
     allow_test_data: bool = False,
-    threshold: float = THRESHOLD,
     used_as: Mapping[str, Sequence[str]] | None = None,
 ) -> TrainingData:
     """Labelled pairs of one or more parts of the corpora, in the order of the names and of the raw files.
@@ -102,7 +106,6 @@ def load_training_data(
         images: folder with the photographs, at any depth, or ``sample``; None for premises of text only.
         protect: ``test``, or ``val,test`` to keep validation splits out as well.
         allow_test_data: allow test splits; the provenance then says so.
-        threshold: lowest positive rating, in corpora with ratings from 0 to 5.
         used_as: corpus to the kinds that each of its pairs is used as, in turn.
 
     Raises:
@@ -115,8 +118,6 @@ def load_training_data(
         >>> data.pairs.num_rows, data.provenance["trained_on_val"], data.provenance["trained_on_test"]
         (38, True, False)
     """
-    if not 0 < threshold <= 5:
-        raise InvalidOption(f"threshold {threshold}: ratings run from 0 to 5; give a number in (0, 5]")
     parts = [part_of(name) for name in names]
     if not parts or len(set(parts)) < len(parts):
         raise InvalidOption(f"training data {list(names)}: give at least one part such as cxc/val, each once")
@@ -127,13 +128,13 @@ def load_training_data(
     used, tables, sources = [], [], {}
     for corpus, part in parts:
         name = f"{corpus.name}/{part}"
-        pairs = corpus.pairs(library, part, threshold)
+        pairs = corpus.pairs(library, part)
         _check_guarded(name, pairs, guarded, missing)
-        usable, left_out = _keep(name, corpus, pairs, protected, folder)
+        usable, left_out = _keep(name, pairs, protected, folder)
         if used_as is not None and corpus.name in used_as:
             usable, left_out = _use_as(name, usable, left_out, used_as[corpus.name], with_images=folder is not None)
         used.append(usable)
-        tables.append(_finish(corpus, usable, with_images=folder is not None))
+        tables.append(as_labelled(corpus.name, usable, with_images=folder is not None))
         sources[name] = _describe(library, corpus, tables[-1], left_out)
     table = pa.concat_tables(tables).combine_chunks()
     holds, shares = count_members(used, splits)
@@ -148,7 +149,7 @@ def load_training_data(
         "trained_on_val": any(name.endswith("/val") for name in holds),
         "protected": [split.name for split in protected],
         "not_at_hand": missing,
-        "threshold": threshold,
+        "threshold": THRESHOLD,
         "edition": library.edition,
         "files": library.files_used(),
     }
@@ -189,11 +190,11 @@ def _check_guarded(name: str, pairs: Pairs, guarded: set[str], missing: Sequence
 
 
 def _keep(
-    name: str, corpus: Corpus, pairs: Pairs, protected: Sequence[EvaluationSplit], folder: ImageFolder | None
+    name: str, pairs: Pairs, protected: Sequence[EvaluationSplit], folder: ImageFolder | None
 ) -> tuple[pa.Table, dict[str, int]]:
     """The pairs of a part to train on, and reason to the number of others."""
     kept, leaks = drop_members(pairs, protected)
-    usable, useless = _find_usable(corpus, kept, folder)
+    usable, useless = _find_usable(kept, folder)
     left_out = {reason: number for reason, number in {**pairs.left_out, **leaks, **useless}.items() if number}
     if not usable.num_rows:
         reasons = ", ".join(f"{reason} ({number:,})" for reason, number in left_out.items())
@@ -204,24 +205,30 @@ def _keep(
     return usable, left_out
 
 
-def _find_usable(corpus: Corpus, kept: pa.Table, folder: ImageFolder | None) -> tuple[pa.Table, dict[str, int]]:
+def _find_usable(kept: pa.Table, folder: ImageFolder | None) -> tuple[pa.Table, dict[str, int]]:
     """The pairs with a usable premise and hypothesis, and reason to the number of others."""
     has_premise = np.array(pc.not_equal(_premises(kept), ""))
     has_hypothesis = np.array(pc.not_equal(pc.utf8_trim_whitespace(kept["hypothesis"]), ""))
     if folder is not None:
-        wanted = pc.unique(kept["image"].drop_null()).to_pylist()
-        missing = [name for name in wanted if folder.find(name) is None]
-        if missing:
-            raise SourceMissing(
-                f"{corpus.name}: {len(missing)} of {len(wanted)} images are not below {folder.folder}, the first: "
-                f"{missing[0]}. Add the files; without a folder of images the premises are the captions."
-            )
+        find_files(kept["image"].drop_null().to_pylist(), folder)
         has_premise |= np.array(pc.is_valid(kept["image"]))
     useless = {
         "no words to judge": int((~has_hypothesis).sum()),
         "neither captions nor an image as premise": int((has_hypothesis & ~has_premise).sum()),
     }
     return kept.filter(pa.array(has_hypothesis & has_premise)), useless
+
+
+def find_files(names: Sequence[str | None], folder: ImageFolder) -> list[Path | None]:
+    """The path of every image name, None for no name; SourceMissing if a file is missing."""
+    paths = {name: folder.find(name) for name in dict.fromkeys(names) if name is not None}
+    missing = [name for name, path in paths.items() if path is None]
+    if missing:
+        raise SourceMissing(
+            f"{len(missing)} of {len(paths)} images are not below {folder.folder}, the first: {missing[0]}. Add the "
+            "files, or give the folder that holds all of them."
+        )
+    return [None if name is None else paths[name] for name in names]
 
 
 NEEDS = {"text": "captions", "visual": "an image", "multimodal": "captions and an image"}
@@ -253,13 +260,16 @@ def _use_as(
     return pa.concat_tables(tables).combine_chunks(), {**left_out, **({reason: unused} if unused else {})}
 
 
-def _finish(corpus: Corpus, pairs: pa.Table, *, with_images: bool) -> pa.Table:
+def as_labelled(source: str, pairs: pa.Table, *, with_images: bool = True) -> pa.Table:
+    """Pairs of a corpus as a table of :data:`SCHEMA`, named by their source."""
     premises = _premises(pairs)
     images = pairs["image"] if with_images else pa.nulls(pairs.num_rows, pa.string())
     kinds = pc.if_else(pc.is_null(images), "text", pc.if_else(pc.equal(premises, ""), "visual", "multimodal"))
-    source = pa.array([corpus.name] * pairs.num_rows, pa.string())
+    sources = pa.array([source] * pairs.num_rows, pa.string())
     middle = [pairs[name] for name in ("hypothesis", "label", "rating")]
-    return pa.table([premises, images, *middle, kinds, source, pairs["image_key"], pairs["caption_key"]], schema=SCHEMA)
+    return pa.table(
+        [premises, images, *middle, kinds, sources, pairs["image_key"], pairs["caption_key"]], schema=SCHEMA
+    )
 
 
 def _premises(pairs: pa.Table) -> pa.Array:
@@ -302,7 +312,7 @@ def count_corpora(library: Library) -> list[Count]:
 def _count(library: Library, corpus: Corpus, protected: Sequence[EvaluationSplit] | None) -> Count:
     parts, pairs, positives, guarded = [], 0, 0, 0
     for part in corpus.published_parts or corpus.expected:
-        part_pairs = _try_read(partial(corpus.pairs, library, part, THRESHOLD))
+        part_pairs = _try_read(partial(corpus.pairs, library, part))
         if part_pairs is not None:
             parts.append(part)
             pairs += part_pairs.table.num_rows

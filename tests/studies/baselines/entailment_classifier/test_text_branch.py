@@ -25,7 +25,7 @@ def cosines(real_library):
     model = sentence_transformers.SentenceTransformer(str(FOLDER), device="cpu")
     found = {}
     for split in ("val", "test"):
-        table = corpora()["cxc"].pairs(real_library, split, 3.0).table
+        table = corpora()["cxc"].pairs(real_library, split).table
         premises, hypotheses = table["premises"].to_pylist(), table["hypothesis"].to_pylist()
         texts = sorted({*hypotheses, *(text for premise in premises for text in premise)})
         vectors = model.encode(texts, batch_size=128, normalize_embeddings=True, show_progress_bar=False)

@@ -38,7 +38,7 @@ def test_pairs_positives_and_what_the_guard_leaves(real_library, name):
     corpus, part = name.split("/")
     pairs, positives, guarded = PAIRS[name]
     assert corpora()[corpus].expected[part] == pairs
-    found = corpora()[corpus].pairs(real_library, part, 3.0).table
+    found = corpora()[corpus].pairs(real_library, part).table
     assert (found.num_rows, pc.sum(found["label"]).as_py()) == (pairs, positives)
     if guarded and corpus != "esnli_ve":  # there are no photographs here
         data = load_training_data(real_library, [name])
@@ -66,7 +66,7 @@ def test_counts_of_the_paper(real_library):
 def test_photographs_of_e_snli_ve_in_karpathys_test_split(real_library):
     test = {f"flickr30k/{photo}" for photo in real_library.flickr30k("test").image_ids}
     for part, number in (("val", 39), ("test", 25)):
-        table = corpora()["esnli_ve"].pairs(real_library, part, 3.0).table
+        table = corpora()["esnli_ve"].pairs(real_library, part).table
         assert len(test & set(table["image_key"].to_pylist())) == number
         data = load_training_data(real_library, [f"esnli_ve/{part}"])
         assert not test & set(data.pairs["image_key"].to_pylist())

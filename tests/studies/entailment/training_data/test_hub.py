@@ -129,7 +129,7 @@ def test_the_hub_is_asked_for_the_table_where_there_is_no_folder(tmp_path, monke
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
     for variable in ("CXC_ECCV_OFFLINE", "HF_HUB_OFFLINE"):
         monkeypatch.delenv(variable, raising=False)
-    found = corpora()[name].pairs(Library(folder), "val", 3.0)
+    found = corpora()[name].pairs(Library(folder), "val")
     assert asked == [(*TABLES[name][0].split(", "), "validation")]
     assert found.table.num_rows == 2
     assert corpora()[name].place == TABLES[name][0]
@@ -147,4 +147,4 @@ def test_the_hub_is_not_asked_where_downloads_are_off_or_an_edition_lacks_it(tmp
     monkeypatch.setattr(datasets, "load_dataset", None)
     library = Library(data_dir if data_dir == "sample" else tmp_path / "official", offline=True)
     with pytest.raises(SourceMissing, match=message):
-        corpora()["rte"].pairs(library, "train", 3.0)
+        corpora()["rte"].pairs(library, "train")

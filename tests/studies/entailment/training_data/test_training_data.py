@@ -88,8 +88,8 @@ def test_cxc_pairs_an_image_and_its_captions_with_a_rated_caption_of_another(sam
                 expected.append((" ".join(images[image]), captions[caption], int(score >= 3), np.float32(score)))
     columns = [data.pairs[name].to_pylist() for name in ("premise", "hypothesis", "label", "rating")]
     assert list(zip(*columns, strict=True)) == expected
-    pairs = load_training_data(sample_library, ["cxc/val", "cxc_sts/val"], threshold=4.0).pairs
-    np.testing.assert_array_equal(np.asarray(pairs["label"]), np.asarray(pairs["rating"]) >= np.float32(4))
+    pairs = load_training_data(sample_library, ["cxc_sts/val"]).pairs
+    np.testing.assert_array_equal(np.asarray(pairs["label"]), np.asarray(pairs["rating"]) >= np.float32(3))
 
 
 def test_a_co_caption_is_not_in_its_own_premise(library):
@@ -185,7 +185,7 @@ def test_photographs_are_refused_where_the_splits_to_protect_are_not_known(tmp_p
 
 def test_images_that_are_not_in_the_folder_are_named(library, tmp_path):
     (tmp_path / "empty").mkdir()
-    with pytest.raises(SourceMissing, match=r"snli_ve: 2 of 2 images are not below .*empty, the first: 100\.jpg"):
+    with pytest.raises(SourceMissing, match=r"2 of 2 images are not below .*empty, the first: 100\.jpg"):
         load_training_data(library, ["snli_ve/train"], images=tmp_path / "empty")
 
 
@@ -242,7 +242,6 @@ def test_parts_have_aliases():
 @pytest.mark.parametrize(
     ("names", "options", "error", "message"),
     [
-        *((["cxc/val"], {"threshold": value}, InvalidOption, "ratings run from 0 to 5") for value in (0, 5.1, np.nan)),
         *((names, {}, InvalidOption, "at least one part .*, each once") for names in ([], ["cxc/val", "cxc/dev"])),
         # The test splits are given up by their own option alone.
         *((["cxc/val"], {"protect": p}, InvalidOption, "--allow-test-data") for p in ("", "val", "test,train", "all")),

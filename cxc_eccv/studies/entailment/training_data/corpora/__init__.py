@@ -40,6 +40,9 @@ SCHEMA = pa.schema(
 hypothesis (``coco/770337``); both may be null.
 """
 
+THRESHOLD = 3.0
+"""The lowest positive rating, of 0 to 5, in the paper."""
+
 OF_PAIRS = ("image", "hypothesis", "label", "rating", "image_key", "caption_key")
 PAIRS_SCHEMA = pa.schema([("premises", pa.list_(pa.string())), *map(SCHEMA.field, OF_PAIRS)])
 
@@ -68,7 +71,7 @@ class Corpus:
         rule: the rule for positives, in words.
         groups: groups of raw files in the catalog, for licences and citations; the corpus's group first.
         expected: part (``train``, ``val``, ``test``) to its number of pairs, None if unknown.
-        pairs: function of (library, part, lowest positive rating) that gives its pairs.
+        pairs: function of (library, part) that gives its pairs.
         place: its address on the Hugging Face Hub; empty for raw files of the catalog.
         published: the count of ``published_parts`` printed in the paper's Table 2; a ``remark`` explains it.
     """
@@ -79,7 +82,7 @@ class Corpus:
     rule: str
     groups: tuple[str, ...]
     expected: Mapping[str, int | None]
-    pairs: Callable[[Library, str, float], Pairs]
+    pairs: Callable[[Library, str], Pairs]
     place: str = ""
     published: str = ""
     published_parts: tuple[str, ...] = ()
@@ -133,9 +136,9 @@ def premises_of(content: KarpathySplit, image_ids: IntArray) -> list[str]:
     return premises
 
 
-def reaches(ratings: FloatArray, threshold: float) -> pa.Array:
-    """Labels: 1 if the rating is at least the threshold, else 0."""
-    return pa.array((ratings >= threshold).astype(np.int8))
+def reaches(ratings: FloatArray) -> pa.Array:
+    """Labels: 1 if the rating is at least :data:`THRESHOLD`, else 0."""
+    return pa.array((ratings >= THRESHOLD).astype(np.int8))
 
 
 @cache

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from cxc_eccv.errors import SourceMissing
 from cxc_eccv.sources.download import where_from, why_not_in_edition
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import KarpathySplit
+from cxc_eccv.sources.readers import EntailmentPairs, KarpathySplit
 from cxc_eccv.studies.entailment.training_data.corpora import (
     SPLITS,
     Corpus,
@@ -32,7 +32,6 @@ def co_captions(
     read: Callable[[Library, str], KarpathySplit],
     library: Library,
     split: str,
-    _threshold: float,
 ) -> Pairs:
     """Every caption as hypothesis, the other captions of its image as premise; always positive.
 
@@ -59,7 +58,7 @@ def co_captions(
     )
 
 
-def sits_pairs(library: Library, split: str, threshold: float) -> Pairs:
+def sits_pairs(library: Library, split: str) -> Pairs:
     """Pairs of an image with a caption of another; the image's own captions are its premise."""
     name = SPLITS[split]
     content = library.karpathy(name)
@@ -69,7 +68,7 @@ def sits_pairs(library: Library, split: str, threshold: float) -> Pairs:
     return make_pairs(
         captions_of_images(content, images),
         content.texts_of(captions),
-        reaches(ratings, threshold),
+        reaches(ratings),
         {"pairs of an image with its own caption": rated.num_rows - table.num_rows},
         image=content.files_of(images),
         rating=ratings,
@@ -78,7 +77,7 @@ def sits_pairs(library: Library, split: str, threshold: float) -> Pairs:
     )
 
 
-def sts_pairs(library: Library, split: str, threshold: float) -> Pairs:
+def sts_pairs(library: Library, split: str) -> Pairs:
     """The first caption as premise, without its image, and the second as hypothesis."""
     name = SPLITS[split]
     content = library.karpathy(name)
@@ -87,14 +86,14 @@ def sts_pairs(library: Library, split: str, threshold: float) -> Pairs:
     return make_pairs(
         [[text] for text in content.texts_of(left).to_pylist()],
         content.texts_of(right),
-        reaches(ratings, threshold),
+        reaches(ratings),
         rating=ratings,
         image_key=keys("coco", content.images_of(left)),
         caption_key=keys("coco", right),
     )
 
 
-def eccv_pairs(library: Library, _split: str, _threshold: float) -> Pairs:
+def eccv_pairs(library: Library, _split: str) -> Pairs:
     """The distinct positives of both directions, without an image's own captions, which are its premise."""
     content = library.karpathy("test")
     both = np.concatenate([_read_eccv(library, "i2t"), _read_eccv(library, "t2i")[:, ::-1]])
@@ -123,7 +122,7 @@ FLICKR_NAME = re.compile(r"(?P<id>[1-9][0-9]{0,17})\.jpg")
 COCO_NAME = re.compile(r"(?:COCO_(?:train|val)2014_)?(?P<id>[0-9]{12})\.jpg")
 
 
-def file_pairs(library: Library, split: str, _threshold: float) -> Pairs:
+def file_pairs(library: Library, split: str) -> Pairs:
     """The rows of the file; ``image_id``, or else the file name, identifies the image."""
     labelled = library.entailment(SPLITS[split])
     if labelled is None:
@@ -131,6 +130,11 @@ def file_pairs(library: Library, split: str, _threshold: float) -> Pairs:
         where = where_from(entry, library.data_dir)
         lacking = why_not_in_edition(f"{entry.name} ({entry.path})", library.data_dir)
         raise SourceMissing(lacking or f"{entry.path} is missing; it is a file of your own.\n{where}")
+    return pairs_of_labels(labelled)
+
+
+def pairs_of_labels(labelled: EntailmentPairs) -> Pairs:
+    """The pairs of a user's file of labels, in order."""
     table = labelled.table
     names = [Path(name).name for name in table["image"].to_pylist()]
     images = [_image_key(name, number) for name, number in zip(names, table["image_id"].to_pylist(), strict=True)]

@@ -25,21 +25,21 @@ STSB_FILES = {"train": "stsb_train", "val": "stsb_dev", "test": "stsb_test"}
 SICK_FILES = {"train": "sick_train", "val": "sick_trial", "test": "sick_test"}
 
 
-def stsb_pairs(library: Library, split: str, threshold: float) -> Pairs:
+def stsb_pairs(library: Library, split: str) -> Pairs:
     """The first sentence as premise, the second as hypothesis, rated from 0 to 5."""
     scored = library.read(STSB_FILES[split], read_stsb)
-    labels = reaches(scored.scores, threshold)
+    labels = reaches(scored.scores)
     return make_pairs([[text] for text in scored.left], scored.right, labels, rating=scored.scores)
 
 
-def sick_pairs(library: Library, split: str, _threshold: float) -> Pairs:
+def sick_pairs(library: Library, split: str) -> Pairs:
     """Sentence A as premise, sentence B as hypothesis; relatedness is not a rating of entailment."""
     scored = library.read(SICK_FILES[split], read_sick)
     labels = np.array([judgment == "ENTAILMENT" for judgment in scored.table["judgment"].to_pylist()], dtype=np.int8)
     return make_pairs([[text] for text in scored.left], scored.right, labels)
 
 
-def simplification_pairs(library: Library, _split: str, _threshold: float) -> Pairs:
+def simplification_pairs(library: Library, _split: str) -> Pairs:
     """A sentence of English Wikipedia as premise, its counterpart in Simple English Wikipedia as hypothesis."""
     table = library.simplifications()
     offsets = pa.array(np.arange(table.num_rows + 1, dtype=np.int32))
@@ -79,7 +79,7 @@ class HubTable:
             published_parts=tuple(expected),
         )
 
-    def pairs(self, library: Library, split: str, _threshold: float) -> Pairs:
+    def pairs(self, library: Library, split: str) -> Pairs:
         """The pairs of a split; rows without a label (-1, as in hidden test sets) are left out."""
         table = library.once(("hub", self.name, split), lambda: self._read(library, split))
         labels = table["label"].combine_chunks()
@@ -157,7 +157,7 @@ FILES = {
 """Corpus to the raw file of each part; the parts are SNLI-VE's splits, not Karpathy's."""
 
 
-def photograph_pairs(corpus: str, library: Library, split: str, _threshold: float) -> Pairs:
+def photograph_pairs(corpus: str, library: Library, split: str) -> Pairs:
     """The photograph with its captions in Flickr30k if available, else with the premise of the file."""
     labelled = library.read(FILES[corpus][split], read_entailment)
     captions = library.once("captions of photographs", lambda: _captions(library))

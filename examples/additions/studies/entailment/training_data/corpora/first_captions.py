@@ -4,7 +4,7 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.entailment.training_data.corpora import SPLITS, Corpus, Pairs, keys, make_pairs
 
 
-def pairs(library: Library, split: str, _threshold: float) -> Pairs:
+def pairs(library: Library, split: str) -> Pairs:
     """The first caption of each image as premise, with every other one."""
     content = library.karpathy(SPLITS[split])
     firsts: dict[int, str] = {}
