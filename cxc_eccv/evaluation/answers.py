@@ -33,7 +33,7 @@ class Answers:
     labels: FloatArray  # 1 for a match, else 0
     drawn: FloatArray  # the probability with which each pair was drawn
     open_pairs: int  # pairs among which they were drawn
-    units: int | None  # units of these, each drawn with all its pairs; None if an earlier version drew them
+    units: int  # units of these, each drawn with all its pairs
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -108,5 +108,5 @@ def answers_of(file: LabelFile) -> Answers:
     )
     labels = positive.astype(np.float64)
     frame = (options["metric"], options["frame"])
-    sizes = (options["open_pairs"], options.get("units"))
+    sizes = (options["open_pairs"], options["units"])
     return Answers(file.path, file.split, *frame, images, captions, labels, drawn, *sizes)

@@ -53,27 +53,6 @@ COUNTS = {
 """The counts of ``describe_labels``, in words."""
 
 
-AGREE = """\
-{load}split="{split}")
-
-agree = total = 0
-proposed = {{}}
-for row in dataset:
-    number, yes = len(row["said"]), sum(answer["gain"] >= {positive:g} for answer in row["said"])
-    total += number * (number - 1) // 2
-    agree += (yes * (yes - 1) + (number - yes) * (number - yes - 1)) // 2
-    for proposal in row["proposals"]:
-        proposed.setdefault(proposal["model"], []).append(row["positive"])
-print(f"{{agree}} of {{total}} pairs of answers agree")
-print({{model: f"{{sum(flags)}} of {{len(flags)}} positive" for model, flags in proposed.items()}})\
-"""
-"""Code that computes agreement and the positives of each model's proposals from the dataset."""
-
-LICENCES = (CARD.parent / "licences.txt").read_text(encoding="utf-8").split()
-"""The Hub's ids, without those of single models and without ``other``, which needs a separate text."""
-
-LICENCES_PAGE = "https://huggingface.co/docs/hub/repositories-licenses"
-
 BIBTEX = re.compile(r"\s*@\w+\s*\{\s*[^\s,{}]+\s*,.*\}\s*", re.DOTALL)
 
 ROWS_AT_ONCE = 65_536
@@ -83,12 +62,7 @@ MARK = "<!-- made by cxc-eccv annotate merge, which replaces it; remove this lin
 
 
 def check_terms(licence: str | None, citation: str | None) -> dict[str, str]:
-    """Check a licence and a citation, and return the given ones as facts for the card."""
-    if licence is not None and licence not in LICENCES:
-        raise InvalidOption(
-            f"licence {licence!r} is unknown to the Hub; give one of its ids, such as cc-by-4.0, cc0-1.0 or odc-by "
-            f"(all of them: {LICENCES_PAGE})"
-        )
+    """Check a citation, and return the given terms as facts for the card."""
     if citation is not None and not BIBTEX.fullmatch(citation):
         raise InvalidOption(
             f"citation {citation.strip()!r:.60}: give BibTeX, such as @misc{{key, title={{...}}, year=2026}}"
@@ -110,8 +84,7 @@ def label_card(facts: Mapping[str, Any], table: pa.Table, mixed: Mixed | None = 
     from cxc_eccv.builders import cards
     from cxc_eccv.sources.catalog import load_catalog
 
-    scheme, agreement = schemes()[facts["scheme"]], facts.get("agreement")
-    models = [str(model["name"] if isinstance(model, Mapping) else model) for model in facts["models"]]
+    scheme = schemes()[facts["scheme"]]
     card = DatasetCard.from_template(
         _card_data(facts, table, mixed),
         str(CARD),
@@ -121,12 +94,11 @@ def label_card(facts: Mapping[str, Any], table: pa.Table, mixed: Mixed | None = 
         question=markdown_text(scheme.question),
         citation=markdown_text(scheme.citation),
         rule=RULES[facts["rule"]],
-        agreement=agreement and _describe_agreement(agreement),
-        models=", ".join(map(code_span, models)) or "No model; the pairs were drawn at random.",
-        edition=code_span(facts["data"].get("edition", "unknown")),
+        agreement=_describe_agreement(facts["agreement"]),
+        models=", ".join(map(code_span, facts["models"])) or "No model; the pairs were drawn at random.",
+        edition=code_span(facts["data"]["edition"]),
         version=markdown_text(facts["version"]),
         package=__version__,
-        agree=code_block(AGREE.format(load=cards.LOAD_HERE, split=facts["split"], positive=scheme.positive), "python"),
         example=code_block(f'{cards.LOAD_HERE}split="{facts["split"]}")\nprint(dataset[0])', "python"),
         command=code_block(
             f"cxc-eccv evaluate model.npz --split {facts['split']} --labels PATH_OR_NAME "
@@ -140,9 +112,9 @@ def label_card(facts: Mapping[str, Any], table: pa.Table, mixed: Mixed | None = 
     return f"{card.content.rstrip()}\n\n{MARK}"
 
 
-def _card_tables(facts: Mapping[str, Any], table: pa.Table) -> dict[str, str | None]:
+def _card_tables(facts: Mapping[str, Any], table: pa.Table) -> dict[str, str]:
     """The tables of the card, by their name in its template."""
-    positive, counts = int(pc.sum(table["positive"]).as_py()), facts.get("counts")
+    positive = int(pc.sum(table["positive"]).as_py())
     overview = [facts["name"], facts["split"], table.num_rows, positive, facts["people"], str(facts["version"])]
     return {
         "overview": markdown_table(
@@ -156,8 +128,9 @@ def _card_tables(facts: Mapping[str, Any], table: pa.Table) -> dict[str, str | N
                 for field in table.schema
             ],
         ),
-        "counts": counts
-        and markdown_table(["answers and pairs", "number"], [(COUNTS[name], n) for name, n in counts.items()]),
+        "counts": markdown_table(
+            ["answers and pairs", "number"], [(COUNTS[name], number) for name, number in facts["counts"].items()]
+        ),
     }
 
 

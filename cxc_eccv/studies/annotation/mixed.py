@@ -110,8 +110,6 @@ def measure_judge(answers: Answers, probabilities: FloatArray) -> JudgeQuality:
     """Measure a judge's (P,) probabilities of the drawn pairs, each weighed by 1 / its probability to be drawn."""
     truth, predicted = answers.labels, (probabilities >= THRESHOLD).astype(np.float64)
     owners, units = np.arange(truth.size), answers.units
-    if units is None:
-        raise DataError("an earlier version drew the pairs, and did not record of how many units; propose them again")
     if units < answers.open_pairs:  # a query was drawn with all its pairs
         owners = answers.captions if answers.key.split("/")[-2] == "t2i" else answers.images
     _, first, unit = np.unique(owners, return_index=True, return_inverse=True)

@@ -15,16 +15,14 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, SourceMissing
 from cxc_eccv.evaluation.report import provenance_of
-from cxc_eccv.report.charts import segments
 from cxc_eccv.report.pages import page_style, template, thumbnails
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import LABELS_SCHEMA, read_labels
-from cxc_eccv.studies.annotation.changes import LabelChange, LabelChanges
+from cxc_eccv.studies.annotation.changes import LabelChanges
 from cxc_eccv.studies.annotation.folder import read_checks
 from cxc_eccv.studies.annotation.project import LABELS, Project
 from cxc_eccv.studies.annotation.reported import (
     DRAWN,
-    OTHERS,
     RANKS,
     AnnotationReport,
     Answered,
@@ -39,7 +37,6 @@ from cxc_eccv.studies.asking.agreement import (
     measure_agreement,
 )
 from cxc_eccv.studies.asking.quality import (
-    ACCEPTED,
     BY_HAND,
     REJECTED,
     Checks,
@@ -53,10 +50,8 @@ from cxc_eccv.studies.asking.quality import (
 from cxc_eccv.studies.asking.questions import CANDIDATE, NEGATIVE, POSITIVE, Question
 from cxc_eccv.studies.asking.schemes import Scheme
 from cxc_eccv.studies.asking.settling import keep_last, settle
-from cxc_eccv.tables import tables_to_markdown
 from cxc_eccv.terminal import visible
 from cxc_eccv.types import IntArray
-from cxc_eccv.wording import metric_name, show_value, task_name
 from cxc_eccv.writing import write_texts
 
 NO_MODEL = "No models were given. cxc-eccv annotate report FOLDER MODELS... shows how the labels change their scores."
@@ -66,11 +61,6 @@ MATCHES = 3.0
 """Lowest CxC rating of a caption that describes its image."""
 
 STUDY = "cxc_eccv.studies.annotation"
-
-KINDS = {ACCEPTED: "near", BY_HAND: "partly", REJECTED: "far"}
-"""Verdict to the class of its colour."""
-
-SHADES = 8
 
 
 def report_project(
@@ -245,28 +235,13 @@ def _tell(answers: pa.Table, questions: Mapping[str, Question]) -> Iterator[Told
 def render_annotated(report: AnnotationReport, images: Path | None = None) -> str:
     """The page: one self-contained HTML file without a script; what people typed is escaped."""
     names = {name for answer in report.to_check for name in (answer.file_name, answer.other) if name}
-    verdicts = [sheet.verdict for sheet in report.sheets]
     return template("annotated.html.jinja", STUDY, keep_trailing_newline=True).render(
         report=report,
-        css=page_style("explained", "annotated", package=STUDY),
-        verdicts=segments([verdicts.count(verdict) for verdict in KINDS], list(KINDS.values()), list(KINDS)),
-        kinds=KINDS,
+        css=page_style("annotated", package=STUDY),
         images={} if images is None else thumbnails(images, names),
         checked=list(_sheets_to_check(report)),
-        ranks=[
-            (
-                line.model,
-                OTHERS.get(line.model, f"rank {line.rank}" if line.rank else "below" if line.rank == 0 else "all"),
-                line,
-            )
-            for line in report.by_rank
-        ],
-        shades=_shade(report),
-        bar=lambda counts: segments(counts, _shade(report), report.classes),
-        panels=list(_panels(report)),
         visible=visible,
         seconds=show_seconds,
-        others=OTHERS,
         facts=_list_facts(report),
     )
 
@@ -277,44 +252,6 @@ def _sheets_to_check(report: AnnotationReport) -> Iterator[dict[str, Any]]:
     for (sheet, worker), answers in groupby(report.to_check, key=lambda answer: (answer.sheet, answer.worker)):
         command = report.command_for(sheet, worker)
         yield {"quality": quality[sheet, worker], "told": list(answers), "command": command}
-
-
-def _shade(report: AnnotationReport) -> list[str]:
-    """CSS classes of the colours of the answers, dark for yes."""
-    most = max(1, len(report.classes) - 1)
-    shades = [f"bin{round(SHADES * place / most)}" for place in range(len(report.classes))]
-    return shades if report.scheme.answers else shades[::-1]
-
-
-def _panels(report: AnnotationReport) -> Iterator[dict[str, Any]]:
-    """Yield the changes of each task and direction, with the half-width of their axis."""
-    changes = () if isinstance(report.changes, str) else report.changes.changes
-    for task, direction in dict.fromkeys((row.task, row.direction) for row in changes):
-        rows = [row for row in changes if (row.task, row.direction) == (task, direction)]
-        reach = max(abs(bound) for row in rows for bound in (row.low, row.high, row.difference)) or 1.0
-        yield {
-            "task": task_name(task),
-            "direction": direction,
-            "reach": show_value(rows[0].metric, reach),
-            "metrics": [
-                (name, [_line(row, reach) for row in of_metric])
-                for name, of_metric in groupby(rows, key=lambda row: metric_name(row.metric))
-            ],
-        }
-
-
-def _line(row: LabelChange, reach: float) -> dict[str, Any]:
-    """A change, with the position of its difference on the axis in percent of the width."""
-    numbers = (row.low, row.difference, row.high)
-    low, difference, high = (show_value(row.metric, number, sign=True) for number in numbers)
-    return {
-        "change": row,
-        "before": show_value(row.metric, row.before),
-        "after": show_value(row.metric, row.after),
-        "difference": difference,
-        "interval": f"{low} to {high}",
-        "places": [round(50 + 50 * number / reach, 2) for number in numbers],
-    }
 
 
 def _list_facts(report: AnnotationReport) -> list[tuple[str, str]]:
@@ -332,10 +269,9 @@ def _list_facts(report: AnnotationReport) -> list[tuple[str, str]]:
 
 
 def write_annotated(folder: Path, report: AnnotationReport, images: Path | None = None) -> list[Path]:
-    """Write the numbers, the tables and the page atomically; keep other files of the folder."""
+    """Write the numbers and the page atomically; keep other files of the folder."""
     texts = {
         "annotation_report.json": json.dumps(report.to_dict(), indent=2, allow_nan=False, ensure_ascii=False) + "\n",
-        "annotation_report.md": tables_to_markdown(report.tables(None)),
         "annotation_report.html": render_annotated(report, images),
     }
     return write_texts(folder, texts)

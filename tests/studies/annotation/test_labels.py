@@ -221,13 +221,11 @@ def test_the_card_tells_the_rule_the_counts_and_the_agreement(labelled):
 
 def test_the_card_has_what_is_known_and_nothing_acts_in_it(labelled):
     found, facts = labelled
-    few = {name: fact for name, fact in facts.items() if name not in ("counts", "agreement")}
     others = {"licence": "cc-by-4.0", "citation": "@misc{mine, title={Mine}}", "models": [], "version": "<b>1</b>"}
-    card = DatasetCard(label_card(few | others, found))
+    card = DatasetCard(label_card(facts | others, found))
     assert card.data.license == "cc-by-4.0"
     assert "@misc{mine, title={Mine}}" in card.text
     assert "No model; the pairs were drawn at random." in card.text
     assert "<b>" not in card.text
-    assert "answers about candidates" not in card.text
     alone = facts | {"agreement": {"pairs": 0, "unanimous": 0, "falotico_quatto_kappa": None}}
     assert "No pair was judged by several people" in label_card(alone, found)

@@ -11,7 +11,7 @@ from datasets import load_dataset
 
 from cxc_eccv.errors import DataError
 from cxc_eccv.evaluation.answers import Answers, answers_of
-from cxc_eccv.hub.upload import _read_dataset
+from cxc_eccv.hub.upload import plan_upload
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_labels
 from cxc_eccv.statistics import choose_probabilities, draw
@@ -58,7 +58,7 @@ def test_the_folder_loads_both_configs_and_people_alone_stay_a_source(tmp_path, 
     card = (project.folder / "README.md").read_text()
     assert "People judged 60 pairs that were drawn" in card
     assert "Cohen's kappa" in card
-    assert "mixed/labels.parquet" in {file.path for file in _read_dataset(Path("mine"), None, "", False).files}
+    assert "mixed/labels.parquet" in plan_upload("mine", "org/mine").files
     assert "nothing has changed" in command("merge", "mine", "--probabilities", "judge.parquet")
     command("merge", "mine")
     assert not (project.folder / "mixed" / "labels.parquet").exists()

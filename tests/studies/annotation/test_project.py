@@ -347,7 +347,7 @@ def test_what_cannot_be_labels_leaves_card_and_labels_as_they_were(copy, sample_
     project = Project.open(copy("answered"), sample_library)
     project.merge()
     before = content_of(project.folder)
-    for options in ({"version": " "}, {"licence": "cc-by"}, {"citation": "Ours, 2026"}, {"rule": "most"}):
+    for options in ({"version": " "}, {"citation": "Ours, 2026"}, {"rule": "most"}):
         with pytest.raises((MalformedSource, UnknownName, InvalidOption), match=next(iter(options))):
             project.merge(**options)
         assert content_of(project.folder) == before

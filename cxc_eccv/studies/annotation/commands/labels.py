@@ -14,9 +14,8 @@ from cxc_eccv.writing import write_texts
 
 if TYPE_CHECKING:
     from cxc_eccv.studies.annotation.worth.appraisal import Appraisal
-    from cxc_eccv.tables import Table
 
-FILES = ("labels.json", "labels.md", "labels.html")
+FILES = ("labels.json", "labels.html")
 
 
 def labels(
@@ -54,7 +53,7 @@ def labels(
         typer.Option(help="Source whose queries are counted, or all. Default: eccv if it has any, else all."),
     ] = None,
     confidence: Confidence = 0.95,
-    output: Annotated[Path | None, typer.Option(help="Folder for labels.json, labels.md and labels.html.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Folder for labels.json and labels.html.")] = None,
 ) -> None:
     """Measure label quality: how many positives a set of labels has, how correct and how complete they are.
 
@@ -99,7 +98,7 @@ def labels(
     tables = [table for section in appraisal_to_tables(appraisal).values() for table in section]
     lacking = say_lacking(appraisal)
     try:
-        written = [] if output is None else write_texts(output, _render(appraisal, tables, lacking))
+        written = [] if output is None else write_texts(output, _render(appraisal))
     finally:
         print_shown(tables_to_console(tables))
         for reason in lacking:
@@ -107,14 +106,9 @@ def labels(
     say_written(written)
 
 
-def _render(appraisal: Appraisal, tables: list[Table], lacking: list[str]) -> dict[str, str]:
-    """File name to text: the numbers, the tables and the page."""
+def _render(appraisal: Appraisal) -> dict[str, str]:
+    """File name to text: the numbers and the page."""
     from cxc_eccv.studies.annotation.worth.tables import appraisal_to_json, render_labels
-    from cxc_eccv.tables import tables_to_markdown
 
-    texts = [
-        appraisal_to_json(appraisal, command=COMMAND.get()),
-        "\n\n".join([tables_to_markdown(tables).rstrip(), *lacking]) + "\n",
-        render_labels(appraisal, COMMAND.get()),
-    ]
+    texts = appraisal_to_json(appraisal, command=COMMAND.get()), render_labels(appraisal, COMMAND.get())
     return dict(zip(FILES, texts, strict=True))

@@ -294,7 +294,7 @@ def report(
     ] = None,
     confidence: Confidence = 0.95,
     output: Annotated[
-        Path | None, typer.Option(help="Folder for annotation_report.json, .md and .html, with every worker and sheet.")
+        Path | None, typer.Option(help="Folder for annotation_report.json and .html, with every worker and sheet.")
     ] = None,
     images: Thumbnails = None,
 ) -> None:
