@@ -41,22 +41,12 @@ SCHEMA = pa.schema(
 LABELS_COLUMN = "labels_"
 """Prefix of the columns of label files."""
 
-LEAST_SCHEMA = pa.schema([field for field in SCHEMA if field.name not in official_sources()])
-"""Columns that every table has; one written by an older version may lack newer sources of labels."""
-
 REASON = b"reason"
 
 
 def no_examples(reason: str) -> pa.Table:
     """An empty table with the reason why it is empty."""
     return SCHEMA.with_metadata({REASON: reason}).empty_table()
-
-
-def with_every_source(table: pa.Table) -> pa.Table:
-    """The table with a column for every source of labels; columns that it lacks are filled with nulls."""
-    for name in set(SCHEMA.names).difference(table.column_names):
-        table = table.append_column(name, pa.nulls(table.num_rows, SCHEMA.field(name).type))
-    return table.select([*SCHEMA.names, *(name for name in table.column_names if name.startswith(LABELS_COLUMN))])
 
 
 def _sources_of(row: Mapping[str, Any]) -> dict[str, Source]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from cxc_eccv.errors import DataError, MalformedSource
 from cxc_eccv.evaluation.report_files import PER_QUERY, PER_QUERY_SCHEMA, REPORT, read_report, write_report
 from cxc_eccv.parquet import write_parquet
-from cxc_eccv.report.cards import LEAST_SCHEMA, find_shown_files, with_every_source
+from cxc_eccv.report.cards import SCHEMA, find_shown_files
 from cxc_eccv.report.collect import collect_examples
 from cxc_eccv.report.page import Page
 from cxc_eccv.report.pages import page_images, render_html, render_markdown
@@ -68,7 +68,7 @@ def load_report(path: str | Path) -> Report:
         values = _read_own_table(file, PER_QUERY, PER_QUERY_SCHEMA)
         report = replace(report, per_query=values if values.num_rows else None)
     if file.with_name(EXAMPLES).is_file():
-        report = replace(report, examples=with_every_source(_read_own_table(file, EXAMPLES, LEAST_SCHEMA)))
+        report = replace(report, examples=_read_own_table(file, EXAMPLES, SCHEMA))
     return report
 
 

@@ -87,18 +87,6 @@ def test_a_table_of_another_report_is_refused(folder, sample_content, tmp_path, 
         rebuild_pages(folder)
 
 
-def test_a_report_of_before_a_source_of_labels_was_declared_can_still_be_read(folder):
-    """Its pages show what the other sources say."""
-    path, page = folder / "examples.parquet", folder / "report.md"
-    before = page.read_text().partition("## Queries and what they retrieve")[2]
-    assert "ECCV positive" in before
-    pq.write_table(pq.read_table(path).drop_columns("eccv"), path)
-    rebuild_pages(folder)
-    after = page.read_text().partition("## Queries and what they retrieve")[2]
-    assert "ECCV positive" not in after
-    assert after.count("COCO link") == before.count("COCO link") > 0
-
-
 def test_a_report_never_stands_without_the_thumbnails_that_were_asked_for(sample_content, tmp_path, monkeypatch):
     written, render = [], folder_of_reports.render_html
     monkeypatch.setattr(
