@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -159,31 +159,25 @@ def earlier_files(folder: Path) -> list[str]:
     return [*(f"{DATASET}/{name}" for name in replaceable_files(folder / DATASET)), EMBEDDINGS]
 
 
-def run_demo(folder: Path, say: Callable[[str], None] | None = None) -> Report:
+def run_demo(folder: Path) -> Report:
     """Build the sample's dataset in ``folder``, train the ridge baseline on it, and score its test embeddings.
 
     Args:
         folder: takes the dataset and the embeddings.
-        say: prints each step.
     """
     import datasets
 
     from cxc_eccv.builders.writing import build_folder
     from cxc_eccv.evaluation import evaluate
 
-    say = say or (lambda _step: None)
-    say("1. Building the embedded sample's dataset")
     build_folder(folder / DATASET, data_dir="sample", images=sample_images(), progress=False)
     path = folder / EMBEDDINGS
     with tempfile.TemporaryDirectory(dir=folder) as cache:
-        say("2. Training ridge regression from pixels to words on its train split")
         splits = _load_quietly(folder / DATASET, cache)
         train = datasets.concatenate_datasets([splits["train"], splits["restval"]])
         captions = [[caption["text"] for caption in row] for row in train["captions"]]
         model = RidgeModel.fit(list(train["image"]), captions)
-        say("3. Encoding the test split")
         save_embeddings(path, _encode(model, splits["test"]))
-    say(f"4. Scoring {path.name}\n")
     return evaluate(load_embeddings(path), data_dir=Library("sample"), per_query=True)
 
 

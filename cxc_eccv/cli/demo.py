@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cxc_eccv.cli.output import check_folder, say_written, write_report
+from cxc_eccv.cli.output import check_folder, write_report
 from cxc_eccv.terminal import say
 from cxc_eccv.writing import replaced_folder
 
@@ -21,7 +21,6 @@ SHOWN = {"COCO 5K R@1": "coco_5k/{}/recall_at_1", "ECCV Caption mAP@R": "eccv_ca
 
 def demo(
     output: Annotated[Path | None, typer.Option(help="Folder to keep the dataset, embeddings and report in.")] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Print each step and all tables.")] = False,
 ) -> None:
     """Build the embedded sample's dataset, train a small model on it, and score the model.
 
@@ -32,28 +31,22 @@ def demo(
     ```sh
     cxc-eccv demo
     cxc-eccv demo --output demo
-    cxc-eccv demo --verbose
     ```
     """
     from cxc_eccv.demo import earlier_files, run_demo, sample_images
-    from cxc_eccv.report.console import print_report
     from cxc_eccv.report.folder import FILES, HTML
     from cxc_eccv.runs import load_run
     from cxc_eccv.sources.library import Library
 
     check_folder(output)
-    say_step = say if verbose else None
     if output is None:
         with tempfile.TemporaryDirectory() as scratch:
-            report, written = run_demo(Path(scratch), say_step), []
+            report = run_demo(Path(scratch))
     else:
         with replaced_folder(output, (*earlier_files(output), *FILES)) as folder:
-            report = run_demo(folder, say_step)
+            report = run_demo(folder)
             run = load_run(folder / "ridge.npz")
-            written = write_report(report, folder, run, Library("sample"), sample_images())
-    if verbose:
-        print_report(report)
-        say_written(output / path.name for path in written if output is not None)
+            write_report(report, folder, run, Library("sample"), sample_images())
     _summarize(report, None if output is None else output / HTML)
 
 

@@ -10,12 +10,15 @@ import typer
 
 from cxc_eccv.cli.choices import ReportNames, Thumbnails, names
 from cxc_eccv.cli.output import say_written
-from cxc_eccv.errors import InvalidOption
+from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.terminal import say
 from cxc_eccv.writing import replaced_file
 
 if TYPE_CHECKING:
     from cxc_eccv.types import Report
+
+
+FORMATS = ("latex", "markdown", "csv", "mteb")
 
 
 def report(
@@ -26,15 +29,14 @@ def report(
         ),
     ],
     images: Thumbnails = None,
-    latex: Annotated[bool, typer.Option("--latex", help="Print tables for a paper, in LaTeX with booktabs.")] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print the tables in Markdown.")] = False,
-    csv: Annotated[
-        bool,
-        typer.Option("--csv", help="Print the tables as CSV, with unrounded values under the keys of report.json."),
-    ] = False,
-    mteb: Annotated[
-        bool, typer.Option("--mteb", help="Write the JSON files that mteb.ResultCache reads, to the folder --output.")
-    ] = False,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            help="Tables for a paper: latex (booktabs), markdown, or csv, with unrounded values under the keys of "
+            "report.json; or mteb, the JSON files that mteb.ResultCache reads, to the folder --output.",
+        ),
+    ] = None,
     intervals: Annotated[bool, typer.Option("--intervals", help="Add the intervals to the tables.")] = False,
     tasks: Annotated[
         list[str] | None,
@@ -42,7 +44,7 @@ def report(
     ] = None,
     name: ReportNames = None,
     output: Annotated[
-        Path | None, typer.Option(help="File for the tables, with --mteb a folder. Default: the console.")
+        Path | None, typer.Option(help="File for the tables, for mteb a folder. Default: the console.")
     ] = None,
 ) -> None:
     """Rebuild report.md and report.html, or print reports as tables for a paper.
@@ -57,38 +59,36 @@ def report(
     ```sh
     cxc-eccv report out
     cxc-eccv report out --images val2014
-    cxc-eccv report baseline new --latex --output scores.tex
-    cxc-eccv report baseline new --markdown --tasks coco_5k,cxc --intervals
-    cxc-eccv report out --mteb --output mteb_results
+    cxc-eccv report baseline new --format latex --output scores.tex
+    cxc-eccv report baseline new --format markdown --tasks cxc --intervals
+    cxc-eccv report out --format mteb --output mteb_results
     ```
     """
-    wanted = {"latex": latex, "markdown": markdown, "csv": csv, "mteb": mteb}
-    forms = [name for name in wanted if wanted[name]]
-    if len(forms) > 1:
-        raise InvalidOption(f"--{' and --'.join(forms)} exclude each other; give one of them")
-    if not forms:
+    if form is None:
         for option, value in {"intervals": intervals, "tasks": tasks, "name": name, "output": output}.items():
             if value:
-                raise InvalidOption(f"--{option} is for tables; add --latex, --markdown or --csv")
+                raise InvalidOption(f"--{option} is for tables; add --format latex, markdown or csv")
         _rebuild(folders, images)
         return
+    if form not in FORMATS:
+        raise UnknownName("format", form, FORMATS)
     if images is not None:
         raise InvalidOption(
-            f"--images adds thumbnails to report.html, which --{forms[0]} does not write; leave one out"
+            f"--images adds thumbnails to report.html, which --format {form} does not write; leave one out"
         )
     from cxc_eccv.comparison import read_reports
 
-    if mteb:
+    if form == "mteb":
         _write_mteb(read_reports(folders, name), output, has_table_options=intervals or bool(tasks))
         return
     from cxc_eccv.report.paper import paper_csv, paper_tables
     from cxc_eccv.tables import tables_to_latex, tables_to_markdown
 
     reports, chosen = read_reports(folders, name), names(tasks)
-    if csv:
+    if form == "csv":
         text = paper_csv(reports, chosen, intervals=intervals)
     else:
-        to_text = tables_to_latex if latex else tables_to_markdown
+        to_text = tables_to_latex if form == "latex" else tables_to_markdown
         text = to_text(paper_tables(reports, chosen, intervals=intervals))
     if output is None:
         say(text.rstrip("\n"))
@@ -102,9 +102,9 @@ def _write_mteb(reports: Mapping[str, Report], output: Path | None, *, has_table
     from cxc_eccv.integrations.scoring import write_mteb
 
     if has_table_options:
-        raise InvalidOption("--intervals and --tasks are for tables; --mteb writes every result with its interval")
+        raise InvalidOption("--intervals and --tasks are for tables; mteb files have every result and its interval")
     if output is None:
-        raise InvalidOption("--mteb writes several files; name their folder with --output")
+        raise InvalidOption("--format mteb writes several files; name their folder with --output")
     say_written(write_mteb(output, reports))
 
 

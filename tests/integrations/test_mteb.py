@@ -149,7 +149,7 @@ def test_mtebs_own_command_runs_our_tasks_and_a_report_gives_the_same_files(mteb
     reports = sorted((tmp_path / "reports").glob("org__model/*"))
     assert [report.name for report in reports] == ["test_t2t", "validation_i2t"]
     for report in reports:
-        run_command("report", report, "--mteb", "--output", "ours")
+        run_command("report", report, "--format", "mteb", "--output", "ours")
     theirs, ours = (mteb.ResultCache(folder).load_results() for folder in ("theirs", "ours"))
     (their_model,), (our_model,) = theirs.model_results, ours.model_results
     assert our_model.model_name == their_model.model_name == "org/model"
@@ -192,16 +192,16 @@ def test_a_report_that_is_not_of_the_whole_task_is_not_written_as_mtebs(tmp_path
     ):
         edited = {**content, "provenance": {**content["provenance"], **facts}}
         (tmp_path / "report.json").write_text(json.dumps(edited))
-        _, error = run_command("report", tmp_path, "--mteb", "--output", tmp_path / "out", status=2)
+        _, error = run_command("report", tmp_path, "--format", "mteb", "--output", tmp_path / "out", status=2)
         assert message in error
     kept = [row for row in content["results"] if row["key"] != "cxc/t2t/recall_at_1"]
     scores = {row["key"]: row["value"] for row in kept}
     (tmp_path / "report.json").write_text(json.dumps({**content, "results": kept, "scores": scores}))
-    _, error = run_command("report", tmp_path, "--mteb", "--output", tmp_path / "out", status=2)
+    _, error = run_command("report", tmp_path, "--format", "mteb", "--output", tmp_path / "out", status=2)
     assert "no main score of mteb's tasks; evaluate one of these: eccv_caption/i2t/map_at_r" in error
     for options, message in (
-        (["--mteb"], "name their folder with --output"),
-        (["--mteb", "--output", tmp_path / "out", "--intervals"], "--intervals and --tasks are for tables"),
+        (["--format", "mteb"], "name their folder with --output"),
+        (["--format", "mteb", "--output", tmp_path / "out", "--intervals"], "--intervals and --tasks are for tables"),
     ):
         assert message in run_command("report", report.parent, *options, status=2)[1]
     assert not (tmp_path / "out").exists()

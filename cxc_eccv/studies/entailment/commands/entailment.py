@@ -10,7 +10,6 @@ import typer
 
 from cxc_eccv.cli.choices import (
     BatchSize,
-    Confidence,
     DataCommand,
     Device,
     Names,
@@ -167,7 +166,6 @@ def mean(
         list[str] | None,
         typer.Option(help="Name of a model; repeat for each. Default: that of its report on COCO."),
     ] = None,
-    confidence: Confidence = 0.95,
 ) -> None:
     r"""Average Entail@K over COCO and Flickr30k, each counting half, as in the multi-modal entailment paper.
 
@@ -196,9 +194,7 @@ def mean(
         )
     pairs = [load_reports(reports[place : place + 2]) for place in range(0, len(reports), 2)]
     titles: Sequence[str | None] = name or [None] * len(pairs)
-    means = [
-        mean_entailment(pair, name=title, confidence=confidence) for pair, title in zip(pairs, titles, strict=True)
-    ]
+    means = [mean_entailment(pair, name=title) for pair, title in zip(pairs, titles, strict=True)]
     if output is not None:
         write_json(output, {"schema": 1, "models": [{"name": scores.name, **scores.records()} for scores in means]})
     print_shown(tables_to_console([scores.table for scores in means]))
@@ -297,7 +293,6 @@ def manual(
     save_labels: Annotated[
         Path | None, typer.Option(help="File (.jsonl) for all answers, as a file of entailment labels.")
     ] = None,
-    confidence: Confidence = 0.95,
 ) -> None:
     r"""Score the exported models by people's answers: Entail@K by hand, the paper's E@M.
 
@@ -318,7 +313,7 @@ def manual(
         if path is not None:
             refuse_unwritable(path, file=True)
     library = open_library()
-    scores = score_answers(answers, form=form, data_dir=library, confidence=confidence)
+    scores = score_answers(answers, form=form, data_dir=library)
     written = [scores.save(output)] if output is not None else []
     written += [scores.save_labels(save_labels)] if save_labels is not None else []
     print_shown(tables_to_console([scores.table]))

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import Confidence, DataCommand, open_library
+from cxc_eccv.cli.choices import DataCommand, open_library
 from cxc_eccv.cli.output import say_written
 from cxc_eccv.studies.asking.options import AnswerForm, QuestionForm, QuestionImages
 from cxc_eccv.terminal import print_shown, say
@@ -53,7 +53,6 @@ def ratings(
     explained: Annotated[Path, typer.Option(help="Folder of the failures that were exported.")],
     form: AnswerForm = None,
     output: Annotated[Path | None, typer.Option(help="File (.json) for the numbers.")] = None,
-    confidence: Confidence = 0.95,
 ) -> None:
     r"""Count what people marked, and test which of CA, NCS, CE and SD agrees with their ratings.
 
@@ -80,7 +79,7 @@ def ratings(
     rated = read_ratings(files, table, library, split, form)
     hashes = {path.name: sha256_of(path) for path in (*files, explained / "failures.parquet")}
     facts = provenance_of(library, split=split, files=hashes)
-    report = report_ratings(rated, table, confidence=confidence, provenance=facts)
+    report = report_ratings(rated, table, provenance=facts)
     try:
         written = [] if output is None else [report.save(output)]
     finally:

@@ -10,7 +10,6 @@ import typer
 
 from cxc_eccv.cli.choices import (
     BatchSize,
-    Confidence,
     Device,
     check_model,
     load_named_model,
@@ -69,7 +68,6 @@ def query_corpus(
     normalize: Annotated[
         bool, typer.Option("--normalize", help="Scale every vector to length 1 before averaging those of an image.")
     ] = False,
-    confidence: Confidence = 0.95,
     output: Annotated[
         Path | None, typer.Option(help="Folder for query_corpus.json, query_corpus.md and rankings.parquet.")
     ] = None,
@@ -128,7 +126,6 @@ def query_corpus(
         query_position=query_position,
         corpus=corpus,
         normalize=normalize,
-        confidence=confidence,
         **of_split,
         **facts,
     )
