@@ -1,14 +1,13 @@
-"""Compare reports: tests between models, intervals of ranks, ranks among published models, agreement of metrics."""
+"""Compare reports: tests between models, intervals of ranks, published models, agreement of metrics."""
 
 from cxc_eccv.comparison.differences import Comparison, ComparisonSettings, Difference
 from cxc_eccv.comparison.paired import compare
 from cxc_eccv.comparison.published import (
     Agreement,
-    Placement,
     PublishedScore,
     PublishedTable,
+    join,
     metric_agreement,
-    place,
     published_agreement,
     published_tables,
 )
@@ -21,15 +20,14 @@ __all__ = [
     "ComparisonSettings",
     "Difference",
     "ModelRank",
-    "Placement",
     "PublishedScore",
     "PublishedTable",
     "QueryValues",
     "ScoredReport",
     "compare",
+    "join",
     "load_reports",
     "metric_agreement",
-    "place",
     "published_agreement",
     "published_tables",
     "read_reports",

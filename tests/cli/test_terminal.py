@@ -180,7 +180,6 @@ def test_names_are_texts_without_markup_and_without_control_characters(run, writ
     )
     assert status == 0
     assert f"b[v2] against {SHOWN}" in out
-    assert f"model 1: {SHOWN}" in out
     assert not ACTING.search(out)
 
 

@@ -64,7 +64,7 @@ NOT_RUN = {
 }
 """Start of a command to the reason why it is not run."""
 
-OFFICIAL = {"submit", "--published", "--all-published"}
+OFFICIAL = {"submit", "--published"}
 """What takes results of the official data alone: on the embedded sample it refuses them, and names the edition."""
 
 ONE_EPOCH = {trainer: ["--num-train-epochs", "1"] for trainer in ("dual-encoder", "entailment-classifier")}

@@ -40,7 +40,7 @@ def test_a_model_is_scored_placed_and_checked_on_the_official_data(official_work
     report = json.loads(Path("clip/report.json").read_text())
     assert report["provenance"]["data"]["edition"] == "official"
     assert "coco_1k/rsum" in report["scores"]
-    assert Path("placed/placements.csv").is_file()
+    assert Path("published/published.csv").is_file()
 
 
 def run_page(path, request):

@@ -15,7 +15,7 @@ from rich.console import Console
 import cxc_eccv as ce
 from cxc_eccv.comparison import ScoredReport
 from cxc_eccv.comparison.pairing import check_comparable
-from cxc_eccv.comparison.published import check_placeable
+from cxc_eccv.comparison.published import check_as_published
 from cxc_eccv.errors import DataError, InvalidOption, RunTooShallow, UnknownName
 from cxc_eccv.evaluation import evaluate_rankings
 from cxc_eccv.evaluation.labels import relabel
@@ -360,7 +360,7 @@ def test_shown_queries_tell_what_the_labels_say(library, reports, tmp_path_facto
 
 def test_papers_models_do_not_stand_beside_it(reports):
     with pytest.raises(InvalidOption, match=r"scored on the labels coco \+ cxc \+ eccv \+ mine 1.0.0"):
-        check_placeable("mine", reports[1])
+        check_as_published("mine", reports[1])
 
 
 def test_reports_on_other_labels_are_not_compared(reports, library, tmp_path, sample_library):

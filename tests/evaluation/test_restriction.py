@@ -14,7 +14,7 @@ from plain_ranks import slow_scores
 from report_samples import near_run, sample_report
 
 from cxc_eccv.cli.app import main
-from cxc_eccv.comparison import ScoredReport, compare, place, published_tables
+from cxc_eccv.comparison import ScoredReport, compare, join, published_tables
 from cxc_eccv.errors import InvalidOption, MissingIds
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.registry import task
@@ -267,10 +267,10 @@ def test_compared_with_the_same_part_alone(sample_library):
 def test_published_models_are_of_the_whole_split():
     facts = {"split": "test", "data": {"edition": "official", "files": {}}}
     row = Result("cxc", "t2t", "recall_at_1", 0.41, 25_000)
-    assert any(place(table, {"mine": Report((row,), {}, facts)}) for table in published_tables())
+    assert any(join(table, {"mine": Report((row,), {}, facts)}).keys for table in published_tables())
     part = Report((row,), {}, facts | {"restriction": {"images": {"used": 200, "of": 5_000}}})
-    with pytest.raises(InvalidOption, match="mine cannot be placed among published models: it was scored on a part"):
-        place(published_tables()[0], {"mine": part})
+    with pytest.raises(InvalidOption, match="mine cannot be compared with published models: it was scored on a part"):
+        join(published_tables()[0], {"mine": part})
 
 
 def test_a_file_with_a_part(sample_library, tmp_path, capsys):

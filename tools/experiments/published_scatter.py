@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
 
 from cxc_eccv.comparison import metric_agreement
 from cxc_eccv.comparison.published import both_directions, eccv_caption_table, open_clip_table
-from cxc_eccv.comparison.published.rank_chart import import_matplotlib
 
 SAME_MODEL = {
     "CLIP ViT-B/32": "ViT-B-32 openai",
@@ -26,7 +29,7 @@ NAMED = {"BLIP": -8, "VinVL": -8, "ViLT": 8, "PCME (CutMix)": -8, "VSRN": -8, "V
 """Models with a label, and how many points it stands to the right."""
 
 R1, MAP = "coco_5k/recall_at_1", "eccv_caption/map_at_r"
-STYLE = {"font.family": "DejaVu Sans", "svg.hashsalt": "cxc_eccv", "svg.fonttype": "path", "font.size": 9}
+STYLE: Any = {"font.family": "DejaVu Sans", "svg.hashsalt": "cxc_eccv", "svg.fonttype": "path", "font.size": 9}
 
 
 def main() -> None:
@@ -55,8 +58,8 @@ def open_clip_recalls() -> dict[str, float]:
 
 def draw(recalls: dict[str, float], maps: dict[str, float], further: dict[str, float], tau: float, path: Path) -> None:
     """A point per model of ECCV Caption, a mark per checkpoint of open_clip."""
-    with import_matplotlib().rc_context(STYLE):
-        figure = import_matplotlib("figure").Figure(figsize=(7.5, 4.4), layout="constrained")
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(7.5, 4.4), layout="constrained")
         axes = figure.add_subplot(xlabel="COCO 5K R@1, mean of both directions", ylabel="ECCV Caption mAP@R")
         axes.plot([100 * r for r in further.values()], [18.6] * len(further), "|", color="#B9BEC6", markersize=9)
         axes.text(1, 19.1, f"open_clip: {len(further)} checkpoints, mAP@R unknown", color="#4A515B", fontsize=8)
@@ -66,7 +69,7 @@ def draw(recalls: dict[str, float], maps: dict[str, float], further: dict[str, f
             axes.plot(x, y, "D", color="#D55E00", markersize=9, fillstyle="none")
             axes.annotate(ours, (x, y), (-9, -3), textcoords="offset points", fontsize=8, ha="right")
         for model, right in NAMED.items():
-            style = {"textcoords": "offset points", "fontsize": 8, "ha": "left" if right > 0 else "right"}
+            style: Any = {"textcoords": "offset points", "fontsize": 8, "ha": "left" if right > 0 else "right"}
             axes.annotate(model, (100 * recalls[model], 100 * maps[model]), (right, -3), **style)
         axes.set(xlim=(0, 76), ylim=(18, 45), title=f"25 models of ECCV Caption: tau-b {tau:.2f}")
         axes.spines[["top", "right"]].set_visible(False)

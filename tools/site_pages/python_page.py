@@ -89,7 +89,7 @@ GROUPS = {
                 "Comparison",
                 "Difference",
                 "ModelRank",
-                "place",
+                "join",
                 "metric_agreement",
             ),
             "cxc_eccv.statistics": ("rank_intervals", "RankIntervals"),

@@ -1,4 +1,4 @@
-"""Tables of published models with their citations, and ranks of further models among them."""
+"""Tables of published models with their citations, joined with further models; agreement of their metrics."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
-from typing import NamedTuple
 
 import numpy as np
 
@@ -196,133 +195,86 @@ def both_directions(scores: Mapping[str, float]) -> dict[str, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """Value and deviation of a model under a metric, in the report's units; ``published`` if a paper prints them."""
+class Row:
+    """The figures of a model by key, as the table prints them; ranks and sums of a user's model are in full."""
 
     model: str
-    value: float
     published: bool
-    deviation: float | None = None
+    values: Mapping[str, float]
+    deviations: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
-    """The rank of one of the user's models under one metric; its value is rounded as the table prints it.
+class Joined:
+    """A published table with the rows of a user's models, best first by one metric; models without it come last.
 
-    With equal values, published models rank above. The neighbours are None at the ends of the order.
+    Attributes:
+        table: the published table.
+        keys: the metrics that the user's models have: over both directions if possible, else of single ones.
+        by: the main metric of the table's task if it is one of these, else the first of them; empty if there is none.
+        rows: all models. With equal values, published ones come first.
     """
 
-    table: str
-    key: str
-    model: str
-    value: float
-    rank: int
-    n_models: int
-    above: str | None
-    below: str | None
-    deviation: float | None = None
+    table: PublishedTable
+    keys: tuple[str, ...]
+    by: str
+    rows: tuple[Row, ...]
 
 
-def place(table: PublishedTable, reports: Mapping[str, Report]) -> tuple[Placement, ...]:
-    """Rank models among the published ones under every metric that both have.
+def join(table: PublishedTable, reports: Mapping[str, Report]) -> Joined:
+    """A published table with further models in their places.
 
     Args:
         table: published scores.
         reports: name of a model to its report on the COCO test split.
 
-    Returns:
-        A placement per metric and model, in the order of the table's metrics.
-
     Raises:
-        InvalidOption: a report is not on the test split of the official data.
+        InvalidOption: a report is not on the whole test split of the official data with each task's own labels.
 
     Example:
-        >>> from cxc_eccv.comparison.published import cxc_table
         >>> from cxc_eccv.types import Result
         >>> facts = {"split": "test", "data": {"edition": "official", "files": {}}}
         >>> report = Report((Result("cxc", "t2t", "recall_at_1", 0.41, 25_000),), {}, facts)
-        >>> placement = place(cxc_table(), {"mine": report})[0]
-        >>> placement.rank, placement.n_models, placement.above, placement.below
-        (4, 8, 'VSRN (released)', 'VSE++')
+        >>> [row.model for row in join(cxc_table(), {"mine": report}).rows][2:5]
+        ['VSRN (released)', 'mine', 'VSE++']
     """
     for name, report in reports.items():
-        check_placeable(name, report)
-    placements = []
-    for key in table.keys:
-        order = standings(table, key, reports)
-        names = [None, *(standing.model for standing in order), None]
-        placements += [
-            Placement(
-                table=table.name,
-                key=key,
-                model=standing.model,
-                value=standing.value,
-                rank=rank,
-                n_models=len(order),
-                above=names[rank - 1],
-                below=names[rank + 1],
-                deviation=standing.deviation,
-            )
-            for rank, standing in enumerate(order, 1)
-            if not standing.published
-        ]
-    return tuple(placements)
-
-
-def standings(table: PublishedTable, key: str, reports: Mapping[str, Report]) -> list[Standing]:
-    """All models that have one of the table's metrics, best first; with equal values, published ones first."""
-    ranked = [Standing(row.model, row.value, True, row.deviation) for row in table.scores if row.key == key]
-    for name, report in reports.items():
-        scores = {  # as a paper would print them: ranks and sums in full
-            row.key: round(row.value, table.decimals)
-            if unit_of(row.metric) in ("percent", "correlation")
-            else row.value
-            for row in report.results
-        }
-        scores |= both_directions(scores)
-        if key in scores:
-            ranked.append(Standing(name, scores[key], False, scores.get(f"{key}{SPREAD}")))
-    sign = -1 if metric_labelled(key.rpartition("/")[2])[0].higher_is_better else 1
-    return sorted(ranked, key=lambda standing: sign * standing.value)
-
-
-class Model(NamedTuple):
-    """A model; a published one and one of the user's may have the same name."""
-
-    published: bool
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class ModelOrder:
-    """The models of a table and the user's, best first by one metric; models without it come last.
-
-    Standings are of the metrics that the user's models have: over both directions if possible, else of single ones.
-    """
-
-    table: PublishedTable
-    by: str
-    models: tuple[Model, ...]
-    standings: Mapping[str, Mapping[Model, Standing]]
-
-
-def order_models(table: PublishedTable, reports: Mapping[str, Report]) -> ModelOrder:
-    """Order models among the published ones by the main metric of the table's task."""
-    for name, report in reports.items():
-        check_placeable(name, report)
-    orders = {key: standings(table, key, reports) for key in table.keys}
-    shared = [key for key, order in orders.items() if any(not standing.published for standing in order)]
+        check_as_published(name, report)
+    own = [_row_of_report(table, name, report) for name, report in reports.items()]
+    shared = [key for key in table.keys if any(key in row.values for row in own)]
     keys = [key for key in shared if key.count("/") == 1] or shared
     main = task(table.task).main_metric
     by = next((key for key in keys if key.startswith(f"{table.task}/") and key.endswith(f"/{main}")), "".join(keys[:1]))
-    by_key = {key: {Model(standing.published, standing.model): standing for standing in orders[key]} for key in keys}
-    everyone = [*(Model(True, name) for name in table.models), *(Model(False, name) for name in reports)]
-    return ModelOrder(table, by, tuple(dict.fromkeys([*by_key.get(by, ()), *everyone])), by_key)
+    rows = [*(_published_row(table, model) for model in table.models), *own]
+    if by:
+        sign = -1 if metric_labelled(by.rpartition("/")[2])[0].higher_is_better else 1
+        rows.sort(key=lambda row: sign * row.values[by] if by in row.values else np.inf)
+    return Joined(table, tuple(keys), by, tuple(rows))
 
 
-def check_placeable(name: str, report: Report) -> None:
+def _published_row(table: PublishedTable, model: str) -> Row:
+    scores = [score for score in table.scores if score.model == model]
+    deviations = {score.key: score.deviation for score in scores if score.deviation is not None}
+    return Row(model, True, {score.key: score.value for score in scores}, deviations)
+
+
+def _row_of_report(table: PublishedTable, name: str, report: Report) -> Row:
+    scores = {
+        row.key: round(row.value, table.decimals) if unit_of(row.metric) in ("percent", "correlation") else row.value
+        for row in report.results
+    }
+    scores |= both_directions(scores)
+    return Row(
+        name,
+        False,
+        {key: scores[key] for key in table.keys if key in scores},
+        {key: scores[f"{key}{SPREAD}"] for key in table.keys if f"{key}{SPREAD}" in scores},
+    )
+
+
+def check_as_published(name: str, report: Report) -> None:
     """Refuse a report that is not on the whole, unmodified, official test split with each task's own labels."""
-    refused = f"{name} cannot be placed among published models:"
+    refused = f"{name} cannot be compared with published models:"
     if report.restriction:
         part = report.restriction
         raise InvalidOption(f"{refused} it was scored on a part of the split, {part}, and they on the whole split.")

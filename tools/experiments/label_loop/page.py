@@ -9,10 +9,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from cxc_eccv.comparison.published.rank_chart import import_matplotlib
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.tables import MISSING, Cell, Table, tables_to_markdown
-from cxc_eccv.terminal import say
 from cxc_eccv.wording import list_names
 from cxc_eccv.writing import replaced_folder
 from label_loop.simulation import BASELINE, Measured, Simulation, summarise
@@ -32,7 +30,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#4
 """Okabe and Ito's palette, told apart with any colour vision; and grey."""
 
 MARKERS = "osDP^vX"
-STYLE = {"font.family": "DejaVu Sans", "svg.hashsalt": "cxc_eccv", "svg.fonttype": "path", "font.size": 9}
+STYLE: Any = {"font.family": "DejaVu Sans", "svg.hashsalt": "cxc_eccv", "svg.fonttype": "path", "font.size": 9}
 WIDTH, HEIGHT, DOTS_PER_INCH = 4.2, 3.6, 150
 
 Row = Mapping[str, Any]
@@ -157,7 +155,7 @@ def _show(form: Callable[[float], str], value: float, low: float | None, high: f
 def write_simulation(
     simulation: Simulation, folder: Path, *, price: float = PRICE, minutes: float = MINUTES, command: str | None = None
 ) -> list[Path]:
-    """Write the numbers of every seed and of all together, the tables and, where matplotlib is installed, the chart."""
+    """Write the numbers of every seed and of all together, the tables and the chart."""
     tables = simulation_tables(simulation, price=price, minutes=minutes)
     content = {
         "schema": SCHEMA,
@@ -169,10 +167,7 @@ def write_simulation(
     with replaced_folder(folder, FILES) as part:
         (part / "simulation.json").write_text(f"{json.dumps(content, indent=1)}\n", encoding="utf-8", newline="\n")
         (part / "simulation.md").write_text(tables_to_markdown(tables), encoding="utf-8", newline="\n")
-        try:
-            draw_simulation(simulation, [part / name for name in CHARTS])
-        except InvalidOption as error:
-            say(f"no chart: {error}", err=True)
+        draw_simulation(simulation, [part / name for name in CHARTS])
         names = [name for name in FILES if (part / name).is_file()]
     return [folder / name for name in names]
 
@@ -189,8 +184,12 @@ def draw_simulation(simulation: Simulation, paths: Sequence[Path]) -> None:
     ]
     panels += [("precision", 100, "precision of new positives, percent")] if rounds else []
     panels += [("cost", 1, "questions for each one found")]
-    with import_matplotlib().rc_context(STYLE):
-        figure = import_matplotlib("figure").Figure(figsize=(WIDTH * len(panels), HEIGHT), layout="constrained")
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator
+
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH * len(panels), HEIGHT), layout="constrained")
         every = figure.subplots(1, len(panels))
         for axes, (measure, factor, label) in zip(every, panels, strict=True):
             for place, (strategy, group) in enumerate(groupby(rows, key=itemgetter("strategy"))):
@@ -204,7 +203,7 @@ def draw_simulation(simulation: Simulation, paths: Sequence[Path]) -> None:
             axes.xaxis.set_major_formatter("{x:,.0f}")
             if measure == "cost":
                 axes.set_yscale("log")
-                axes.yaxis.set_major_locator(import_matplotlib("ticker").LogLocator(subs=(1, 2, 5)))
+                axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
                 axes.yaxis.set_major_formatter("{x:,.0f}")
                 axes.yaxis.set_minor_formatter("")
             else:

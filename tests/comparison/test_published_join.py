@@ -1,0 +1,134 @@
+"""A model among published ones: its place, rounding and refusals."""
+
+import csv
+
+import pytest
+
+from cxc_eccv.comparison import join
+from cxc_eccv.comparison.published import cxc_table, eccv_caption_table
+from cxc_eccv.comparison.views import joined_tables, joined_to_csv
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.sources.catalog import load_catalog
+from cxc_eccv.types import Report, Result
+
+FACTS = {"split": "test", "data": {"edition": "official", "files": {}}}
+MAIN = "eccv_caption/map_at_r"
+
+
+def report(scores, facts=FACTS):
+    rows = []
+    for key, value in scores.items():
+        task, *direction, metric = key.split("/")
+        rows.append(Result(task, "".join(direction), metric, value, 5000))
+    return Report(tuple(rows), {}, facts)
+
+
+def twin(model, plus=0.0):
+    """A report with a published model's scores, a little better or worse."""
+    table = eccv_caption_table()
+    scores = {one.key: one.value + plus for one in table.scores if one.model == model and one.key.count("/") == 2}
+    pmrp = table.scores_of("plausible_match/pmrp_at_50")[model] + plus
+    return report(scores | {f"plausible_match/{direction}/pmrp_at_50": pmrp for direction in ("i2t", "t2i")})
+
+
+def own(joined):
+    (row,) = (row for row in joined.rows if not row.published)
+    return row
+
+
+def names(joined):
+    return [row.model for row in joined.rows]
+
+
+def test_twin_stands_below_its_model_with_its_values():
+    table = eccv_caption_table()
+    joined = join(table, {"mine": twin("VinVL")})
+    assert names(joined)[names(joined).index("VinVL") + 1] == "mine"
+    assert set(own(joined).values) == set(table.keys)
+    for key, value in own(joined).values.items():
+        assert value == pytest.approx(table.scores_of(key)["VinVL"], abs=1e-9)
+
+
+@pytest.mark.parametrize(("plus", "above"), [(0.00004, "VinVL"), (0.0001, "VSRN + AOQ")])
+def test_values_are_rounded_as_the_table_prints_them(plus, above):
+    found = names(join(eccv_caption_table(), {"mine": twin("VinVL", plus)}))
+    assert found[found.index("mine") - 1] == above
+
+
+def test_lower_median_rank_stands_higher():
+    joined = join(cxc_table(), {"mine": report({"cxc/t2t/median_rank": 2.5})})
+    assert (joined.by, names(joined).index("mine")) == ("cxc/t2t/median_rank", 3)
+    assert min(row.values[joined.by] for row in joined.rows if row.values.get(joined.by)) == 2
+    assert {str(row[2]) for row in joined_tables(joined)[0].rows if row[2].strong} == {"2.0"}
+
+
+def test_models_are_joined_under_the_metrics_that_they_share_with_the_table():
+    joined = join(eccv_caption_table(), {"mine": report({"coco_5k/i2t/recall_at_1": 0.5, "cxc/t2t/recall_at_1": 0.4})})
+    assert joined.keys == ("coco_5k/i2t/recall_at_1",)
+    joined = join(eccv_caption_table(), {"a": twin("BLIP"), "b": twin("BLIP", 0.01)})
+    found = names(joined)
+    assert found[found.index("b") + 1 : found.index("b") + 3] == ["BLIP", "a"]
+
+
+def test_correlation_keeps_its_deviation():
+    vse = cxc_table().scores_of("cxc/sts/bootstrap_spearman")["VSE++"]
+    mine = report({"cxc/sts/bootstrap_spearman": vse + 0.0004, "cxc/sts/bootstrap_spearman_std": 0.00412})
+    joined = join(cxc_table(), {"mine": mine})
+    assert own(joined).values == {"cxc/sts/bootstrap_spearman": vse}
+    assert own(joined).deviations == {"cxc/sts/bootstrap_spearman": 0.004}
+    assert names(joined)[names(joined).index("mine") - 1] == "VSE++"
+    row = next(row for row in joined_tables(joined)[0].rows if str(row[0]) == "mine")
+    assert str(row[2]) == "0.744 ± 0.004"
+
+
+def test_table_shows_all_models_in_order_with_the_own_one_in_its_place():
+    joined = join(eccv_caption_table(), {"mine": twin("SGR")})
+    published = eccv_caption_table().scores_of(MAIN)
+    assert joined.by == MAIN
+    found = names(joined)
+    assert found[found.index("SGR") + 1] == "mine"
+    assert [name for name in found if name != "mine"] == sorted(published, key=lambda name: -published[name])
+    (table,) = joined_tables(joined)
+    assert [column[-1] for column in table.header][2:6] == ["R@1", "R@5", "R@10", "RSUM"]
+    mine = next(row for row in table.rows if str(row[0]) == "mine")
+    assert (mine[0].strong, mine[1], str(mine[-2])) == (True, "15", "35.80")
+    assert len(table.rows) == 26
+    best = {str(row[0]) for row in table.rows for cell in row[2:] if cell.strong}
+    assert best == {"BLIP", "VSRN", "VSE infinity (WSL grid)", "CLIP ViT-L/14"}
+
+
+def test_models_of_one_modality_stand_among_those_that_have_their_metrics():
+    joined = join(cxc_table(), {"mine": report({"cxc/t2t/recall_at_1": 0.41})})
+    (table,) = joined_tables(joined)
+    assert joined.by == "cxc/t2t/recall_at_1"
+    assert [str(row[0]) for row in table.rows][2:5] == ["VSRN (released)", "mine", "VSE++"]
+    assert len(table.rows) == 8
+    nothing = join(cxc_table(), {"mine": report({"cxc/t2t/mrr": 0.41})})
+    assert (nothing.by, joined_tables(nothing)[0].notes) == ("", ["no metric in common"])
+
+
+def test_name_of_a_published_model_is_another_model():
+    joined = join(eccv_caption_table(), {"BLIP": twin("VSE0", 0.001)})
+    assert [row.published for row in joined.rows if row.model == "BLIP"] == [True, False]
+    rows = list(csv.DictReader(joined_to_csv([joined]).splitlines()))
+    assert [row[MAIN] for row in rows if row["model"] == "BLIP"] == ["0.40515", "0.22765"]
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"split": "test", "data": {"edition": "sample"}}, "edition is 'sample', and theirs is 'official'"),
+        ({"split": "validation", "data": {"edition": "official"}}, "split is 'validation'"),
+        ({"split": "test", "data": {"edition": "official", "files": {"sts_test": "0"}}}, "its sts_test was modified"),
+        ({}, "edition is None"),
+    ],
+)
+def test_report_on_other_data_is_refused(facts, message):
+    with pytest.raises(InvalidOption, match=message):
+        join(cxc_table(), {"mine": report({"cxc/t2t/recall_at_1": 0.4}, facts)})
+
+
+def test_report_on_the_official_files_is_accepted():
+    files = {entry.name: entry.sha256 for entry in load_catalog() if entry.sha256}
+    official = {"split": "test", "data": {"edition": "official", "files": files}}
+    assert join(cxc_table(), {"mine": report({"cxc/t2t/recall_at_1": 0.4}, official)}).keys
