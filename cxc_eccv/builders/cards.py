@@ -28,7 +28,6 @@ from cxc_eccv.terminal import code_block, code_span, markdown_table, markdown_te
 TEMPLATES = Path(__file__).parent / "templates"
 
 TITLE = "CxC, ECCV Caption and entailment labels"
-AUTHORS = "The cxc_eccv authors"
 LANGUAGE = "en"
 TAGS = ("image-text-retrieval", "ms-coco", "crisscrossed-captions", "eccv-caption")
 

@@ -1,4 +1,4 @@
-"""Build a folder for the Hub: Parquet by config and split, card, Croissant metadata and manifest.
+"""Build a folder for the Hub: Parquet by config and split, card and manifest.
 
 The files are moved to their places at the end. Processes share the work by split.
 """
@@ -20,7 +20,6 @@ from tqdm import tqdm
 
 from cxc_eccv.builders.cards import LICENCE_FILE, folder_card, licence_file
 from cxc_eccv.builders.config import DEFAULT_CONFIG, BuildOptions, DatasetConfig, select_configs
-from cxc_eccv.builders.croissant import CROISSANT, croissant_text
 from cxc_eccv.builders.images import ImageFolder, embed_images
 from cxc_eccv.builders.output import (
     BuildSummary,
@@ -65,9 +64,8 @@ def build_folder(
     """Build a folder that ``datasets.load_dataset`` reads without this package.
 
     The folder holds ``<config>/<split>-00000-of-0000N.parquet``, a README card with the features and statistics of
-    every config, the terms of their sources in ``LICENSE.md``, ``croissant.json`` with the fields for responsible AI,
-    and a manifest with the sha256 of every file and raw source. At the end they replace the files of an earlier build.
-    The same input gives the same bytes.
+    every config, the terms of their sources in ``LICENSE.md``, and a manifest with the sha256 of every file and raw
+    source. At the end they replace the files of an earlier build. The same input gives the same bytes.
 
     Args:
         output: folder to create or replace.
@@ -95,7 +93,7 @@ def build_folder(
         >>> output = Path(tempfile.mkdtemp()) / "cxc_eccv"
         >>> summary = build_folder(output, configs=["sts"], splits=["test"], data_dir="sample", progress=False)
         >>> sorted(path.name for path in output.rglob("*.*"))
-        ['LICENSE.md', 'README.md', 'croissant.json', 'manifest.json', 'test-00000-of-00001.parquet']
+        ['LICENSE.md', 'README.md', 'manifest.json', 'test-00000-of-00001.parquet']
     """
     target = Path(output)
     if num_proc < 1:
@@ -123,8 +121,6 @@ def build_folder(
         _require_labels_used(library, wanted, sources)
         summary = BuildSummary(target, options, provenance_of(library, sources), tuple(parts), tuple(not_built))
         folder_card(summary, library.catalog).save(folder / "README.md")
-        metadata = croissant_text(summary, library.catalog)
-        (folder / CROISSANT).write_text(metadata, encoding="utf-8", newline="\n")
         built = [parts[0].config for parts in summary.configs.values()]
         shows = any(part.images_found for part in summary.splits)
         licences = licence_file(built, library.catalog, sources, images=shows)

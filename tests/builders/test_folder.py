@@ -185,7 +185,6 @@ def test_only_what_is_asked_for_is_built(tmp_path):
     assert sorted(contents(tmp_path / "data")) == [
         "LICENSE.md",
         "README.md",
-        "croissant.json",
         "manifest.json",
         "sis/validation-00000-of-00001.parquet",
         "sts/validation-00000-of-00001.parquet",
@@ -268,7 +267,6 @@ def test_foreign_files_are_kept_unless_told(tmp_path):
     assert sorted(path.name for path in (tmp_path / "data").iterdir()) == [
         "LICENSE.md",
         "README.md",
-        "croissant.json",
         "manifest.json",
         "sis",
     ]
