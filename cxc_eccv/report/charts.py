@@ -157,38 +157,6 @@ def _describe(heading: str, curves: Sequence[Curve]) -> str:
     return f"Recall over k on {heading}. {'; '.join(parts)}."
 
 
-UNITS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
-
-
-def step_chart(
-    key: str,
-    title: str,
-    steps: Sequence[str],
-    series: Mapping[str, tuple[str, Sequence[tuple[float, float, float]]]],
-    largest: float,
-) -> LineChart:
-    """Lay out values over a few steps, with their intervals, on an axis in percent up to ``largest``."""
-    unit = next(unit for unit in UNITS if largest <= 5 * unit)
-    top = unit * max(math.ceil(largest / unit - 1e-9), 1)
-    xs = [round(LEFT + (RIGHT - LEFT) * (place + 0.5) / len(steps), 1) for place in range(len(steps))]
-    labels = _spread_labels([_y(marks[-1][0] / top) for _, marks in series.values()])
-    lines = []
-    for (kind, (name, marks)), label in zip(series.items(), labels, strict=True):
-        whiskers = [
-            (x, _y(value / top), _y(low / top), _y(high / top)) for x, (value, low, high) in zip(xs, marks, strict=True)
-        ]
-        points = " ".join(f"{x:.1f},{y:.1f}" for x, y, _, _ in whiskers)
-        lines.append(Line(kind, name, points, label, tuple(whiskers)))
-    parts = [
-        f"{name}: {list_names([f'{100 * mark[0]:.1f} at {step}' for step, mark in zip(steps, marks, strict=True)])}"
-        for name, marks in series.values()
-    ]
-    x_ticks = tuple(zip(xs, steps, strict=True))
-    y_ticks = tuple((_y(place * unit / top), f"{100 * place * unit:g}") for place in range(round(top / unit) + 1))
-    words = f"{title}. {'; '.join(parts)}."
-    return LineChart(key, title, title, words, tuple(lines), x_ticks, y_ticks, "", (400, HEIGHT))
-
-
 LONGEST_NAME, COLOURS = 24, 24
 """Longer names of models are cut in a chart; later models reuse the colours and dashes of the first ones."""
 

@@ -48,27 +48,6 @@ def cohen_kappa(first: ArrayLike, second: ArrayLike, n_classes: int, *, weights:
     return _above_chance(agreed, float(shares.prod(axis=0).sum()))
 
 
-def fleiss_kappa(counts: ArrayLike) -> float:
-    """Fleiss' kappa of several annotators, with chance from the shares of all answers.
-
-    Args:
-        counts: (N, C) number of annotators that gave each answer; items have two or more answers, not necessarily
-            the same number, and equal weights.
-
-    Raises:
-        DataError: counts are not whole numbers, an item has fewer than two answers, or all answers are the same.
-
-    References:
-        Fleiss, Measuring Nominal Scale Agreement Among Many Raters, 1971.
-
-    Example:
-        >>> fleiss_kappa([[3, 0], [0, 3]])
-        1.0
-    """
-    checked = _check_counts(counts)
-    return _above_chance(share_of_agreement(checked), float(((checked.sum(axis=0) / checked.sum()) ** 2).sum()))
-
-
 def uniform_kappa(counts: ArrayLike) -> float:
     """Falotico and Quatto's kappa, S: agreement above that of uniformly random answers, 1 / C.
 

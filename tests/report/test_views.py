@@ -8,7 +8,7 @@ from report_samples import report_of_ranks
 
 from cxc_eccv.comparison.ranks import label_tasks
 from cxc_eccv.registry import tasks
-from cxc_eccv.report.charts import curve_panels, line_chart, segments, step_chart
+from cxc_eccv.report.charts import curve_panels, line_chart, segments
 from cxc_eccv.report.collect import GROUPS, SHOWN_ITEMS, chosen_queries
 from cxc_eccv.report.page import Page
 from cxc_eccv.report.ranks import best_ranks, rank_bins, verdicts
@@ -159,14 +159,6 @@ def test_segments_cover_the_bar():
     assert [one.text for one in segments([1, 1000, 100], "abc", "xyz")] == ["", "91%", "9%"]
     assert [one.text for one in segments([1, 1000], "ab", "xy")] == ["", ">99%"]
     assert segments([0, 0], ["a", "b"], ["x", "y"]) == []
-
-
-def test_steps_stand_on_an_axis_of_percents_from_0():
-    series = {"all": ("bias", [(0.1, 0.0, 0.1), (0.0, 0.0, 0.0)])}
-    chart = step_chart("own", "Bias", ["1", "2"], series, 0.1)
-    assert chart.lines[0].points == "96.0,12.0 224.0,192.0"
-    assert [label for _, label in chart.y_ticks] == ["0", "2", "4", "6", "8", "10"]
-    assert chart.description == "Bias. bias: 10.0 at 1 and 0.0 at 2."
 
 
 def test_every_result_is_in_a_table(report):

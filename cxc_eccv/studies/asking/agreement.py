@@ -15,7 +15,6 @@ from cxc_eccv.errors import DataError
 from cxc_eccv.statistics.agreement import (
     cohen_kappa,
     count_answers,
-    fleiss_kappa,
     krippendorff_alpha,
     share_of_agreement,
     uniform_kappa,
@@ -67,7 +66,6 @@ def classify(answers: pa.Table, scheme: Scheme) -> tuple[tuple[str, ...], IntArr
 
 STATISTICS = {
     "share": "Answers that agree",
-    "fleiss_kappa": "Fleiss' kappa",
     "falotico_quatto_kappa": "Falotico and Quatto's kappa",
     "krippendorff_alpha": "Krippendorff's alpha",
 }
@@ -99,7 +97,6 @@ def _agree(about: str, items: IntArray, values: IntArray | FloatArray, n_classes
         counts = count_answers(items, values, n_classes)
         calls = {
             "share": lambda: share_of_agreement(counts),
-            "fleiss_kappa": lambda: fleiss_kappa(counts),
             "falotico_quatto_kappa": lambda: uniform_kappa(counts),
             "krippendorff_alpha": lambda: krippendorff_alpha(items, values),
         }

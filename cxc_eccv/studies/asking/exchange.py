@@ -20,9 +20,6 @@ from cxc_eccv.studies.asking.label_studio import LABEL_STUDIO
 COCO = "coco"
 """Stands for the official addresses."""
 
-LONGEST_FORM = 4
-"""Most characters of a format such as ``012d``: COCO writes ids with twelve digits."""
-
 FIELDS = ("image_id", "file_name", "folder")
 
 
@@ -76,15 +73,11 @@ def find_images(
 
 def _check_pattern(text: str) -> None:
     try:
-        parts = [part for part in Formatter().parse(text) if part[1] is not None]
-        fields = {name for _, name, _, _ in parts}
-        # A huge width would make a huge address.
-        is_plain = all(len(form or "") <= LONGEST_FORM and "{" not in (form or "") for _, _, form, _ in parts)
-        if is_plain:
-            text.format(image_id=1, file_name="a.jpg", folder="b")
+        fields = {name for _, name, _, _ in Formatter().parse(text) if name is not None}
+        text.format(image_id=1, file_name="a.jpg", folder="b")
     except (ValueError, LookupError, AttributeError):
-        fields, is_plain = set(), False
-    if not is_plain or not fields <= set(FIELDS) or not fields & {"image_id", "file_name"}:
+        fields = set()
+    if not fields <= set(FIELDS) or not fields & {"image_id", "file_name"}:
         raise InvalidOption(f"pattern {text}: use {{file_name}} or {{image_id}}, and {{folder}} if needed")
 
 

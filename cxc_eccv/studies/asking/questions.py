@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
@@ -23,21 +23,6 @@ CANDIDATE, POSITIVE, NEGATIVE = "candidate", "known positive", "known negative"
 CANDIDATES_A_SHEET = 18
 DRAWS = 1_000
 DRAWS_A_SHEET = 20
-
-QUESTIONS = pa.schema(
-    [
-        ("sheet", pa.int32()),
-        ("pair_id", pa.string()),
-        ("image_id", pa.int64()),
-        ("caption_id", pa.int64()),
-        ("file_name", pa.string()),
-        ("caption", pa.string()),
-        ("role", pa.string()),
-        ("captions", pa.list_(pa.string())),
-        ("other", pa.string()),
-    ]
-)
-"""A row per question, in order."""
 
 Pair = tuple[int, int]
 Pairs = tuple[IntArray, IntArray]
@@ -170,12 +155,6 @@ def assign_sheets(
         for person in left[: max(0, each - len(answered))]:
             assigned[person].append(sheet)
     return assigned
-
-
-def sheets_to_table(sheets: Sequence[Sequence[Question]]) -> pa.Table:
-    """The sheets as a table of :data:`QUESTIONS`."""
-    rows = [{"sheet": number, **asdict(question)} for number, sheet in enumerate(sheets) for question in sheet]
-    return pa.Table.from_pylist(rows, schema=QUESTIONS)
 
 
 def _check(candidates: pa.Table) -> list[Pair]:

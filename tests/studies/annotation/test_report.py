@@ -175,7 +175,7 @@ def test_several_answers_of_a_worker_about_a_pair_count_once_the_last(sample_lib
 def test_the_levels_of_measurement(sample_library):
     numbers, binary = sample_annotation(sample_library, scheme="cxc").agreement
     assert set(numbers.values) == {"krippendorff_alpha"}
-    assert set(binary.values) == {"share", "fleiss_kappa", "falotico_quatto_kappa", "krippendorff_alpha"}
+    assert set(binary.values) == {"share", "falotico_quatto_kappa", "krippendorff_alpha"}
     of_two = sample_annotation(sample_library, scheme="entailment")
     assert of_two.classes == ("none", "describes", "follows", "describes and follows")
     assert [own.about for own in of_two.agreement] == ["4 answers", "positive or not"]
@@ -214,7 +214,7 @@ def test_when_all_answers_are_the_same_no_kappa_has_a_value():
     report = report_of(rows)
     for own in report.agreement:
         assert own.values == {"share": 1.0, "falotico_quatto_kappa": 1.0}
-        assert "all answers are the same" in own.not_computed["fleiss_kappa"]
+        assert "all answers are the same" in own.not_computed["krippendorff_alpha"]
     assert [(own.share, own.kappa) for own in report.by_pair] == [(1.0, None)]
 
 

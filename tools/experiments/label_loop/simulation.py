@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -37,7 +37,7 @@ from cxc_eccv.studies.annotation.proposing.pool import Pairs, rank_lists
 from cxc_eccv.studies.annotation.proposing.strategies import strategies
 from cxc_eccv.studies.asking.answers import SCHEMA
 from cxc_eccv.studies.asking.quality import BY_HAND, Checks, accept, judge_sheets
-from cxc_eccv.studies.asking.questions import CANDIDATE, Question, build_sheets, sheets_to_table
+from cxc_eccv.studies.asking.questions import CANDIDATE, Question, build_sheets
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.studies.asking.settling import RULES, settle
 from cxc_eccv.types import FloatArray, IntArray, check_whole
@@ -227,7 +227,8 @@ def answer_sheets(
     _check_people(error_rates, answers)
     # Not the draws of the sheets themselves, which are often made with the same seed.
     random = np.random.default_rng([seed, len(error_rates), answers])
-    rates, questions = np.asarray(error_rates), sheets_to_table(sheets)
+    asked = [{"sheet": number, **asdict(one)} for number, sheet in enumerate(sheets) for one in sheet]
+    rates, questions = np.asarray(error_rates), pa.Table.from_pylist(asked)
     truth, numbers = is_true(_to_pairs(questions)), np.asarray(questions["sheet"])
     is_golden = np.asarray(questions["role"]) != CANDIDATE
     waiting, lacking = [random.permutation(rates.size).tolist() for _ in sheets], [answers] * len(sheets)

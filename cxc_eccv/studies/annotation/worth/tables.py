@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TypeVar
 
-from cxc_eccv.report.charts import LineChart, step_chart
 from cxc_eccv.report.pages import page_style, template
 from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.statistics import Estimate
@@ -16,7 +15,6 @@ from cxc_eccv.studies.annotation.worth.bias import DEPTH, Biases, BiasOfSet, Lik
 from cxc_eccv.studies.annotation.worth.preferences import Strength
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types.reported import group_by_reason
-from cxc_eccv.wording import direction_name
 
 SCHEMA = 1
 
@@ -275,27 +273,6 @@ def render_labels(appraisal: Appraisal, command: str | None = None) -> str:
         tables=appraisal_to_tables(appraisal),
         sections=SECTIONS,
         leads=LEADS,
-        charts=_draw_biases(appraisal),
         lacking=say_lacking(appraisal),
         facts=[(title, text) for title, text in facts.items() if text],
     )
-
-
-def _draw_biases(appraisal: Appraisal) -> list[LineChart]:
-    """A chart per direction and metric, all with the same axis, like Figure E.2 of the ECCV Caption paper."""
-    shown = [biases for biases in appraisal.bias if len(biases.by_size) > 1]  # a single size is in the table
-    every = [estimate for biases in shown for bias in biases.by_size.values() for estimate in bias.values()]
-    largest = max((estimate.high for estimate in every if estimate is not None), default=0.0)
-    return [
-        step_chart(
-            f"bias-{biases.direction}-{biases.metric}",
-            f"{METRICS[biases.metric]}, {direction_name(biases.direction)}",
-            [str(size) for size in biases.by_size],
-            {
-                part: (name, [(it.value, it.low, it.high) for bias in biases.by_size.values() if (it := bias[part])])
-                for part, name in PARTS.items()
-            },
-            largest,
-        )
-        for biases in shown
-    ]

@@ -24,7 +24,6 @@ from cxc_eccv.studies.annotation.worth.bias import bias_by_size, join_proposals,
 from cxc_eccv.studies.annotation.worth.preferences import rate_preferences
 from cxc_eccv.studies.annotation.worth.sets import find_verified
 from cxc_eccv.studies.annotation.worth.tables import (
-    _draw_biases,
     appraisal_to_json,
     appraisal_to_tables,
     render_labels,
@@ -329,24 +328,7 @@ def test_the_page_escapes_what_comes_from_data(library, runs, project):
     page = render_labels(found, f"cxc-eccv labels {bad}")
     assert bad not in page
     assert "&lt;script&gt;" in page
-    for part in ("bias", "self-bias", "non-self-bias"):
-        assert page.count(f">{part}</text>") == 4
     for anchor in ("counts", "worth", "bias", "diversity", "origin"):
         assert f'<section id="{anchor}"' in page
     assert "preferences" not in page.replace("Not computed: preferences", "")
     assert say_lacking(found)[0] in page
-
-
-def test_the_page_draws_the_bias_of_every_number_of_annotators(found):
-    charts = {chart.key: chart for chart in _draw_biases(found)}
-    assert list(charts) == [f"bias-{own.direction}-{own.metric}" for own in found.bias]
-    axes = {chart.y_ticks for chart in charts.values()}
-    assert len(axes) == 1
-    ((bottom, _), *_, (top, end)) = axes.pop()
-    assert float(end) >= 100 * max(bias["own"].high for own in found.bias for bias in own.by_size.values())
-    for own in found.bias:
-        for line in charts[f"bias-{own.direction}-{own.metric}"].lines:
-            drawn = [(bottom - y) / (bottom - top) * float(end) / 100 for _, *ys in line.whiskers for y in ys]
-            marks = [bias[line.kind] for bias in own.by_size.values()]
-            told = [value for mark in marks for value in (mark.value, mark.low, mark.high)]
-            assert drawn == pytest.approx(told, abs=0.001 * float(end) / 100 + 1e-9)

@@ -300,7 +300,7 @@ def report(
 ) -> None:
     r"""Report how good the answers are, what people answered about each model's pairs, and what the labels change.
 
-    Shows sheets and their problems, time, workers, agreement (Cohen, Fleiss, Falotico and Quatto, Krippendorff), and
+    Shows sheets and their problems, time, workers, agreement (Cohen, Falotico and Quatto, Krippendorff), and
     answers and shortcomings by model and rank. With models and merged labels it shows every metric before and after the
     new labels, with intervals of a paired bootstrap over images, and which models change places.
 
