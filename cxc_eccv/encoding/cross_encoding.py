@@ -2,38 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial, reduce
-from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from PIL import Image
 from transformers import Blip2ForImageTextRetrieval, PreTrainedModel, PreTrainedTokenizerBase
 
-from cxc_eccv.encoding.images import (
-    Inputs,
-    Prepared,
-    encoder_of_images,
-    group_by_shape,
-    image_input,
-    join_inputs,
-    prepare_image,
-)
+from cxc_eccv.encoding.images import Inputs, encoder_of_images, group_by_shape, image_input, join_inputs
 from cxc_eccv.encoding.models import CROSS_ENCODERS, LoadedModel, load_model, model_key
 from cxc_eccv.encoding.processes import join_processes
 from cxc_eccv.encoding.shards import (
     Notes,
-    Shard,
     Side,
     encode_side,
     image_identity,
     lock_output,
     write_output,
 )
-from cxc_eccv.encoding.sides import CaptionSide, ImageSide, caption_items, image_items, work_ahead
+from cxc_eccv.encoding.sides import CaptionSide, ImageSide, PictureSide, caption_items, image_items
 from cxc_eccv.encoding.text_input import TextInput, Tokens, text_config
 from cxc_eccv.encoding.towers import ContrastiveMatcher, encoder_of_texts, without_segments
 from cxc_eccv.errors import InvalidOption, ModelError, UnknownName
@@ -264,57 +255,29 @@ def _make_room(inputs: Inputs, model: Blip2ForImageTextRetrieval) -> Inputs:
     return inputs | {name: torch.cat([room[name], inputs[name]], dim=1) for name in room}
 
 
-class _PairSide:
-    """Pairs in ascending order of their numbers, so that an image is opened once for all its pairs."""
+class _PairSide(PictureSide):
+    """Pairs in ascending order of their numbers; the (N, 1) scores take the place of vectors."""
 
     name = "pairs"
     shard_size = 8192
 
     def __init__(self, work: PairWork, pairs: IntArray) -> None:
-        self._scorer, self._items, self._skip_bad = work.scorer, work.items, work.skip_bad
-        self._texts, self._tokens = work.texts, work.tokens
-        self._image_rows, self._caption_rows = np.divmod(pairs, work.caption_ids.size)
-        self.ids = np.arange(pairs.size)
+        rows, self._captions = np.divmod(pairs, work.caption_ids.size)
+        super().__init__(work.items, rows, work.scorer.batch_size, work.skip_bad)
+        self._work, self.ids, self.ahead = work, np.arange(pairs.size), IMAGES_AHEAD
 
     def identity(self, part: slice) -> list[Any]:
         """The images and captions of the pairs, and the pairs."""
-        images, captions = np.unique(self._image_rows[part]), np.unique(self._caption_rows[part])
-        pairs = [self._image_rows[part].tolist(), self._caption_rows[part].tolist()]
-        files = [image_identity(self._items[row][1]) for row in images.tolist()]
-        return [self._skip_bad, *pairs, files, [self._texts[row] for row in captions.tolist()]]
+        images, captions = np.unique(self.rows[part]), np.unique(self._captions[part])
+        files = [image_identity(self.items[row][1]) for row in images.tolist()]
+        texts = [self._work.texts[row] for row in captions.tolist()]
+        return [self.skip_bad, self.rows[part].tolist(), self._captions[part].tolist(), files, texts]
 
-    def shards(self, parts: Sequence[slice]) -> Iterator[Shard]:
-        """Score slices of the pairs; the (N, 1) scores take the place of vectors."""
-        rows = chain.from_iterable(np.unique(self._image_rows[part]).tolist() for part in parts)
-        prepared = work_ahead(
-            lambda row: prepare_image(self._items[row], self._scorer.prepare, self._skip_bad), rows, IMAGES_AHEAD
-        )
-        for part in parts:
-            yield self._shard(part, prepared)
+    def prepare(self, image: Image.Image) -> Inputs:
+        """See :class:`PictureSide`."""
+        return self._work.scorer.prepare(image)
 
-    def _shard(self, part: slice, prepared: Iterator[Prepared]) -> Shard:
-        scores, kept, notes = [], [], Notes()
-        current: dict[int, Prepared] = {}
-        for start in range(part.start, part.stop, self._scorer.batch_size):
-            pairs = self.ids[start : min(start + self._scorer.batch_size, part.stop)]
-            rows = np.unique(self._image_rows[pairs]).tolist()
-            current = {row: current[row] if row in current else next(prepared) for row in rows}
-            self._note(pairs, current, notes)
-            good = [pair for pair in pairs.tolist() if current[int(self._image_rows[pair])][0] is not None]
-            kept += good
-            if good:
-                images = [current[int(self._image_rows[pair])][0] for pair in good]
-                captions = [self._tokens[int(self._caption_rows[pair])] for pair in good]
-                scores.append(self._scorer([inputs for inputs in images if inputs is not None], captions))
-        vectors = np.concatenate(scores) if scores else np.empty(0, dtype=np.float32)
-        return Shard(np.array(kept, dtype=np.int64), vectors[:, None], notes)
-
-    def _note(self, pairs: IntArray, current: dict[int, Prepared], notes: Notes) -> None:
-        """Add a note about an image at its first pair, so that it counts once."""
-        for pair in pairs.tolist():
-            row = int(self._image_rows[pair])
-            inputs, remark = current[row]
-            if inputs is None:
-                notes.skipped[self._items[row][0]] = remark
-            elif remark != "RGB" and (pair == 0 or self._image_rows[pair - 1] != row):
-                notes.converted[remark] = notes.converted.get(remark, 0) + 1
+    def encode(self, places: Sequence[int], images: Sequence[Inputs]) -> NDArray[np.float32]:
+        """See :class:`PictureSide`."""
+        tokens = [self._work.tokens[row] for row in self._captions[list(places)].tolist()]
+        return self._work.scorer(images, tokens)[:, None]

@@ -308,14 +308,8 @@ def _advice(source: str, origin: Origin) -> str:
 
 def find_file(source: str, name: str, revision: str | None = None) -> Path | None:
     """The path of a model's file, in its folder or from the Hub; None if there is none or it cannot be reached."""
-    if Path(source).is_dir():
-        return Path(source) / name if (Path(source) / name).is_file() else None
-    quiet: dict[str, Any] = {
-        "_raise_exceptions_for_missing_entries": False,
-        "_raise_exceptions_for_connection_errors": False,
-    }
     try:
-        file = cached_file(source, name, revision=revision, **quiet, _raise_exceptions_for_gated_repo=False)
+        file = cached_file(source, name, revision=revision)
     except OSError:
         return None
     return None if file is None else Path(file)

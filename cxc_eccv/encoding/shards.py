@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
+import shutil
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -71,19 +71,6 @@ class Shard:
     ids: IntArray
     vectors: NDArray[np.float32]
     notes: Notes
-
-
-class _MemoryStore:
-    """Finished shards in memory, by their first item."""
-
-    def __init__(self) -> None:
-        self.shards: dict[int, Shard] = {}
-
-    def get(self, start: int, fingerprint: str) -> Shard | None:
-        return self.shards.get(start)
-
-    def put(self, start: int, fingerprint: str, shard: Shard) -> None:
-        self.shards[start] = shard
 
 
 class FolderStore:
@@ -157,37 +144,41 @@ def encode_side(
     side: Side, output: Path | None, processes: Processes, *, key: str, progress: bool, verb: str = "encoding"
 ) -> tuple[Embeddings, Notes]:
     """The vectors of a side and notes about its items; process i modulo their number encodes shard i."""
-    store = _MemoryStore() if output is None else FolderStore(parts_folder(output), side.name)
+    store = None if output is None else FolderStore(parts_folder(output), side.name)
     size, total = side.shard_size, side.ids.size
-    parts = [slice(start, min(start + size, total)) for start in range(0, total, size)]
-    keys = [fingerprint(key, side.name, side.ids[part].tolist(), side.identity(part)) for part in parts]
-    pairs = list(zip(parts, keys, strict=True))
-    mine, show = pairs[processes.rank :: processes.count], progress and processes.rank == 0
-    _encode_missing(side, store, mine, show, verb)
-    if isinstance(store, _MemoryStore):
-        for shards in processes.gather(dict(store.shards)):
-            store.shards.update(shards)
-    processes.wait()
-    stored = [store.get(part.start, key) for part, key in pairs]
-    return _join(side, [shard for shard in stored if shard is not None], len(parts))
-
-
-def _encode_missing(
-    side: Side, store: _MemoryStore | FolderStore, mine: list[tuple[slice, str]], progress: bool, verb: str
-) -> None:
-    missing = [(part, key) for part, key in mine if store.get(part.start, key) is None]
-    total, left = (sum(part.stop - part.start for part, _ in some) for some in (mine, missing))
-    unit = side.name.removesuffix("s")
-    with tqdm(total=total, initial=total - left, desc=f"{verb} {side.name}", unit=unit, disable=not progress) as bar:
-        for (part, key), shard in zip(missing, side.shards([part for part, _ in missing]), strict=True):
-            store.put(part.start, key, shard)
+    parts = {start: slice(start, min(start + size, total)) for start in range(0, total, size)}
+    mine = dict(list(parts.items())[processes.rank :: processes.count])
+    shards: dict[int, Shard] = {}
+    keys: dict[int, str] = {}
+    if store is not None:
+        keys = {
+            start: fingerprint(key, side.name, side.ids[part].tolist(), side.identity(part))
+            for start, part in parts.items()
+        }
+        shards = {start: shard for start in mine if (shard := store.get(start, keys[start])) is not None}
+    missing = [part for start, part in mine.items() if start not in shards]
+    done = sum(mine[start].stop - start for start in shards)
+    options: dict[str, Any] = {"unit": side.name.removesuffix("s"), "disable": not progress or processes.rank > 0}
+    with tqdm(total=sum(part.stop - part.start for part in mine.values()), initial=done, **options) as bar:
+        bar.set_description(f"{verb} {side.name}")
+        for part, shard in zip(missing, side.shards(missing), strict=True):
+            if store is None:
+                shards[part.start] = shard
+            else:
+                store.put(part.start, keys[part.start], shard)
             bar.update(part.stop - part.start)
-    if isinstance(store, FolderStore) and store.refused:
-        warnings.warn(
-            f"{store.refused} kept shards of {side.name} were damaged, or of another model, other settings or other "
-            "items; encoding them again",
-            stacklevel=4,
-        )
+    if store is None:
+        shards = {start: shard for of_process in processes.gather(shards) for start, shard in of_process.items()}
+    else:
+        if store.refused:
+            warnings.warn(
+                f"{store.refused} kept shards of {side.name} were damaged, or of another model, other settings or "
+                "other items; they were encoded again",
+                stacklevel=3,
+            )
+        processes.wait()
+        shards = {start: shard for start in parts if (shard := store.get(start, keys[start])) is not None}
+    return _join(side, [shards[start] for start in sorted(shards)], len(parts))
 
 
 def _join(side: Side, shards: list[Shard], wanted: int) -> tuple[Embeddings, Notes]:
@@ -240,18 +231,9 @@ def write_output(
     processes.wait()
 
 
-SHARD = re.compile(r"\.?\w+-\d{9}\.npz(\.building|\.lock)?")
-"""Names of shards, and of the files that a killed process leaves."""
-
-
 def remove_parts(output: Path) -> None:
-    """Remove the finished shards of an output; keep other files in their folder."""
-    folder = parts_folder(output)
-    for path in list(folder.iterdir()):
-        if SHARD.fullmatch(path.name):
-            path.unlink()
-    with suppress(OSError):  # it holds other files
-        folder.rmdir()
+    """Remove the folder of finished shards of an output."""
+    shutil.rmtree(parts_folder(output), ignore_errors=True)
 
 
 def parts_folder(output: Path) -> Path:

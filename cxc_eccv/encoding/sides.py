@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from PIL import Image
 
-from cxc_eccv.encoding.images import ImageEncoder, ImageItem, Prepared, prepare_image
+from cxc_eccv.encoding.images import ImageEncoder, ImageItem, Inputs, Prepared, prepare_image
 from cxc_eccv.encoding.shards import Notes, Shard, image_identity
 from cxc_eccv.encoding.towers import TextEncoder
 from cxc_eccv.errors import InvalidOption, MalformedRun
@@ -113,44 +114,83 @@ class CaptionSide:
             yield Shard(self.ids[part], vectors, Notes(truncated=self._encoder.truncated - before))
 
 
-class ImageSide:
-    """Images and their encoder; with ``skip_bad``, unreadable images are skipped and noted instead of an error."""
+class PictureSide:
+    """Items that an image each belongs to, in the order of the images, so that an image is opened once.
+
+    Subclasses set ``rows``, the ascending row of each item's image in ``items``, and say how to encode a batch. With
+    ``skip_bad``, items of unreadable images are left out and the image is noted, instead of an error.
+    """
+
+    name: str
+    shard_size: int
+    ids: IntArray
+
+    def __init__(self, items: Sequence[ImageItem], rows: IntArray, batch_size: int, skip_bad: bool) -> None:
+        self.items, self.rows, self.batch_size, self.skip_bad = items, rows, batch_size, skip_bad
+        self.ahead = BATCHES_AHEAD * batch_size
+
+    def prepare(self, image: Image.Image) -> Inputs:
+        """The inputs of an RGB image, prepared in threads."""
+        raise NotImplementedError
+
+    def encode(self, places: Sequence[int], images: Sequence[Inputs]) -> NDArray[np.float32]:
+        """(N, D) rows for the items at these places, with the inputs of their images."""
+        raise NotImplementedError
+
+    def shards(self, parts: Sequence[slice]) -> Iterator[Shard]:
+        """See :class:`~cxc_eccv.encoding.shards.Side`; threads open and prepare images ahead."""
+        rows = chain.from_iterable(np.unique(self.rows[part]).tolist() for part in parts)
+        prepared = work_ahead(lambda row: prepare_image(self.items[row], self.prepare, self.skip_bad), rows, self.ahead)
+        for part in parts:
+            yield self._shard(part, prepared)
+
+    def _shard(self, part: slice, prepared: Iterator[Prepared]) -> Shard:
+        vectors, good, notes = list[NDArray[np.float32]](), list[int](), Notes()
+        images: dict[int, Prepared] = {}
+        for start in range(part.start, part.stop, self.batch_size):
+            places = range(start, min(start + self.batch_size, part.stop))
+            rows = self.rows[places.start : places.stop].tolist()
+            new = [row for row in dict.fromkeys(rows) if row not in images]
+            kept = {row: image for row, image in images.items() if row in rows}
+            images = kept | dict(zip(new, islice(prepared, len(new)), strict=True))
+            for row in new:
+                inputs, remark = images[row]
+                is_continued = part.start > 0 and self.rows[part.start - 1] == row
+                if inputs is None:
+                    notes.skipped[self.items[row][0]] = remark
+                elif remark != "RGB" and not is_continued:  # counted once, in the shard where its items begin
+                    notes.converted[remark] = notes.converted.get(remark, 0) + 1
+            readable = [(place, images[row][0]) for place, row in zip(places, rows, strict=True)]
+            batch = [(place, inputs) for place, inputs in readable if inputs is not None]
+            if batch:
+                good += [place for place, _ in batch]
+                vectors.append(self.encode([place for place, _ in batch], [inputs for _, inputs in batch]))
+        rows_of_all = np.concatenate(vectors) if vectors else np.empty((0, 0), dtype=np.float32)
+        return Shard(self.ids[good], rows_of_all, notes)
+
+
+class ImageSide(PictureSide):
+    """Images and their encoder."""
 
     name = "images"
     shard_size = SHARD_SIZE
 
     def __init__(self, encoder: ImageEncoder, items: Sequence[ImageItem], skip_bad: bool) -> None:
-        self._encoder, self._items, self._skip_bad = encoder, items, skip_bad
+        super().__init__(items, np.arange(len(items)), encoder.batch_size, skip_bad)
+        self._encoder = encoder
         self.ids = np.array([number for number, _ in items], dtype=np.int64)
 
     def identity(self, part: slice) -> list[Any]:
         """Name, size and time of the files, and whether unreadable ones are skipped."""
-        return [self._skip_bad, *(image_identity(source) for _, source in self._items[part])]
+        return [self.skip_bad, *(image_identity(source) for _, source in self.items[part])]
 
-    def shards(self, parts: Sequence[slice]) -> Iterator[Shard]:
-        """See :class:`~cxc_eccv.encoding.shards.Side`; threads open and prepare images ahead."""
-        items = (item for part in parts for item in self._items[part])
-        prepared = work_ahead(
-            lambda item: prepare_image(item, self._encoder.prepare, self._skip_bad),
-            items,
-            BATCHES_AHEAD * self._encoder.batch_size,
-        )
-        for part in parts:
-            yield self._shard(self.ids[part], prepared)
+    def prepare(self, image: Image.Image) -> Inputs:
+        """See :class:`PictureSide`."""
+        return self._encoder.prepare(image)
 
-    def _shard(self, ids: IntArray, prepared: Iterator[Prepared]) -> Shard:
-        rows, kept, notes, modes = [], [], Notes(), Counter[str]()
-        for start in range(0, ids.size, self._encoder.batch_size):
-            numbers = ids[start : start + self._encoder.batch_size].tolist()
-            outcomes = list(zip(numbers, islice(prepared, len(numbers)), strict=True))
-            notes.skipped |= {number: remark for number, (inputs, remark) in outcomes if inputs is None}
-            good = [(number, inputs, mode) for number, (inputs, mode) in outcomes if inputs is not None]
-            modes.update(mode for _, _, mode in good if mode != "RGB")
-            kept += [number for number, _, _ in good]
-            rows += [self._encoder([inputs for _, inputs, _ in good])] if good else []
-        notes.converted = dict(modes)
-        vectors = np.concatenate(rows) if rows else np.empty((0, 0), dtype=np.float32)
-        return Shard(np.array(kept, dtype=np.int64), vectors, notes)
+    def encode(self, places: Sequence[int], images: Sequence[Inputs]) -> NDArray[np.float32]:
+        """See :class:`PictureSide`."""
+        return self._encoder(images)
 
 
 Item = TypeVar("Item")

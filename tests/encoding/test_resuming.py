@@ -13,7 +13,7 @@ import tiny_models
 
 from cxc_eccv.encoding import encode, load_model, sides
 from cxc_eccv.encoding.images import encoder_of_images
-from cxc_eccv.encoding.shards import FolderStore, Notes, Shard, remove_parts
+from cxc_eccv.encoding.shards import FolderStore, Notes, Shard
 
 pytestmark = pytest.mark.thorough
 
@@ -68,18 +68,6 @@ def test_what_is_done_is_kept_and_the_file_is_the_same(parts, tmp_path, monkeypa
     assert seen == [text for _, text in CAPTIONS[24:]]
     assert (tmp_path / "run.npz").read_bytes() == (tmp_path / "whole.npz").read_bytes()
     assert not (tmp_path / "run.npz.parts").exists()
-
-
-def test_files_of_the_user_beside_the_shards_stay(tmp_path):
-    folder = tmp_path / "run.npz.parts"
-    folder.mkdir()
-    for name in ("captions-000000000.npz", ".images-000001024.npz.building", "mine.npz"):
-        (folder / name).touch()
-    remove_parts(tmp_path / "run.npz")
-    assert [path.name for path in folder.iterdir()] == ["mine.npz"]
-    (folder / "mine.npz").unlink()
-    remove_parts(tmp_path / "run.npz")
-    assert not folder.exists()
 
 
 def test_a_damaged_shard_is_encoded_anew(parts, tmp_path, monkeypatch):
