@@ -6,6 +6,7 @@ import os
 import shlex
 import warnings
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -103,11 +104,7 @@ def dual_encoder(context: typer.Context) -> None:
       --report-on test
     ```
     """
-    _check_folders(context.args, "--data-dir", "--images")
-    with needs_train_extra():
-        from cxc_eccv.studies.baselines.dual_encoder.script import train as script
-
-    _run(script, context.args)
+    _train("dual_encoder", context.args)
 
 
 @train.command("char-gru", cls=ScriptCommand, context_settings=OTHER_OPTIONS)
@@ -123,11 +120,7 @@ def char_gru(context: typer.Context) -> None:
       --output-dir char_gru --report-on test
     ```
     """
-    _check_folders(context.args, "--data-dir", "--image-folder")
-    with needs_train_extra():
-        from cxc_eccv.studies.baselines.char_gru.script import train as script
-
-    _run(script, context.args)
+    _train("char_gru", context.args, images="--image-folder")
 
 
 @train.command("entailment-classifier", cls=ScriptCommand, context_settings=OTHER_OPTIONS)
@@ -144,30 +137,26 @@ def entailment_classifier(context: typer.Context) -> None:
       --report-on cxc/test
     ```
     """
-    _check_folders(context.args, "--data-dir", "--images")
-    with needs_train_extra():
-        from cxc_eccv.studies.baselines.entailment_classifier.script import train as script
-
-    _run(script, context.args)
+    _train("entailment_classifier", context.args)
 
 
-def _check_folders(arguments: Sequence[str], *options: str) -> None:
-    """Refuse folders that are not there, before torch is imported; the script's parser checks all else."""
+def _train(package: str, arguments: Sequence[str], images: str = "--images") -> None:
+    """Train, then write the report and the card, and print the scores, on the first process.
+
+    Folders that are not there are refused before torch is imported; the script's parser checks all else.
+    """
     from cxc_eccv.sources.download import image_folder, mirror_folder
 
-    checks: dict[str, Callable[[str], object]] = {"--data-dir": mirror_folder, "--images": image_folder}
-    checks["--image-folder"] = image_folder
+    checks: dict[str, Callable[[str], object]] = {"--data-dir": mirror_folder, images: image_folder}
     for option, value in pairwise(word for argument in arguments for word in argument.split("=", 1)):
-        if option in options:
+        if option in checks:
             checks[option](value)
+    with needs_train_extra():
+        from transformers.utils import logging
 
-
-def _run(script: Callable[[Sequence[str]], Trained], arguments: Sequence[str]) -> None:
-    """Train, then write the report and the card, and print the scores, on the first process."""
-    from transformers.utils import logging
-
+        script = import_module(f"cxc_eccv.studies.baselines.{package}.script")
     logging.disable_progress_bar()  # of transformers, for each file
-    trained = script(arguments)
+    trained: Trained = script.train(arguments)
     if os.environ.get("RANK", "0") != "0":
         return
     from cxc_eccv.evaluation.report_files import REPORT_FOLDER

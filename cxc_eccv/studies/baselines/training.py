@@ -13,7 +13,7 @@ import time
 import warnings
 from argparse import Action, ArgumentDefaultsHelpFormatter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -69,6 +69,19 @@ SHAPING = (
     "world_size",
 )
 """Training arguments that the weights depend on."""
+
+
+def identity_of(
+    arguments: Sequence[Any],
+    training: TrainingArguments,
+    further: Sequence[str],
+    unused: Collection[str],
+) -> dict[str, Any]:
+    """The options of dataclasses that weights depend on, without the unused ones, with those of the training."""
+    options = {key: value for kind in arguments for key, value in asdict(kind).items() if key not in unused}
+    shaping = {key: getattr(training, key) for key in (*SHAPING, *further)}
+    identity: dict[str, Any] = json.loads(json.dumps({**options, **shaping}))
+    return identity
 
 
 def token_ids(tokenizer: AnyTokenizer, texts: Sequence[str], kind: str = "captions") -> list[list[int]]:

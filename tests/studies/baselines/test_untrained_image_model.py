@@ -6,7 +6,7 @@ import pytest
 import transformers
 
 from cxc_eccv.demo import sample_images
-from cxc_eccv.errors import InvalidOption, MissingIds
+from cxc_eccv.errors import InvalidOption, SourceMissing
 from cxc_eccv.studies.baselines.untrained import Inputs, baseline_named
 
 
@@ -41,6 +41,6 @@ def test_the_middle_of_the_images_is_taken_where_asked(sample_library, saved_vit
         baseline_named("random")(sample_library, "test", Inputs(central_crop=0.875))
 
 
-def test_missing_images_are_counted(sample_library, saved_vit, tmp_path):
-    with pytest.raises(MissingIds, match="images of the test split are not below"):
+def test_missing_image_is_named(sample_library, saved_vit, tmp_path):
+    with pytest.raises(SourceMissing, match=r"no image .*COCO_val2014"):
         baseline_named("image_features")(sample_library, "test", Inputs(model=str(saved_vit), images=tmp_path))

@@ -150,8 +150,6 @@ class SharedBatches(Sampler[list[Draw]]):
 def character_tokenizer(texts: Iterable[str], max_length: int = 512) -> PreTrainedTokenizerFast:
     """A tokenizer of all characters in the texts, including capitals and punctuation."""
     known = sorted(set().union(*map(set, texts)))
-    if not known:
-        raise InvalidOption("all texts are empty; a tokenizer of characters needs at least one that is not")
     vocabulary = {token: place for place, token in enumerate([PADDING, UNKNOWN, *known])}
     backend = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
     backend.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), behavior="isolated")

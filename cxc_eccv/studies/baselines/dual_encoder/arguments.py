@@ -5,9 +5,8 @@ Arguments are of model, data and objective; others are transformers' TrainingArg
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -34,14 +33,12 @@ from cxc_eccv.errors import CheckpointMismatch, InvalidOption, TowerMissing, Unk
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.dual_encoder.data import tokenizer_of
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
-from cxc_eccv.studies.baselines.training import SHAPING, ScriptArguments, option
+from cxc_eccv.studies.baselines.training import ScriptArguments, identity_of, option
 
 LEARNING_RATES = {"pretrain": 1e-4, "finetune": 5e-6}
 """Stage to the initial learning rate, from the CxC paper's appendix."""
 
 PRETRAINING_STEPS = 30_000
-SMALL_BATCH = 128
-"""Pairs over all processes in the paper's ablation with a small batch."""
 
 
 @dataclass
@@ -54,7 +51,6 @@ class ModelArguments:
     no_pretraining: bool = option(False, "Start from the two backbones instead.")
     text_model: str = option("google-bert/bert-base-uncased", "Text backbone; sample: a tiny one for the sample.")
     image_model: str = option("google/efficientnet-b4", "Image backbone; sample: a tiny one for the sample.")
-    resnet: bool = option(False, "ResNet-152 as image backbone, as in the paper's ablation.")
     train_text_model: bool = option(False, "Train the text backbone; frozen otherwise.")
     extra_layers: int = option(3, "Trainable transformer layers above the text backbone.")
     extra_heads: int = option(8, "Attention heads of these layers.")
@@ -129,7 +125,6 @@ class DualEncoderTrainingArguments(ScriptArguments):
         None, "Default: 3; to pre-train, --max-steps 30000."
     )
     max_grad_norm: float = option(0.0, "Clip gradients at this norm; 0: do not clip.")
-    small_batch: bool = option(False, "128 pairs over all processes.")
     weight_decay: float = 0.0
     per_device_train_batch_size: int = 64
     dataloader_drop_last: bool = True
@@ -147,30 +142,18 @@ class DualEncoderTrainingArguments(ScriptArguments):
             if self.stage == "pretrain" and self.max_steps < 0:
                 self.max_steps = PRETRAINING_STEPS
         super().__post_init__()
-        if self.small_batch:
-            if SMALL_BATCH % self.world_size:
-                raise InvalidOption(
-                    f"--small-batch: {SMALL_BATCH} pairs cannot be divided among {self.world_size} processes; use a "
-                    f"divisor of {SMALL_BATCH}"
-                )
-            self.per_device_train_batch_size = SMALL_BATCH // self.world_size
 
 
 def run_identity(
     model: ModelArguments, objective: ObjectiveArguments, data: DataArguments, training: TrainingArguments
 ) -> dict[str, Any]:
     """The options that the weights of a run depend on, without those for places of files and the report."""
-    elsewhere = {"data_dir", "images", "report_on"}
-    shaping = {key: getattr(training, key) for key in (*SHAPING, "schedule")}
-    given = {**asdict(model), **asdict(objective), **asdict(data), **shaping}
-    unused = elsewhere | (set() if objective.loss.startswith("triplet") else {"margin"})
+    unused = {"data_dir", "images", "report_on"} | (set() if objective.loss.startswith("triplet") else {"margin"})
     if not data.weak_positives:
         unused |= {"weak_positives", "weak_positives_as", "alpha"}
-    identity: dict[str, Any] = json.loads(json.dumps({key: given[key] for key in given if key not in unused}))
-    return identity
+    return identity_of([model, objective, data], training, ["schedule"], unused)
 
 
-RESNET = "microsoft/resnet-152"
 SAMPLE = "sample"
 LONGEST = 512
 """Tokens of a caption if the tokenizer has no limit."""
@@ -198,7 +181,7 @@ def starting_model(arguments: ModelArguments, mode: str) -> tuple[Any, Any]:
     text, tokenizer = text_backbone(arguments.text_model)
     image, image_processor = (None, None)
     if mode != "t2t":
-        image, image_processor = image_backbone(RESNET if arguments.resnet else arguments.image_model)
+        image, image_processor = image_backbone(arguments.image_model)
     options = {name: getattr(arguments, name) for name in OPTIONS}
     model = DualEncoderModel.from_backbones(text, image, freeze_text=not arguments.train_text_model, **options)
     processing = tokenizer if image is None else VisionTextDualEncoderProcessor(image_processor, tokenizer)

@@ -29,7 +29,6 @@ from cxc_eccv.sources.download import mirror_folder, sha256_of
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.caption_groups import link_judgments, parts_of
 from cxc_eccv.studies.baselines.dual_encoder.arguments import (
-    RESNET,
     SAMPLE,
     DataArguments,
     DualEncoderTrainingArguments,
@@ -314,9 +313,10 @@ def _describe(
 ) -> Trained:
     mode = identity["mode"]
     has_images = mode != "t2t"
-    towers = [arguments.text_model, *([RESNET if arguments.resnet else arguments.image_model] if has_images else [])]
+    towers = [arguments.text_model, *([arguments.image_model] if has_images else [])]
     started = towers if arguments.pretrained is None else [arguments.pretrained]
-    unused = {*asdict(arguments)} - {"pretrained"} if arguments.pretrained else {"image_model"} - {*towers}
+    without = set() if has_images else {"image_model"}
+    unused = {*asdict(arguments)} - {"pretrained"} if arguments.pretrained else without
     images = sample_images() if data.images == SAMPLE else Path(data.images or ".")
     raw = ["--data-dir", data.data_dir] if data.data_dir else []
     shown = ["--images", str(images)] if has_images else ["--only", "captions"]

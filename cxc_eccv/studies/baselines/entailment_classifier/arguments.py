@@ -5,9 +5,8 @@ Arguments are of model, objective and data; others are transformers' TrainingArg
 
 from __future__ import annotations
 
-import json
 import warnings
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ from cxc_eccv.encoding.checkpoints import load_part
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.dual_encoder.arguments import SAMPLE, small_bert, word_tokenizer
-from cxc_eccv.studies.baselines.training import SHAPING, ScriptArguments, option, process_rank
+from cxc_eccv.studies.baselines.training import ScriptArguments, identity_of, option, process_rank
 from cxc_eccv.studies.entailment.classifier import KINDS, EntailmentClassifier
 from cxc_eccv.studies.entailment.processing import EntailmentProcessor
 from cxc_eccv.studies.entailment.scoring import load_classifier
@@ -213,12 +212,9 @@ def run_identity(
     model: ModelArguments, objective: ObjectiveArguments, data: DataArguments, training: EntailmentTrainingArguments
 ) -> dict[str, Any]:
     """The options that the weights of a run depend on, without those for places of files and the report."""
-    elsewhere = {"data_dir", "report_on", "precision"}
-    sought = {key: value for key, value in asdict(data).items() if key not in elsewhere}
-    sought["images"] = data.images is not None
-    shaping = {key: getattr(training, key) for key in (*SHAPING, "head_learning_rate")}
-    identity: dict[str, Any] = json.loads(json.dumps({**asdict(model), **asdict(objective), **sought, **shaping}))
-    return identity
+    unused = {"data_dir", "images", "report_on", "precision"}
+    identity = identity_of([model, objective, data], training, ["head_learning_rate"], unused)
+    return {**identity, "images": data.images is not None}
 
 
 BLIP = "blip"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds
+from cxc_eccv.errors import InvalidOption, MalformedRun
 from cxc_eccv.evaluation import evaluate
+from cxc_eccv.from_model import split_items
 from cxc_eccv.runs import EmbeddingsRun, load_embeddings
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.untrained import Baseline, Inputs
@@ -34,23 +35,14 @@ def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, Embedding
 
 
 def _encode(library: Library, split: str, inputs: Inputs) -> EmbeddingsRun:
-    from cxc_eccv.builders.images import ImageFolder
-
-    assert inputs.images is not None  # noqa: S101 - checked by run
-    folder, table = ImageFolder(inputs.images), library.images(split)
-    names = table["file_name"].to_pylist()
-    places = [folder.find(name) for name in names]
-    absent = [name for name, place in zip(names, places, strict=True) if place is None]
-    if absent:
-        raise MissingIds(
-            f"{len(absent)} of {len(names)} images of the {split} split are not below {inputs.images}, the first: "
-            f"{absent[0]}"
-        )
     check_source(str(inputs.model))
-    from cxc_eccv.encoding import encode
+    from cxc_eccv.encoding import encode  # only here: a file of features needs no torch
 
-    pairs = zip(table["image_id"].to_pylist(), places, strict=True)
-    return encode(inputs.model, images=pairs, central_crop=inputs.central_crop)
+    return encode(
+        inputs.model,
+        **split_items(("images",), library, split, inputs.images),
+        central_crop=inputs.central_crop,
+    )
 
 
 BASELINE = Baseline(

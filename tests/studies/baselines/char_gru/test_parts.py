@@ -10,7 +10,7 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 
 from cxc_eccv.encoding.towers import text_encoder
-from cxc_eccv.errors import DataError, InvalidOption, MissingIds, ModelError, UnknownName
+from cxc_eccv.errors import InvalidOption, MissingIds, ModelError, UnknownName
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, link_judgments
 from cxc_eccv.studies.baselines.char_gru.data import (
     CoCaptions,
@@ -223,10 +223,6 @@ def test_of_equal_snapshots_the_later_is_chosen(tmp_path):
     (tmp_path / "snapshots.json").write_text(json.dumps(scores))
     assert [path.name for path in best_snapshots(tmp_path, 1)] == ["step-000012"]
     assert [path.name for path in best_snapshots(tmp_path)] == ["step-000012", "step-000004"]
-    with pytest.raises(DataError, match="has 3 scored snapshots, fewer than 4"):
-        best_snapshots(tmp_path, 4)
-    with pytest.raises(DataError, match="has 0 scored snapshots, fewer than 2"):
-        best_snapshots(tmp_path / "none")
 
 
 class Saved:
@@ -386,8 +382,6 @@ def test_an_ensemble_is_the_mean_of_unit_vectors(tmp_path):
     np.testing.assert_allclose(text_encoder(str(tmp_path))(TEXTS), found.detach().numpy(), atol=1e-6)
     images = torch.randn(2, 3)
     assert ensemble.get_image_features(images).pooler_output.shape == (2, 12)
-    with pytest.raises(InvalidOption, match="the same configuration"):
-        CharGruEnsemble.of([models[0], tiny(hidden_size=7)])
 
 
 def test_a_checkpoint_that_does_not_fit_its_config_is_refused(tmp_path):
@@ -410,7 +404,6 @@ def test_a_checkpoint_that_does_not_fit_its_config_is_refused(tmp_path):
         (lambda: CharGruConfig(hidden_size=0), "at least 1"),
         (lambda: CharGruConfig(margin=0), "positive"),
         (lambda: CharGruConfig(image_feature_size=-1), "at least 0"),
-        (lambda: character_tokenizer([]), "all texts are empty"),
     ],
 )
 def test_bad_input(call, message):

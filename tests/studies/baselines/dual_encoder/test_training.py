@@ -66,21 +66,8 @@ def test_defaults_are_the_papers(tmp_path):
     longer = DualEncoderTrainingArguments(stage="pretrain", num_train_epochs=2, **options)
     assert (longer.max_steps, longer.num_train_epochs) == (-1, 2)
     assert DataArguments().train_on == ["coco/train"]
-    small = DualEncoderTrainingArguments(small_batch=True, **options)
-    assert small.per_device_train_batch_size == 128
     with pytest.raises(UnknownName, match="finetune"):
         DualEncoderTrainingArguments(stage="fintune", **options)
-
-
-@pytest.mark.parametrize(("processes", "each"), [(2, 64), (32, 4), (3, None)])
-def test_a_small_batch_is_128_pairs_or_refused(tmp_path, monkeypatch, processes, each):
-    monkeypatch.setattr(DualEncoderTrainingArguments, "world_size", processes)
-    options = {"output_dir": str(tmp_path), "use_cpu": True, "small_batch": True}
-    if each is None:
-        with pytest.raises(InvalidOption, match="128 pairs cannot be divided among 3 processes"):
-            DualEncoderTrainingArguments(**options)
-    else:
-        assert DualEncoderTrainingArguments(**options).per_device_train_batch_size == each
 
 
 def trainer_of(folder, **options):
