@@ -28,11 +28,9 @@ from cxc_eccv.cli.compare import compare
 from cxc_eccv.cli.output import (
     check_folder,
     deliver,
-    read_run,
     say_kept,
-    warn_of_other_versions,
-    write_run,
 )
+from cxc_eccv.cli.run_file import read_run, warn_of_other_versions, write_run
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import say
 

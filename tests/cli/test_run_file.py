@@ -6,7 +6,7 @@ import pytest
 import yaml
 from report_samples import near_run
 
-from cxc_eccv.cli import output
+from cxc_eccv.cli import run_file
 from cxc_eccv.runs import save_embeddings
 
 pytestmark = pytest.mark.thorough
@@ -59,11 +59,15 @@ def test_the_option_of_the_program_overrides_the_file_too(run, evaluate, tmp_pat
 def test_another_version_is_a_warning(evaluate, tmp_path, monkeypatch):
     assert evaluate("clip.npz", "--tasks", "coco_5k/i2t", "--data-dir", "sample", "--output", "out")[0] == 0
     assert "warning" not in evaluate("--config", "out/run.yaml")[2]
-    monkeypatch.setattr(output, "__version__", "99.0")
+    monkeypatch.setattr(run_file, "__version__", "99.0")
     status, _, err = evaluate("--config", "out/run.yaml")
     assert status == 0
     assert "out/run.yaml was made with cxc_eccv " in err
     assert "This is cxc_eccv 99.0 and the sample data, version" in err
+
+
+ALIASES = "\n".join(f"a{n}: &a{n} [{', '.join(9 * [f'*a{n - 1}' if n else 'x'])}]" for n in range(9))
+BOMB = "name: [" + ALIASES.replace("\n", ", ") + "]"
 
 
 @pytest.mark.parametrize(
@@ -80,6 +84,12 @@ def test_another_version_is_a_warning(evaluate, tmp_path, monkeypatch):
         ("tasks: {cxc: i2t}", "tasks is {'cxc': 'i2t'}; give values"),
         ("- cxc", "expected the options of evaluate, one on a line"),
         ("tasks: [cxc", "cannot be read as YAML"),
+        ("{seed: 1, seed: 2}", "seed is given twice; keep one"),
+        ("seed: 2024-13-01", "cannot be read as YAML"),
+        ("tasks: " + "[" * 5_000, "cannot be read as YAML"),
+        ("tasks: !!python/name:os.system", "cannot be read as YAML"),
+        (BOMB, "name is [{'a0': ['x', 'x'"),
+        ("# " + "x" * 100_000, "larger than 100,000 bytes"),
     ],
 )
 def test_a_file_that_cannot_be_meant_is_refused(evaluate, tmp_path, text, message):
