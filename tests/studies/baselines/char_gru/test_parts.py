@@ -285,7 +285,7 @@ def test_the_presets_are_the_papers_runs(name, rate):
     ("options", "error", "words"),
     [
         (["--preset", "flickr"], UnknownName, "did you mean 'flickr8k'"),
-        (["--preset", "flickr8k"], InvalidOption, "needs --image-features"),
+        (["--preset", "flickr8k"], InvalidOption, "give --image-features FILE"),
         (["--captions", "1"], InvalidOption, "makes no pair"),
         (["--ensemble", "0"], InvalidOption, "at least one"),
         (["--cycle-epochs", "0"], InvalidOption, "cycles of 0"),

@@ -79,7 +79,7 @@ def test_a_run_leaves_a_classifier_that_scores_as_its_report_says(whole_run):
     folder, trained = whole_run
     classifier = load_classifier(folder, device="cpu")
     pairs = read_labelled("cxc/test", Library("sample"), images=str(sample_images()))
-    said = classifier.score(*pairs.ask(classifier, str(sample_images())).part(slice(None)), progress=False)
+    said = classifier.score(*pairs.ask(classifier, str(sample_images())), progress=False)
     assert said == pytest.approx(trained.pairs.probabilities, abs=1e-6)
     rates = measure_classifier(pairs.labels, said, classifier.model.config.threshold, pairs.images)
     assert [rate.value for rate in rates] == [rate.value for rate in trained.pairs.report.rates]
@@ -89,7 +89,7 @@ def test_a_report_has_the_saved_models_numbers_after_training_in_half_precision(
     trained = train([*TEXT, "--bf16", "--output-dir", str(tmp_path), "--report-on", "cxc/test"])
     classifier = load_classifier(tmp_path, device="cpu")
     pairs = read_labelled("cxc/test", Library("sample"))
-    said = classifier.score(*pairs.ask(classifier, None).part(slice(None)), progress=False)
+    said = classifier.score(*pairs.ask(classifier, None), progress=False)
     assert said == pytest.approx(trained.pairs.probabilities, abs=1e-6)
 
 
