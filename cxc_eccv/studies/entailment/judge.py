@@ -17,7 +17,7 @@ from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.evaluation.settings import Judge
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
-from cxc_eccv.studies.entailment.labelled import find_images
+from cxc_eccv.studies.entailment.labelled import find_image_files
 from cxc_eccv.studies.entailment.quality import warn_of_training_data
 from cxc_eccv.studies.entailment.training_data import premises_of
 from cxc_eccv.tasks.task import COCO, Collection
@@ -141,7 +141,7 @@ class PairJudge:
         names = self.content.files_of(image_ids).to_pylist()
         return self.judge.score(
             premises_of(self.content, image_ids),
-            find_images(self.judge.classifier, names, self.judge.images),
+            find_image_files(self.judge.classifier, names, self.judge.images),
             self.content.texts_of(caption_ids).to_pylist(),
         )
 

@@ -92,7 +92,7 @@ class LabelledPairs:
 
     def ask(self, classifier: Classifier, images: str | Path | None) -> Asked:
         """The premises, image files and hypotheses, for ``Classifier.score``."""
-        files = find_images(classifier, self.table["image"].to_pylist(), images)
+        files = find_image_files(classifier, self.table["image"].to_pylist(), images)
         return self.table["premise"].to_pylist(), files, self.table["hypothesis"].to_pylist()
 
 
@@ -174,7 +174,7 @@ def _of_people(labels: LabelFile, library: Library) -> pa.Table:
     return as_labelled(labels.name, pairs.table)
 
 
-def find_images(
+def find_image_files(
     classifier: Classifier, names: Sequence[str | None], folder: ImageFolder | str | Path | None
 ) -> list[Path | None] | None:
     """The path of every image name, None for no name; None as a whole for a classifier of texts alone."""

@@ -38,7 +38,7 @@ from cxc_eccv.ranking.scores import one_blas_thread, refuse_zero_vectors, simila
 from cxc_eccv.runs import EmbeddingsRun, Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import MINED_FACTS, MINED_FORMAT, MINED_SCHEMA, KarpathySplit, MinedPairs
-from cxc_eccv.studies.entailment.labelled import Asked, LabelledPairs, find_images, seen_by
+from cxc_eccv.studies.entailment.labelled import Asked, LabelledPairs, find_image_files, seen_by
 from cxc_eccv.studies.entailment.mining_rule import (
     COLLECTIONS,
     SPLITS,
@@ -91,7 +91,7 @@ class MiningOptions:
             _refuse_test_pairs(self.labelled, library)
             _refuse_seen_pairs(classifier, self.labelled)
             labelled_part(self.labelled, library)
-        find_images(classifier, [], self.images)
+        find_image_files(classifier, [], self.images)
         return None if self.output is None else check_output(self.output, [".parquet"])
 
 
@@ -189,7 +189,7 @@ def _questions(
 ) -> Asked:
     """The premise, the image's file and the hypothesis of every candidate; images of others need not be there."""
     asked, names = set(candidates.images.tolist()), content.images["file_name"].to_pylist()
-    files = find_images(classifier, [name if row in asked else None for row, name in enumerate(names)], images)
+    files = find_image_files(classifier, [name if row in asked else None for row, name in enumerate(names)], images)
     premises, texts = premises_of(content, content.image_ids), content.captions["text"].to_pylist()
     rows = candidates.images.tolist()
     return (

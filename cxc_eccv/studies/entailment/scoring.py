@@ -36,10 +36,22 @@ class Classifier:
     """A classifier in evaluation mode on its device, its processor, and its name in files and reports.
 
     The config is there at once; weights and processor of :func:`find_classifier` are loaded when they are first used.
+
+    Attributes:
+        config: the config of the model.
+        name: name in files and reports.
+        threshold: the lowest probability that counts as entailed.
+        has_visual: whether it looks at images.
+        training_data: the record of what it was trained on, or None.
+        source: folder or Hub id that it was loaded from; empty if none.
+        commit: its commit on the Hub.
     """
 
     def __init__(self, config: EntailmentConfig, name: str, load: Callable[[], Parts]) -> None:
         self.config, self.name, self._load = config, name, load
+        self.threshold, self.has_visual = float(config.threshold), config.has_visual
+        self.training_data: Mapping[str, Any] | None = getattr(config, "training_data", None)
+        self.source, self.commit = str(config._name_or_path), getattr(config, "_commit_hash", None)
 
     @classmethod
     def of(cls, model: EntailmentClassifier, processor: EntailmentProcessor, name: str) -> Self:
@@ -59,31 +71,6 @@ class Classifier:
     def processor(self) -> EntailmentProcessor:
         """What makes the model's inputs."""
         return self._parts[1]
-
-    @property
-    def threshold(self) -> float:
-        """The lowest probability that counts as entailed."""
-        return float(self.config.threshold)
-
-    @property
-    def has_visual(self) -> bool:
-        """Whether it looks at images."""
-        return self.config.has_visual
-
-    @property
-    def training_data(self) -> Mapping[str, Any] | None:
-        """The record of what it was trained on."""
-        return getattr(self.config, "training_data", None)
-
-    @property
-    def source(self) -> str:
-        """Folder or Hub id that it was loaded from; empty if none."""
-        return str(getattr(self.config, "_name_or_path", ""))
-
-    @property
-    def commit(self) -> str | None:
-        """Its commit on the Hub."""
-        return getattr(self.config, "_commit_hash", None)
 
     @cached_property
     def fingerprint(self) -> str:
