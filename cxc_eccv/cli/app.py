@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 from cxc_eccv import __version__
 from cxc_eccv.cli.build import build, images
 from cxc_eccv.cli.choices import DATA, AllowModified, DataCommand, DataDir, DataOptions
-from cxc_eccv.cli.compare import compare, conformance
+from cxc_eccv.cli.compare import compare
 from cxc_eccv.cli.demo import demo
 from cxc_eccv.cli.encode import encode
 from cxc_eccv.cli.evaluate import evaluate
@@ -75,7 +75,6 @@ app.command(cls=DataCommand)(evaluate)
 app.command(cls=DataCommand)(encode)
 app.command()(report)
 app.command()(compare)
-app.command()(conformance)
 app.command(cls=DataCommand)(sts)
 app.command(cls=DataCommand)(build)
 app.command()(submit)

@@ -59,7 +59,7 @@ NOT_RUN = {
     "cxc-eccv evaluate clip.npz --probabilities": "needs answers about drawn pairs, as examples/machine_judge.py has",
     "cxc-eccv annotate report mine": "needs people's answers; docs/annotation.md makes such a report",
     "export CXC_ECCV_DATA": "the tests set it",
-    "cxc-eccv conformance": "runs other libraries for minutes; tests/integrations/test_conformance.py runs a small kit",
+    "python tools/conformance": "runs other libraries for minutes; tests/tools/test_conformance.py runs a small kit",
     "cxc-eccv sts": "reads SemEval's files, which the sample lacks; tests/cli/test_sts_command.py runs it",
 }
 """Start of a command to the reason why it is not run."""

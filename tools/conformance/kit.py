@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.integrations.conformance.embeddings import make_kit
+from conformance.embeddings import make_kit
 from cxc_eccv.metrics.ndcg_at_k import ndcg_at_k
 from cxc_eccv.ranking.rank import positive_ranks, top_k
 from cxc_eccv.registry import metric_labelled

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from conformance.kit import Part
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.integrations.conformance.kit import Part
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types import FloatArray, IntArray, PositiveRanks
 from cxc_eccv.wording import metric_name

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from importlib import resources
 from inspect import getdoc
+from pathlib import Path
 from typing import Any
 
-from cxc_eccv.errors import DataError, InvalidOption, UnknownName
-from cxc_eccv.integrations.conformance.kit import NDCG, Part, parts
-from cxc_eccv.integrations.conformance.peer import (
+from conformance.kit import NDCG, Part, parts
+from conformance.peer import (
     EXACT,
     Comparison,
     Peer,
@@ -21,7 +20,8 @@ from cxc_eccv.integrations.conformance.peer import (
     ndcg,
     positives_first,
 )
-from cxc_eccv.integrations.conformance.peers import PEERS
+from conformance.peers import PEERS
+from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 
 __all__ = [
     "Comparison",
@@ -37,7 +37,7 @@ __all__ = [
     "run_kit",
 ]
 
-FOLDER = resources.files("cxc_eccv.integrations.conformance")
+FOLDER = Path(__file__).parent
 FILES = ("embeddings.py", "expected.json")
 SIZES = (200, 5_000)
 METRICS = {
@@ -145,11 +145,6 @@ def run_kit(chosen: Collection[Peer], n_images: int = 5_000) -> list[Comparison]
     Raises:
         InvalidOption: the kit has fewer than 20 images.
         DataError: our values are not those of ``expected.json``.
-
-    Example:
-        >>> rows = run_kit(choose(["pytrec_eval"]), 40)
-        >>> [row.why for row in rows if row.why is None]
-        []
     """
     if n_images < FEWEST:
         raise InvalidOption(f"the kit needs at least {FEWEST} images, not {n_images}")

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from cxc_eccv.integrations.conformance.kit import Part, Vectors, names_of, qrels_of, run_of
-from cxc_eccv.integrations.conformance.peer import (
+from conformance.kit import Part, Vectors, names_of, qrels_of, run_of
+from conformance.peer import (
     SINGLE,
     Meaning,
     Peer,
