@@ -255,7 +255,10 @@ def _check_models(
         check_request(("images", "captions"), **options)
     elif len(models) > 1:
         for model in models:
-            check_request(model.load(), **options, allow_missing=allow_missing)
+            try:
+                check_request(model.load(), **options, allow_missing=allow_missing)
+            except InvalidOption as error:  # which does not name the file
+                raise InvalidOption(f"{' and '.join(map(str, model.files))}: {error}") from None
 
 
 def _evaluate_models(

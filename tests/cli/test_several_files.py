@@ -74,9 +74,11 @@ def test_rankings_of_several_models_are_told_apart_by_name(evaluate, tmp_path, s
 def test_faults_of_all_files_come_before_the_first_is_scored(evaluate, tmp_path, sample_library):
     run = near_run(sample_library, noise=0.5, width=16)
     save_embeddings("part.npz", replace(run, images=Embeddings(run.images.ids[1:], run.images.vectors[1:])))
-    status, _, err = evaluate("clip.npz", "part.npz", "--output", "both")
-    assert (status, "part.npz: lacks 1 of" in err) == (2, True), err
-    assert not (tmp_path / "both").exists()
+    save_embeddings("text.npz", replace(run, images=None))
+    for name, fault in (("part.npz", "lacks 1 of 60 images"), ("text.npz", "coco_5k cannot be computed")):
+        status, _, err = evaluate("clip.npz", name, "--output", "both")
+        assert (status, f"{name}: {fault}" in err) == (2, True), err
+        assert not (tmp_path / "both").exists()
 
 
 @pytest.mark.parametrize(
