@@ -246,7 +246,7 @@ def _counts_from_scores(
     merged = MergedJudgments.of(judgments, readers)
     rows, items = _places(merged.query_ids, query_ids, "queries"), _places(merged.gallery_ids, gallery_ids, "items")
     layout = Layout.of(merged.segments)
-    scores = GivenScores(score_rows, merged.query_ids, rows, items, layout, merged.self_columns(layout.column))
+    scores = GivenScores(score_rows, rows, items, layout, merged.self_columns(layout.column))
     counts = _scan_rows(scores, merged, layout, readers, Options(), rows_at_once=SCORED_AT_ONCE, threads=1)
     # Positives are ordered by the number of items above them: counts fit float32, float64 scores may not.
     return merged, Counts(-counts.above.sum(axis=1).astype("float32"), counts.at_least, counts.above)

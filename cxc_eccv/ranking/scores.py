@@ -250,7 +250,7 @@ def group_twins(vectors: NDArray[np.float32]) -> tuple[IntArray, IntArray]:
 
 
 ScoreRows = Callable[[IntArray], NDArray[Any]]
-"""Maps positions of queries to their (rows, N) scores, float32 or float64."""
+"""Maps positions of queries to their (rows, N) finite scores, float32 or float64."""
 
 
 class GivenScores:
@@ -259,27 +259,21 @@ class GivenScores:
     def __init__(
         self,
         score_rows: ScoreRows,
-        query_ids: IntArray,
         rows: IntArray,
         items: IntArray,
         layout: Layout,
         self_columns: IntArray | None,
     ) -> None:
         self.height, self.width = rows.size, layout.width
-        self._score_rows, self._query_ids, self._rows, self._items = score_rows, query_ids, rows, items
+        self._score_rows, self._rows, self._items = score_rows, rows, items
         self._layout, self._self_columns = layout, self_columns
 
     def room(self, _size: int) -> None:
         """None, as blocks have the type of the scores."""
 
     def fill(self, start: int, stop: int, _room: None) -> NDArray[Any]:
-        """Scores of rows ``start`` to ``stop``; raises MalformedRun if one is NaN or infinite."""
+        """Scores of rows ``start`` to ``stop``."""
         scores = self._score_rows(self._rows[start:stop])
-        if not np.isfinite(scores).all():
-            raise MalformedRun(
-                f"the scores of queries {self._query_ids[start:stop][:3].tolist()}... hold NaN or infinite values; "
-                "check the model's output"
-            )
         block = np.full((len(scores), self.width), -np.inf, dtype=scores.dtype)
         block[:, self._layout.column] = scores[:, self._items]
         leave_out_self(block, self._self_columns, start)
