@@ -20,7 +20,6 @@ from cxc_eccv.runs import EmbeddingsRun, load_embeddings, save_embeddings
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings, FloatArray, Report
-from cxc_eccv.writing import finish_interrupted
 
 if TYPE_CHECKING:
     import datasets
@@ -155,7 +154,6 @@ def earlier_files(folder: Path) -> list[str]:
     """Files of an earlier demo in ``folder``, as paths below it."""
     from cxc_eccv.builders.output import replaceable_files
 
-    finish_interrupted(folder)
     return [*(f"{DATASET}/{name}" for name in replaceable_files(folder / DATASET)), EMBEDDINGS]
 
 

@@ -21,7 +21,7 @@
     │   ├── HubAccessDenied       there is no token, or it lacks the permission
     │   └── HubConflict           the repository holds something that conflicts with the change
     ├── ReportRefused             a report must not be submitted; says why
-    ├── WriteFailed               a file or folder cannot be written; names it, the reason and what to do
+    ├── WriteFailed               another process is writing the same file or folder
     ├── UnknownName               there is no such task, metric, config or source; suggests the nearest
     └── InvalidOption             an argument is out of range or conflicts with another
 
@@ -187,7 +187,7 @@ class ReportRefused(CxcEccvError):
 
 
 class WriteFailed(CxcEccvError):
-    """A file or folder cannot be written; an earlier one is unchanged."""
+    """Another process is writing the same file or folder."""
 
 
 class UnknownName(CxcEccvError):

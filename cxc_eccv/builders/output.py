@@ -21,7 +21,6 @@ from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.runs.run import hash_file
 from cxc_eccv.sources.catalog import describe_data, fingerprint_files
 from cxc_eccv.sources.library import Library
-from cxc_eccv.writing import finish_interrupted
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +234,6 @@ def replaceable_files(target: Path, *, overwrite: bool = False) -> set[str]:
     """The files that a new build of ``target`` replaces: those of the earlier build."""
     if target.exists() and not target.is_dir():
         raise InvalidOption(f"{target} is a file. Name a folder to build.")
-    finish_interrupted(target)
     built = _built_files(target)
     # The message needs only a few, and a home folder has very many.
     foreign = sorted(islice((name for name in _files(target) if name not in built), 100))

@@ -200,7 +200,7 @@ def lock_output(path: Path | None, processes: Processes, *, cache: bool = False)
         if path is not None and not processes.rank:
             if not cache:
                 stack.enter_context(locked(parts_folder(path)))
-            elif not stack.enter_context(cache_held(parts_folder(path), path, record_path(path))):
+            elif not stack.enter_context(cache_held(parts_folder(path))):
                 path = None
         shared = processes.gather(path)[0] if cache else path
         if shared is None:

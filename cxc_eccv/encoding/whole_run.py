@@ -80,7 +80,7 @@ def encode(
             its vectors by a distance.
         InvalidOption: there are neither images nor captions, or an option is out of range.
         SourceMissing, MalformedSource: an image is missing or broken.
-        WriteFailed: ``output`` cannot be written, or another process writes it.
+        WriteFailed: another process is writing ``output``.
 
     Example:
         >>> from transformers import BertConfig, BertModel, BertTokenizer

@@ -203,7 +203,7 @@ def save_embeddings(path: str | Path, run: EmbeddingsRun) -> None:
     Raises:
         MalformedRun: the suffix is neither of the two.
         InvalidOption: ``path`` is a folder.
-        WriteFailed: the file cannot be written; an earlier file stays intact.
+        WriteFailed: another process is writing the file.
     """
     path = Path(path)
     _check_suffix(path)

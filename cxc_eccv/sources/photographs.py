@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from cxc_eccv.errors import DownloadFailed, InvalidOption
 from cxc_eccv.sources.download import offline_reason, retrieve
-from cxc_eccv.writing import explained, locked, refuse_unwritable
+from cxc_eccv.writing import locked, refuse_unwritable
 
 AT_ONCE = 8
 
@@ -29,14 +29,14 @@ def fetch_photographs(addresses: Mapping[str, str], folder: Path) -> tuple[int, 
     Raises:
         InvalidOption: downloads are off.
         DownloadFailed: some photographs did not arrive; the others are in the folder.
-        WriteFailed: the folder cannot be written.
+        WriteFailed: another process writes to the folder.
     """
     if reason := offline_reason(None):
         raise InvalidOption(f"downloads are off ({reason}). Unset the variable to download photographs.")
     refuse_unwritable(folder, addresses)
     outcomes: Counter[str] = Counter()
     failures: list[str] = []
-    with locked(folder), explained(folder):
+    with locked(folder):
         folder.mkdir(parents=True, exist_ok=True)
         with (
             ThreadPoolExecutor(AT_ONCE) as threads,

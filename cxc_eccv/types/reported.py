@@ -231,7 +231,7 @@ class Report:
 
         Raises:
             InvalidOption: ``folder`` is a file or the current working directory; ``images`` is not a folder.
-            WriteFailed: ``folder`` cannot be written; an earlier report in it stays intact.
+            WriteFailed: another process is writing ``folder``.
 
         Example:
             >>> import tempfile

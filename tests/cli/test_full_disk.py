@@ -16,7 +16,7 @@ COMMANDS = {
     "evaluate": ("evaluate", "KEPT/ridge.npz", "--data-dir", "sample", "--tasks", "coco_5k", "--output", "OUT"),
     "report": ("report", "KEPT"),
     "compare": (
-        *("compare", "KEPT", "KEPT", "--name", "a", "--name", "b", "--data-dir", "sample", "--samples", "200"),
+        *("compare", "KEPT", "KEPT", "--name", "a", "--name", "b", "--samples", "200"),
         *("--output", "KEPT"),
     ),
     "demo": ("demo", "--output", "OUT"),

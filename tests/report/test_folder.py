@@ -21,7 +21,6 @@ from cxc_eccv.report.pages import LONGEST_SIDE, thumbnail
 from cxc_eccv.report.ranks import best_ranks
 from cxc_eccv.runs import RankingsRun
 from cxc_eccv.types import Report
-from cxc_eccv.writing import UNFINISHED
 
 pytestmark = pytest.mark.thorough
 
@@ -205,16 +204,6 @@ def check_folder(run, library, folder, **options):
     write_folder(folder, report, collect_examples(run, report, library))
     assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
     return report
-
-
-def test_what_a_killed_process_did_not_move_is_there_before_it_is_read_and_other_files_are_kept(folder, sample_content):
-    (folder / "clip.npz").write_text("a model")
-    (folder / UNFINISHED / "new").mkdir(parents=True)
-    for name in FILES[1:]:
-        (folder / name).rename(folder / UNFINISHED / "new" / name)
-    rebuild_pages(folder)
-    write_folder(folder, *sample_content)
-    assert sorted(path.name for path in folder.iterdir()) == sorted([*FILES, "clip.npz"])
 
 
 def test_a_page_that_cannot_be_made_leaves_the_old_report(folder, sample_content, monkeypatch):

@@ -40,7 +40,8 @@ def told(monkeypatch, capsys):
         assert "Traceback" not in err
         assert err.count("cxc-eccv: ") == 1, err
         line = err[err.index("cxc-eccv: ") :].strip()
-        assert line.endswith("Free some space there, or choose another place."), line
-        return re.fullmatch(r"cxc-eccv: WriteFailed: cannot write (.+?): .*", line)[1]
+        found = re.fullmatch(r"cxc-eccv: (.+?): .*[Ff]ile too large", line)
+        assert found, line
+        return found[1]
 
     return run

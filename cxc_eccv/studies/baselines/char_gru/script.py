@@ -55,7 +55,6 @@ from cxc_eccv.studies.baselines.training import (
 from cxc_eccv.tasks.task import COCO, FLICKR8K, Collection
 from cxc_eccv.types import Embeddings, Report
 from cxc_eccv.types.models import check_source
-from cxc_eccv.writing import explained
 
 ABOUT = "Train the character GRU on captions of the same image, or on captions with image features."
 
@@ -205,13 +204,12 @@ def train(command: Sequence[str]) -> Trained:
     identity = arguments.identity
     if features_file is not None:
         identity["image_features_sha256"] = sha256_of(features_file)
-    with explained(folder):
-        trainer = _trainer(groups, selecting, arguments, features, similarity)
-        show_progress(trainer)
-        train_resumably(trainer, identity, arguments.resume)
-        processes = Processes(process_rank(), process_count())
-        if processes.rank == 0:
-            _save_ensemble(folder, arguments.ensemble)
+    trainer = _trainer(groups, selecting, arguments, features, similarity)
+    show_progress(trainer)
+    train_resumably(trainer, identity, arguments.resume)
+    processes = Processes(process_rank(), process_count())
+    if processes.rank == 0:
+        _save_ensemble(folder, arguments.ensemble)
     processes.wait()
     trained = _describe(folder, library, arguments)
     if arguments.report_on is None:

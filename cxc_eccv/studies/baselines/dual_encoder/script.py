@@ -69,7 +69,6 @@ from cxc_eccv.studies.baselines.training import (
 )
 from cxc_eccv.studies.entailment.enhanced import EnhancedTrainer, WeakBatches
 from cxc_eccv.studies.entailment.quality import warn_of_training_data
-from cxc_eccv.writing import explained
 
 Metrics = dict[str, float]
 
@@ -114,10 +113,9 @@ def train(command: Sequence[str]) -> Trained:
     identity = run_identity(model_arguments, replace(objective_arguments, mode=mode), data, training)
     identity |= _hash_files(data)
     folder = Path(training.output_dir)
-    with explained(folder):
-        train_resumably(trainer, identity, training.resume)
-        trainer.save_model()
-        trainer.save_state()
+    train_resumably(trainer, identity, training.resume)
+    trainer.save_model()
+    trainer.save_state()
     trained = _describe(folder, library, model_arguments, data, identity, trainer.model)
     if training.push_to_hub:
         trained = replace(trained, push=partial(trainer.push_to_hub, "Report and card"))

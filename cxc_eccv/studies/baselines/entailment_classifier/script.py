@@ -52,7 +52,6 @@ from cxc_eccv.studies.entailment.scoring import Classifier
 from cxc_eccv.studies.entailment.training_data import part_of
 from cxc_eccv.terminal import say
 from cxc_eccv.types import FloatArray
-from cxc_eccv.writing import explained
 
 ABOUT = "Train a classifier of entailment: does an image with its captions entail a sentence?"
 KINDS = (ModelArguments, ObjectiveArguments, DataArguments, EntailmentTrainingArguments)
@@ -84,11 +83,10 @@ def train(command: Sequence[str]) -> Trained:
         say(pairs.summary, err=True)
     identity = run_identity(model_arguments, objective, data, training)
     folder = Path(training.output_dir)
-    with explained(folder):
-        train_resumably(trainer, identity, training.resume)
-        trained_model = _settle_and_save(trainer, data, record)
-        is_first = trainer.is_world_process_zero()
-        seen = record_seen(folder, pairs.trained, pairs.held, model_arguments.pretrained, is_first=is_first)
+    train_resumably(trainer, identity, training.resume)
+    trained_model = _settle_and_save(trainer, data, record)
+    is_first = trainer.is_world_process_zero()
+    seen = record_seen(folder, pairs.trained, pairs.held, model_arguments.pretrained, is_first=is_first)
     trained = _describe(folder, library, model_arguments, data, identity, trained_model.config)
     if training.push_to_hub:
         trained = replace(trained, push=partial(trainer.push_to_hub, "Report and card"))
