@@ -1,7 +1,4 @@
-"""Label Studio: write tasks and the configuration of their interface, and read both of its JSON exports.
-
-In the export "JSON" a task has a list of annotations, in "JSON-MIN" every annotation is one flat object. Skipped tasks
-are only in the first, and are not answers.
+"""Label Studio: write tasks and the configuration of their interface, and read the project's export as JSON.
 
 References:
     Label Studio, task format and tags, https://labelstud.io/guide/task_format and https://labelstud.io/tags.
@@ -106,19 +103,14 @@ def read(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
     """Every annotation that was not skipped."""
     tasks = read_json(path)
     if not isinstance(tasks, list) or not tasks:
-        raise MalformedSource(path, "", shown(tasks), "a list of tasks: export as JSON or JSON-MIN")
-    for number, task in enumerate(tasks):
-        place = f"[{number}]"
-        task = require_keys(path, place, task, ())
-        if "data" in task and "annotations" not in task:
-            raise MalformedSource(
-                path, place, "a task without annotations", "the project's export, as JSON or JSON-MIN"
-            )
-        task = require_keys(path, place, task, ("id",))
-        where = f"{place}, task {shown(task['id'])}"
-        if "data" not in task:
-            yield f"{where}, annotation {shown(task.get('annotation_id'))}", _of_flat(path, where, task, scheme)
-            continue
+        raise MalformedSource(path, "", shown(tasks), "a list of tasks: export as JSON")
+    for number, record in enumerate(tasks):
+        task = require_keys(path, f"[{number}]", record, ("id",))
+        if "annotations" not in task:
+            expected = "the project's export, as JSON"
+            raise MalformedSource(path, f"[{number}]", "a task without annotations", expected)
+        where = f"[{number}], task {shown(task['id'])}"
+        task = require_keys(path, where, task, ("data",))
         data = require_keys(path, f"{where}, data", task["data"], QUESTION)
         if not isinstance(task["annotations"], list):
             raise MalformedSource(path, f"{where}, annotations", shown(task["annotations"]), "a list")
@@ -128,13 +120,6 @@ def read(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
                 place = f"{where}, annotation {shown(fields['id'])}"
                 values = _results(path, place, fields["result"], scheme)
                 yield place, _record(data, values, fields["completed_by"], fields.get("lead_time"), scheme)
-
-
-def _of_flat(path: Path, where: str, task: dict[str, Any], scheme: Scheme) -> Record:
-    """The record of an object of JSON-MIN."""
-    fields = require_keys(path, where, task, (*QUESTION, "annotator", "lead_time"))
-    values = {name: _values(fields[name]) for name in name_answers(scheme) if name in fields}
-    return _record(fields, values, fields["annotator"], fields["lead_time"], scheme)
 
 
 def _results(path: Path, where: str, results: object, scheme: Scheme) -> dict[str, list[Any]]:
@@ -153,17 +138,16 @@ def _results(path: Path, where: str, results: object, scheme: Scheme) -> dict[st
 
 
 def _values(value: object) -> list[Any]:
-    """The chosen or typed values of either export: a list, an object keyed by type, or a single value."""
-    if isinstance(value, dict):
-        value = [value[name] for name in VALUES if name in value]
-    return [leaf for part in value for leaf in _values(part)] if isinstance(value, list) else [value]
+    """The chosen, typed or set values of a control."""
+    given = [value[name] for name in VALUES if name in value] if isinstance(value, dict) else [value]
+    return [leaf for part in given for leaf in (part if isinstance(part, list) else [part])]
 
 
 def _record(
     data: Mapping[str, Any], values: Mapping[str, list[Any]], worker: object, seconds: object, scheme: Scheme
 ) -> Record:
     if isinstance(worker, dict):
-        worker = worker.get("email")  # as in JSON-MIN, so that a person has one name in both
+        worker = worker.get("email")
     given = {name: _single(values[name]) for name in scheme.criteria or () if values.get(name)}
     answer = join_criteria(given) if scheme.criteria else _single(values.get("answer", []))
     # Ticks in a group that was hidden again may be sent; drop them.

@@ -59,7 +59,6 @@ def test_the_folder_loads_both_configs_and_people_alone_stay_a_source(tmp_path, 
     assert "People judged 60 pairs that were drawn" in card
     assert "Cohen's kappa" in card
     assert "mixed/labels.parquet" in plan_upload("mine", "org/mine").files
-    assert "nothing has changed" in command("merge", "mine", "--probabilities", "judge.parquet")
     command("merge", "mine")
     assert not (project.folder / "mixed" / "labels.parquet").exists()
     assert "mixed" not in (project.folder / "README.md").read_text()

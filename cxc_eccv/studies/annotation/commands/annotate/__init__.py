@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -227,7 +226,6 @@ def merge(
         say_written([project.write_ratings(least_answers=least_answers)])
         return
     files = [folder / LABELS, folder / CARD, *([] if judged is None else [folder / MIXED])]
-    before = _read_all(files)
     labels = project.merge(
         rule=rule,
         version=version,
@@ -236,10 +234,7 @@ def merge(
         citation=None if citation is None else read_text(citation),
         probabilities=judged,
     )
-    if _read_all(files) == before:
-        say(f"nothing has changed: {folder / LABELS} holds the labels of these answers")
-    else:
-        say_written(files)
+    say_written(files)
     if licence is None:
         say("the card has no license: add one with --license before others use the labels")
     _say_compared(labels, compare_labels(labels, project.library))
@@ -268,10 +263,6 @@ def _say_compared(labels: LabelFile, compared: Table) -> None:
         say(f"{source} contradicts {len(pairs):,}: {name_some(named)}")
     if not against:
         say("no official source contradicts a label")
-
-
-def _read_all(files: Iterable[Path]) -> list[bytes | None]:
-    return [file.read_bytes() if file.is_file() else None for file in files]
 
 
 def report(
