@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from cxc_eccv.errors import InvalidOption, MalformedSource
 from cxc_eccv.sources.reading import require_keys, shown
@@ -69,20 +68,6 @@ class Reading:
 
     answers: pa.Table  # of READ; complete sheets only, in the order of sheets, workers and questions
     unfinished: tuple[Unfinished, ...]
-
-
-MOST_ROWS = 10_000_000
-"""Row limit of a stored table: a small Parquet file may claim more rows than fit into memory."""
-
-
-def refuse_many_rows(path: Path) -> None:
-    """Raise MalformedSource if the footer of a Parquet file claims too many rows."""
-    try:
-        rows = pq.read_metadata(path).num_rows
-    except (pa.ArrowException, OSError):  # reading the file reports what is wrong
-        return
-    if rows > MOST_ROWS:
-        raise MalformedSource(path, "", f"{rows:,} rows", f"at most {MOST_ROWS:,}")
 
 
 def identify_worker(name: str) -> str:

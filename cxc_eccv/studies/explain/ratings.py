@@ -27,7 +27,7 @@ from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import parse_json, shown
 from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
-from cxc_eccv.studies.asking.answers import read_answers, refuse_many_rows
+from cxc_eccv.studies.asking.answers import read_answers
 from cxc_eccv.studies.asking.exchange import find_format, find_images
 from cxc_eccv.studies.asking.questionnaire import list_files
 from cxc_eccv.studies.asking.questions import CANDIDATE, Question, Questionnaire
@@ -108,7 +108,6 @@ def read_failures(folder: str | Path) -> tuple[pa.Table, str]:
     path = Path(folder) / "failures.parquet"
     if not path.is_file():
         raise DataError(f"{path} is missing. Give a folder written by cxc-eccv explain --output.")
-    refuse_many_rows(path)
     try:
         table = read_parquet(path)
     except pa.ArrowInvalid as error:

@@ -3,18 +3,16 @@
 import json
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from annotated_projects import knows, noisy_run, page_data, pairs_of, save_runs, write_answers
 
-from cxc_eccv.errors import InvalidOption, MalformedSource
+from cxc_eccv.errors import InvalidOption
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_labels
 from cxc_eccv.studies.annotation.project import Project
 from cxc_eccv.studies.annotation.report import find_doubted
 from cxc_eccv.studies.annotation.worth.appraisal import appraise
-from cxc_eccv.studies.asking.answers import refuse_many_rows
 
 
 @pytest.fixture(scope="module")
@@ -195,13 +193,3 @@ def test_a_round_without_reasons_asks_for_none(command, project, sample_library,
     assert [own["name"] for own in page_data(data)["widgets"]] == ["answer"]
     with pytest.raises(InvalidOption, match="export each kind separately"):
         again.export(tmp_path / "out", images="images/{file_name}", sheets=[0, 10])
-
-
-def test_a_small_file_that_claims_hundreds_of_millions_of_rows_is_refused_unread(tmp_path):
-    path = tmp_path / "answers.parquet"
-    with pq.ParquetWriter(path, pa.schema([("sheet", pa.int32())])) as writer:
-        for _ in range(11):
-            writer.write_table(pa.table({"sheet": pa.array(np.zeros(1_000_000, np.int32))}))
-    assert path.stat().st_size < 100_000
-    with pytest.raises(MalformedSource, match="11,000,000 rows, expected at most 10,000,000"):
-        refuse_many_rows(path)

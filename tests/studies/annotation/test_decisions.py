@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.studies.annotation.folder import DECISIONS, add_decisions, read_checks
+from cxc_eccv.studies.annotation.folder import DECISIONS, add_decisions, add_lines, read_checks, read_lines
 from cxc_eccv.studies.asking.quality import Checks
 
 GOOD = {"sheet": 0, "worker": "ann", "accepted": True}
@@ -21,6 +21,16 @@ def test_later_decision_corrects_an_earlier_one(tmp_path):
     with (tmp_path / DECISIONS).open("a") as file:
         file.write(json.dumps(GOOD | {"worker": " Ann"}) + "\n")  # names have no case
     assert read_checks(tmp_path).by_hand[0, "ann"] is True
+
+
+@pytest.mark.parametrize(("left", "lines"), [("", 1), ('{"a": 1}\n', 2), ('{"a": 1}', 2), ('{"a": 1}\n{"b"', 2)])
+def test_lines_are_added_after_the_last_complete_one(left, lines, tmp_path):
+    path = tmp_path / "some.jsonl"
+    if left:
+        path.write_text(left)
+    add_lines(path, [{"c": 3}])
+    assert [line for _, line in read_lines(path)] == [{"a": 1}, {"c": 3}][-lines:]
+    assert path.read_text().count("\n") == lines
 
 
 @pytest.mark.parametrize(
