@@ -22,15 +22,24 @@ if TYPE_CHECKING:
     from cxc_eccv.sources.library import Library
 
 
+OF_LABELS, OF_STATISTICS, OF_ENCODING, OF_DATA = "Labels", "Statistics", "Encoding", "Raw files"
+"""Panels of the help; other options come first, without one."""
+
 DataDir = Annotated[
     str | None,
     typer.Option(
         "--data-dir",
         help="Folder with the raw files; 'sample' for the embedded sample. Default: CXC_ECCV_DATA, else the cache.",
+        rich_help_panel=OF_DATA,
     ),
 ]
 AllowModified = Annotated[
-    bool, typer.Option("--allow-modified", help="Use raw files whose hash differs from the catalog's. Reports say so.")
+    bool,
+    typer.Option(
+        "--allow-modified",
+        help="Use raw files whose hash differs from the catalog's. Reports say so.",
+        rich_help_panel=OF_DATA,
+    ),
 ]
 
 
@@ -60,14 +69,16 @@ Labels = Annotated[
     list[str] | None,
     typer.Option(
         help="Labels that people gave, a source under their own name: a file of annotate merge, a folder with such "
-        "files, or a dataset on the Hub (user/name). Repeat for several."
+        "files, or a dataset on the Hub (user/name). Repeat for several.",
+        rich_help_panel=OF_LABELS,
     ),
 ]
 Sources = Annotated[
     list[str] | None,
     typer.Option(
         help="Sources of labels that define the positives of every task, comma-separated or repeated: coco, cxc, "
-        "eccv, entailment and names of --labels. Default: each task's own."
+        "eccv, entailment and names of --labels. Default: each task's own.",
+        rich_help_panel=OF_LABELS,
     ),
 ]
 TrainingData = Annotated[
@@ -96,14 +107,21 @@ Similarity = Annotated[
     str | None,
     typer.Option(help="Similarity of embeddings: cosine or dot. Default: the one the file states, else cosine."),
 ]
-Confidence = Annotated[float, typer.Option(help="Confidence of the intervals.")]
-Seed = Annotated[int, typer.Option(help="Seed of the bootstrap.")]
+Confidence = Annotated[float, typer.Option(help="Confidence of the intervals.", rich_help_panel=OF_STATISTICS)]
+Seed = Annotated[int, typer.Option(help="Seed of the bootstrap.", rich_help_panel=OF_STATISTICS)]
 SkipBadImages = Annotated[
-    bool, typer.Option("--skip-bad-images", help="Leave out missing and broken images, and name them.")
+    bool,
+    typer.Option(
+        "--skip-bad-images", help="Leave out missing and broken images, and name them.", rich_help_panel=OF_ENCODING
+    ),
 ]
-BatchSize = Annotated[int, typer.Option(help="Items per batch.")]
-Device = Annotated[str | None, typer.Option(help="Torch device. Default: a GPU if there is one.")]
-Dtype = Annotated[str | None, typer.Option(help="float32, bfloat16 or float16. Default: float32.")]
+BatchSize = Annotated[int, typer.Option(help="Items per batch.", rich_help_panel=OF_ENCODING)]
+Device = Annotated[
+    str | None, typer.Option(help="Torch device. Default: a GPU if there is one.", rich_help_panel=OF_ENCODING)
+]
+Dtype = Annotated[
+    str | None, typer.Option(help="float32, bfloat16 or float16. Default: float32.", rich_help_panel=OF_ENCODING)
+]
 Thumbnails = Annotated[
     Path | None, typer.Option(help="Folder with the images, at any depth, for thumbnails in the HTML page.")
 ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cxc_eccv.cli.choices import (
+    OF_ENCODING,
     BatchSize,
     Device,
     Dtype,
@@ -61,23 +62,44 @@ def encode(
     ] = False,
     caption_prompt: Annotated[
         str | None,
-        typer.Option(help="Text around every caption, which replaces {}; or a saved sentence-transformers prompt."),
+        typer.Option(
+            help="Text around every caption, which replaces {}; or a saved sentence-transformers prompt.",
+            rich_help_panel=OF_ENCODING,
+        ),
     ] = None,
     image_prompt: Annotated[
-        str | None, typer.Option(help="Text beside every image, for sentence-transformers models that read one.")
+        str | None,
+        typer.Option(
+            help="Text beside every image, for sentence-transformers models that read one.", rich_help_panel=OF_ENCODING
+        ),
     ] = None,
-    pooling: Annotated[str, typer.Option(help="Vector of a plain text model: mean or cls.")] = "mean",
+    pooling: Annotated[
+        str, typer.Option(help="Vector of a plain text model: mean or cls.", rich_help_panel=OF_ENCODING)
+    ] = "mean",
     central_crop: Annotated[
-        float | None, typer.Option(help="Share of an image's area to keep, at its centre (0.875 in the CxC paper).")
+        float | None,
+        typer.Option(
+            help="Share of an image's area to keep, at its centre (0.875 in the CxC paper).",
+            rich_help_panel=OF_ENCODING,
+        ),
     ] = None,
     score: Annotated[
-        str, typer.Option(help="Score of a cross-encoder: itm; of BLIP and BLIP-2 also itc or itm+itc.")
+        str,
+        typer.Option(
+            help="Score of a cross-encoder: itm; of BLIP and BLIP-2 also itc or itm+itc.",
+            rich_help_panel="Cross-encoders",
+        ),
     ] = "itm",
     rerank: Annotated[
-        Path | None, typer.Option(help="Embeddings or scores whose top items a cross-encoder ranks again.")
+        Path | None,
+        typer.Option(
+            help="Embeddings or scores whose top items a cross-encoder ranks again.", rich_help_panel="Cross-encoders"
+        ),
     ] = None,
-    top_k: Annotated[int, typer.Option(help="Items per query to rank again.")] = 20,
-    max_pairs: Annotated[int, typer.Option(help="Most pairs that a cross-encoder scores.")] = 10_000_000,
+    top_k: Annotated[int, typer.Option(help="Items per query to rank again.", rich_help_panel="Cross-encoders")] = 20,
+    max_pairs: Annotated[
+        int, typer.Option(help="Most pairs that a cross-encoder scores.", rich_help_panel="Cross-encoders")
+    ] = 10_000_000,
     batch_size: BatchSize = 64,
     device: Device = None,
     dtype: Dtype = None,

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from cxc_eccv.cli.choices import (
+    OF_ENCODING,
+    OF_LABELS,
+    OF_STATISTICS,
     Confidence,
     Labels,
     Seed,
@@ -89,7 +92,8 @@ def evaluate(
     device: Annotated[
         str | None,
         typer.Option(
-            help="Torch device, such as cuda. Default: a GPU if there is one to encode, the processor to score."
+            help="Torch device, such as cuda. Default: a GPU if there is one to encode, the processor to score.",
+            rich_help_panel=OF_ENCODING,
         ),
     ] = None,
     skip_bad_images: SkipBadImages = False,
@@ -107,7 +111,8 @@ def evaluate(
         str,
         typer.Option(
             help="Label of pairs without an entailment label: not_entailed, leave_out, a file (.parquet, .csv, .jsonl) "
-            "with image_id, caption_id, label, or the id or folder of a classifier of entailment."
+            "with image_id, caption_id, label, or the id or folder of a classifier of entailment.",
+            rich_help_panel=OF_LABELS,
         ),
     ] = "not_entailed",
     bounds: Annotated[
@@ -116,30 +121,38 @@ def evaluate(
             "--bounds",
             help="Show the lowest and the highest value that each number has under any labels of the pairs "
             "without a label (without K: at most --bounds-depth new positives a query).",
+            rich_help_panel=OF_LABELS,
         ),
     ] = False,
     bounds_depth: Annotated[
         int | None,
         typer.Option(
-            help="Retrieved items, and most new positives, per query for bounds of metrics without K. Default: 50."
+            help="Retrieved items, and most new positives, per query for bounds of metrics without K. Default: 50.",
+            rich_help_panel=OF_LABELS,
         ),
     ] = None,
     probabilities: Annotated[
         Path | None,
         typer.Option(
             help="File (.parquet, .csv, .jsonl) with image_id, caption_id and probability of entailment, for an "
-            "expected value between the bounds."
+            "expected value between the bounds.",
+            rich_help_panel=OF_LABELS,
         ),
     ] = None,
     answers: Annotated[
         Path | None,
         typer.Option(
             help="Folder of an annotation project that asked about pairs drawn for a number (annotate propose --for): "
-            "with --probabilities or a classifier, that number is estimated, with an interval."
+            "with --probabilities or a classifier, that number is estimated, with an interval.",
+            rich_help_panel=OF_LABELS,
         ),
     ] = None,
     intervals: Annotated[
-        str, typer.Option(help="bootstrap over images; binomial or binomial_images (Wilson's, for recall); or none.")
+        str,
+        typer.Option(
+            help="bootstrap over images; binomial or binomial_images (Wilson's, for recall); or none.",
+            rich_help_panel=OF_STATISTICS,
+        ),
     ] = "bootstrap",
     confidence: Confidence = 0.95,
     seed: Seed = 0,
