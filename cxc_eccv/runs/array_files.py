@@ -31,6 +31,9 @@ NAMES = {np.dtype(code): name for name, code in TYPES.items() if name != "BF16"}
 CHECKSUM = "sha256"
 """Entry of the metadata with our checksum of names, types, shapes and values, as the format has none."""
 
+ENTRY = b"PK\1\2"
+"""Begins an entry of an archive's directory; zipfile passes over entries within a field whose length is damaged."""
+
 DAMAGE = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError, RuntimeError)
 """What zipfile raises for damaged archives, and for those that NumPy does not write."""
 
@@ -55,6 +58,8 @@ def read_npz(path: Path) -> dict[str, NDArray[Any]]:
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
+            if any(ENTRY in member.extra + member.comment for member in members):
+                raise zipfile.BadZipFile("an entry of its directory hides another")
             refuse_expansion(path.stat().st_size, sum(member.file_size for member in members))
             arrays = {_name(member): _read_member(path, archive, member) for member in members}
     except DAMAGE as error:

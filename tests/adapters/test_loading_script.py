@@ -68,7 +68,7 @@ file.write_text("".join([lines[0], ",".join(fields), *lines[2:]]))
 print(json.dumps([in_file, before, first_rating()]))
 """
 
-REQUIRED = ("markupsafe", "pillow", "pooch", "pycocotools", "safetensors", "scipy")
+REQUIRED = ("markupsafe", "pillow", "pooch", "safetensors", "scipy")
 """What the package needs beside ``datasets`` to read the sample."""
 
 

@@ -297,3 +297,16 @@ def test_file_names_reach_the_terminal_escaped(tmp_path):
             load_run(path, **options)
         assert str(caught.value).isprintable()
         assert r"\x1b[31m" in str(caught.value)
+
+
+@pytest.mark.parametrize("field", [30, 32])
+def test_entry_that_hides_another_is_refused(field, tmp_path):
+    """A damaged length of its extra field or comment; an array would be gone, such as the similarity."""
+    path = archive(tmp_path / "run.npz", [*members(), ("similarity.npy", npy(np.array("dot")))])
+    data = path.read_bytes()
+    last = data.rindex(b"PK\1\2")
+    before = data.rindex(b"PK\1\2", 0, last)
+    length = struct.pack("<H", data.index(b"PK\5\6") - last)
+    path.write_bytes(data[: before + field] + length + data[before + field + 2 :])
+    with pytest.raises(MalformedRun, match=r"hides another|Corrupt extra field"):
+        load_embeddings(path)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,11 +45,11 @@ class CategorySets:
 
 def read_category_sets(path: Path) -> CategorySets:
     """Read which categories occur in which image, crowd regions included, from full annotations or category sets."""
-    coco = _load(path)
-    image_ids = np.array(sorted(coco.getImgIds()), dtype=np.int64)
-    categories = coco.loadCats(sorted(coco.getCatIds()))
+    dataset = _load(path)
+    image_ids = np.array(sorted(image["id"] for image in dataset["images"]), dtype=np.int64)
+    categories = sorted(dataset["categories"], key=lambda category: category["id"])
     category_ids = np.array([category["id"] for category in categories], dtype=np.int64)
-    records = coco.dataset["annotations"]
+    records = dataset["annotations"]
     rows = _find_listed(path, records, "image_id", image_ids)
     columns = _find_listed(path, records, "category_id", category_ids)
     present = np.zeros((image_ids.size, category_ids.size), dtype=bool)
@@ -87,7 +85,7 @@ ANNOTATION_SCHEMA = pa.schema(
 
 def read_instances(path: Path) -> Instances:
     """Annotations of images with category names and boxes; category sets have no boxes."""
-    dataset = _load(path).dataset
+    dataset = _load(path)
     names, seen = {category["id"]: category["name"] for category in dataset["categories"]}, set[tuple[Any, ...]]()
     records = dataset["annotations"]
     _find_listed(path, records, "image_id", np.array([image["id"] for image in dataset["images"]], dtype=np.int64))
@@ -142,10 +140,8 @@ def table_of(schema: pa.Schema, rows: Sequence[Sequence[object]]) -> pa.Table:
     return pa.table([pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema)
 
 
-def _load(path: Path) -> Any:  # noqa: ANN401 - pycocotools is untyped
-    from pycocotools.coco import COCO  # imported late: cached tables do not need it
-
-    data = read_json(path)
+def _load(path: Path) -> dict[str, list[dict[str, Any]]]:
+    data: Any = read_json(path)
     for key, numbers in NUMBERS.items():
         if not isinstance(data, dict) or not isinstance(data.get(key), list):
             raise MalformedSource(path, "", f"no list under the key {key!r}", "the layout of instances_val2014.json")
@@ -160,8 +156,4 @@ def _load(path: Path) -> Any:  # noqa: ANN401 - pycocotools is untyped
     for position, category in enumerate(data["categories"]):
         place = f"categories[{position}]"
         text(path, f"{place}.name", require_keys(path, place, category, ("name",))["name"])
-    coco = COCO()
-    coco.dataset = data
-    with contextlib.redirect_stdout(io.StringIO()):  # pycocotools reports its progress with print
-        coco.createIndex()
-    return coco
+    return data  # type: ignore[no-any-return] # checked above
