@@ -59,9 +59,10 @@ def test_front_matter_that_cannot_be_merged_is_refused(matter, message):
         (lambda card: card + card, "are damaged"),
         (lambda card: card.replace("generated part begins", ""), "are damaged"),
         (lambda card: card.replace("generated part ends", ""), "are damaged"),
+        (lambda card: "\n".join(reversed(card.split("\n"))), "are damaged"),
         (lambda card: card.replace("# Data", "# My data"), "somebody edited.* Move the edited text"),
     ],
-    ids=["twice", "no-begin", "no-end", "edited"],
+    ids=["twice", "no-begin", "no-end", "reversed", "edited"],
 )
 def test_an_edited_generated_part_is_not_overwritten(edit, message):
     with pytest.raises(HubConflict, match=message):

@@ -83,10 +83,11 @@ def set_package(**fields):
     return lambda content: content["provenance"]["package"].update(fields)
 
 
-def set_value(value):
-    return lambda content: content["results"][0].update(value=value)
+def set_result(**fields):
+    return lambda content: content["results"][0].update(fields)
 
 
+BOUNDS = {"low": 0.25, "high": 0.75, "unjudged": 3, "retrieved": 9, "expected": None}
 PART = {"limit": 200, "images": {"used": 200, "of": 5_000}}
 
 EDITS = {
@@ -107,8 +108,19 @@ EDITS = {
     "package-version": (set_package(version="0.0.9"), "cxc_eccv 0.0.9 computed it"),
     "split": (set_facts(split="validation"), "covers the split 'validation'"),
     "no-provenance": (lambda content: content.update(provenance=[]), "provenance: found [], expected an object"),
-    "text-value": (set_value("0.3"), "expected a finite decimal number"),
-    "null-value": (set_value(None), "expected a finite decimal number"),
+    "schema": (lambda content: content.update(schema=2), "not a report.json of schema 1"),
+    "skipped": (lambda content: content.update(skipped={"cxc": 1}), "skipped, cxc: found 1, expected text"),
+    "text-value": (set_result(value="0.3"), "results[0], value: found '0.3', expected a finite decimal number"),
+    "null-value": (set_result(value=None), "expected a finite decimal number"),
+    "whole-value": (set_result(value=1), "expected a finite decimal number"),
+    "no-metric": (lambda content: content["results"][0].pop("metric"), "expected an entry 'metric'"),
+    "no-queries": (set_result(n_queries=0), "n_queries: found 0, expected a whole number of at least 1"),
+    "ties": (set_result(ties=-1), "ties: found -1, expected a whole number of at least 0"),
+    "interval": (set_result(low="0.3"), "map_at_r, low: found '0.3', expected a finite decimal number"),
+    "coverage": (set_result(coverage=1.5), "map_at_r, coverage: found 1.5, expected a fraction"),
+    "parameters": (set_result(parameters=[]), "parameters: found [], expected an object"),
+    "bounds": (set_result(bounds=BOUNDS | {"retrieved": 0}), "bounds, retrieved: found 0"),
+    "expected": (set_result(bounds=BOUNDS | {"expected": "x"}), "bounds, expected: found 'x'"),
 }
 
 
@@ -143,6 +155,10 @@ def test_a_key_given_twice_is_refused(tmp_path):
     twice = official_report().replace('"schema": 1', '"schema": 1, "schema": 1')
     with pytest.raises(ReportRefused, match="key 'schema': found it twice"):
         checked(tmp_path, twice)
+
+
+def test_a_seed_of_draws_is_free(tmp_path):
+    assert checked(tmp_path, official_report({"cxc/sts/bootstrap_spearman": (0.7, {"seed": 5})})).scores
 
 
 def test_a_folder_stands_for_its_report(tmp_path):

@@ -5,6 +5,7 @@ import json
 import pytest
 import yaml
 from hub_endpoints import READER
+from hub_server import Fault
 from official import BENCHMARK, MODEL, SCORES, add_benchmark, add_model, edited, official_report
 
 RANKED = {key: value for key, (value, _) in SCORES.items() if key != "cxc/i2t/median_rank"}
@@ -240,13 +241,14 @@ def test_the_released_data_must_be_the_reports_and_have_its_tasks(hub, client, r
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--dataset", "org/none"), "read dataset org/none: HTTP 404"),
+        (("--dataset", "org/none"), "read dataset org/none: HTTP 404, Repository not found. Check the name"),
         (("--dataset", "org/plain"), "has no eval.yaml"),
         (("--model", "me/none"), "read model me/none: HTTP 404"),
         (("--model", "me/cl ip"), "Repo id must use alphanumeric"),
         (("--date", "2026-02-30"), "expected a day of the calendar"),
         (("--date", "yesterday"), "expected a day of the calendar"),
         (("--notes", "a\nb"), "expected one line"),
+        (("--notes", "a" * 301), "expected one line of at most 300 characters"),
         (("--source", "file:///etc/passwd"), "not a web address"),
     ],
 )
@@ -280,7 +282,7 @@ def test_a_second_submission_updates_ones_own_open_pull_request(hub, client, mod
     assert len(model.pull_requests) == 1
 
 
-def test_pull_requests_of_others_and_of_other_titles_are_not_touched(client, model, report):
+def test_pull_requests_of_others_and_of_other_titles_are_not_touched(hub, client, model, report):
     submit(client, report, "--yes", token=READER)
     report.write_text(official_report(BETTER))
     assert last(submit(client, report, "--yes")).endswith("discussions/2")
@@ -288,6 +290,19 @@ def test_pull_requests_of_others_and_of_other_titles_are_not_touched(client, mod
     assert [one.author for one in model.pull_requests] == ["reader", "writer"]
     model.pull_requests[1].title = "Results of mine"
     assert last(submit(client, report, "--yes")).endswith("discussions/3")
+    model.pull_requests[1].title = model.pull_requests[2].title
+    assert last(submit(client, report)).startswith(f"{hub.url}/me/clip/discussions/3 has these results")
+
+
+def test_a_change_of_the_pull_request_meanwhile_is_a_conflict(hub, client, model, report):
+    submit(client, report, "--yes")
+    report.write_text(official_report(BETTER))
+    files = model.files("refs/pr/1") | {"NOTES.md": b"By a reviewer."}
+    change = Fault("/commit/", status=200, happens=lambda: hub.store._append(model, "refs/pr/1", files, "by hand"))
+    hub.faults = [change]
+    assert "HubConflict" in submit(client, report, "--yes", status=2).err
+    assert last(submit(client, report, "--yes")).startswith("updated pull request")
+    assert model.files("refs/pr/1")["NOTES.md"] == b"By a reviewer."
 
 
 @pytest.mark.parametrize("end", ["merge", "close"])
