@@ -28,6 +28,11 @@ def metrics() -> Mapping[str, Spec]:
     return find_declared(cxc_eccv.metrics, "SPEC", Spec)
 
 
+def metric_functions() -> Mapping[str, Spec]:
+    """Every metric that has a page and a module: those of judged items alone are a parameter of others."""
+    return {name: spec for name, spec in metrics().items() if not spec.judged_only}
+
+
 def task(name: str) -> Task:
     """The task of this name."""
     return _lookup("task", name, tasks())

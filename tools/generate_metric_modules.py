@@ -41,7 +41,10 @@ def main() -> None:
 
 def metric_files() -> dict[str, bytes]:
     """Path inside the folder to content, for every registered metric."""
-    return {f"{name}/{name}.py": module_script(Description(spec)).encode() for name, spec in registry.metrics().items()}
+    return {
+        f"{name}/{name}.py": module_script(Description(spec)).encode()
+        for name, spec in registry.metric_functions().items()
+    }
 
 
 def differences(folder: Path, files: Mapping[str, bytes]) -> list[str]:

@@ -131,7 +131,7 @@ class MetricModule:
         options = list(inspect.signature(cls.spec.function).parameters.values())[cls.n_inputs :]
         kind = inspect.signature(cls.scores).parameters.values()
         options += [option for option in kind if option.kind is option.KEYWORD_ONLY]
-        return {option.name: option.default for option in options}
+        return {option.name: option.default for option in options if option.name != "judged_only"}
 
     @classmethod
     def scores(cls, inputs: Mapping[str, list[Any]], **options: Any) -> dict[str, Any]:  # noqa: ANN401 - per kind

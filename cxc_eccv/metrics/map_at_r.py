@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from cxc_eccv.metrics.spec import Spec
-from cxc_eccv.types import FloatArray, IntArray, PositiveRanks
+from cxc_eccv.types import FloatArray, IntArray, JudgedRanks, PositiveRanks
+from cxc_eccv.types.judged import positive_ranks_of
 
 
-def map_at_r(ranks: PositiveRanks) -> FloatArray:
+def map_at_r(ranks: PositiveRanks | JudgedRanks, *, judged_only: bool = False) -> FloatArray:
     """Mean average precision at R (mAP@R), the main metric of ECCV Caption.
 
     Per query (1 / R) Σ_i precision at i, over the ranks i ≤ R of positives. R is the number of positives of the query,
@@ -16,9 +17,14 @@ def map_at_r(ranks: PositiveRanks) -> FloatArray:
 
     Args:
         ranks: ranks of the positives of Q queries.
+        judged_only: leave out items that nobody judged, negatives stay (Sakai, Alternatives to Bpref, SIGIR 2007, and
+            ``judged_only`` of ir_measures); ``ranks`` are those of the judged items.
 
     Returns:
         (Q,) values in [0, 1], at most the R-Precision of the same query.
+
+    Raises:
+        InvalidOption: ranks and ``judged_only`` do not fit.
 
     References:
         Musgrave, Belongie and Lim, A Metric Learning Reality Check, ECCV 2020; Chun et al., ECCV Caption, ECCV 2022.
@@ -26,7 +32,10 @@ def map_at_r(ranks: PositiveRanks) -> FloatArray:
     Example:
         >>> round(map_at_r(PositiveRanks.of([[2, 3, 4, 5, 6, 7, 8, 9]])).item(), 3)
         0.66
+        >>> map_at_r(JudgedRanks.of([[(4, 1), (9, 0), (12, 2)]]), judged_only=True).tolist()
+        [0.5]
     """
+    ranks = positive_ranks_of(ranks, judged_only=judged_only)
     starts = np.repeat(ranks.indptr[:-1], np.diff(ranks.indptr))
     rows = np.repeat(np.arange(ranks.query_ids.size), np.diff(ranks.indptr))
     precision = (np.arange(ranks.ranks.size) - starts + 1) / ranks.ranks
@@ -46,3 +55,5 @@ SPEC = Spec(
     term=term,
     citation="Musgrave, Belongie and Lim, ECCV 2020, arXiv:2003.08505; Chun et al., ECCV 2022, arXiv:2204.03359",
 )
+
+SPECS = (SPEC.of_judged_items(),)

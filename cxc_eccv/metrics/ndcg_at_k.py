@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from cxc_eccv.errors import DataError
+from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.metrics.chances import count_chances
 from cxc_eccv.metrics.spec import HIGHEST_GAIN, Spec
-from cxc_eccv.types import FloatArray, Judgments, TopK, look_up_gains
+from cxc_eccv.types import (
+    FloatArray,
+    JudgedRanks,
+    Judgments,
+    PositiveRanks,
+    TopK,
+    check_whole,
+    look_up_gains,
+)
+from cxc_eccv.types.judged import positive_ranks_of
 
 
-def ndcg_at_k(top: TopK, judgments: Judgments, k: int = 10) -> FloatArray:
+def ndcg_at_k(
+    top: TopK | JudgedRanks, judgments: Judgments | None = None, k: int = 10, *, judged_only: bool = False
+) -> FloatArray:
     """Normalised discounted cumulative gain (nDCG) of the top K items, with graded judgments.
 
     Per query DCG / DCG of the ideal ranking, where DCG = Σ_i gain_i / log2(i + 1) over ranks i ≤ K. The gain is the
@@ -21,6 +32,8 @@ def ndcg_at_k(top: TopK, judgments: Judgments, k: int = 10) -> FloatArray:
         top: the top items of Q queries.
         judgments: judged items of the same queries with gains of 0 or more.
         k: depth, at least 1.
+        judged_only: leave out items that nobody judged, negatives stay (Sakai, Alternatives to Bpref, SIGIR 2007, and
+            ``judged_only`` of ir_measures); ``top`` are the ranks of the judged items, and every positive has gain 1.
 
     Returns:
         (Q,) values in [0, 1].
@@ -28,7 +41,7 @@ def ndcg_at_k(top: TopK, judgments: Judgments, k: int = 10) -> FloatArray:
     Raises:
         RunTooShallow: fewer than K items are known.
         DataError: a gain is negative, or a query has no positive gain and so no ideal ranking.
-        InvalidOption: k is not a whole number of at least 1.
+        InvalidOption: k is not a whole number of at least 1, or ``judged_only`` and the first argument do not fit.
 
     References:
         Järvelin and Kekäläinen, Cumulated Gain-Based Evaluation of IR Techniques, TOIS 2002.
@@ -37,7 +50,13 @@ def ndcg_at_k(top: TopK, judgments: Judgments, k: int = 10) -> FloatArray:
         >>> qrels = Judgments(np.array([5]), np.array([7, 8, 9]), [0, 2], [0, 2], [0], gains=np.array([4.0, 2.0]))
         >>> ndcg_at_k(TopK(np.array([5]), np.array([[8, 7, 9]])), qrels, k=3).round(3).tolist()
         [0.67]
+        >>> ndcg_at_k(JudgedRanks.of([[(4, 0), (9, 1)]]), k=2, judged_only=True).round(3).tolist()
+        [0.631]
     """
+    if isinstance(top, JudgedRanks):
+        return _of_judged_items(positive_ranks_of(top, judged_only=judged_only), k)
+    if judgments is None or judged_only:
+        raise InvalidOption("ndcg_at_k needs judgments with gains, or with judged_only=True JudgedRanks")
     gains, _ = look_up_gains(top, judgments, k, "ndcg_at_k")
     ideal = _ideal_gains(judgments, k)
     discounts = 1 / np.log2(np.arange(2, k + 2))
@@ -46,6 +65,14 @@ def ndcg_at_k(top: TopK, judgments: Judgments, k: int = 10) -> FloatArray:
         query = judgments.query_ids[best == 0][0]
         raise DataError(f"ndcg_at_k: query {query} has no item of positive gain; leave the query out")
     return np.asarray(gains @ discounts[: gains.shape[1]] / best)
+
+
+def _of_judged_items(condensed: PositiveRanks, k: int) -> FloatArray:
+    check_whole("ndcg_at_k: k", k)
+    rows = np.repeat(np.arange(condensed.query_ids.size), np.diff(condensed.indptr))
+    gains = np.where(condensed.ranks <= k, 1 / np.log2(condensed.ranks + 1), 0.0)
+    ideal = np.cumsum(1 / np.log2(np.arange(2, k + 2)))[np.minimum(condensed.n_positives, k) - 1]
+    return np.asarray(np.bincount(rows, gains, condensed.query_ids.size) / ideal)
 
 
 def _ideal_gains(judgments: Judgments, k: int) -> FloatArray:
@@ -123,3 +150,5 @@ SPEC = Spec(
     parameters={"k": (10,)},
     citation="Järvelin and Kekäläinen, ACM TOIS 20(4), 2002",
 )
+
+SPECS = (SPEC.of_judged_items(),)

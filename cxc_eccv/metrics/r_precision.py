@@ -5,19 +5,25 @@ from __future__ import annotations
 import numpy as np
 
 from cxc_eccv.metrics.spec import Spec
-from cxc_eccv.types import FloatArray, IntArray, PositiveRanks
+from cxc_eccv.types import FloatArray, IntArray, JudgedRanks, PositiveRanks
+from cxc_eccv.types.judged import positive_ranks_of
 
 
-def r_precision(ranks: PositiveRanks) -> FloatArray:
+def r_precision(ranks: PositiveRanks | JudgedRanks, *, judged_only: bool = False) -> FloatArray:
     """R-Precision: the fraction of the top R items that are positive, R being the number of positives.
 
     R includes positives outside the gallery, as in the eccv_caption package.
 
     Args:
         ranks: ranks of the positives of Q queries.
+        judged_only: leave out items that nobody judged, negatives stay (Sakai, Alternatives to Bpref, SIGIR 2007, and
+            ``judged_only`` of ir_measures); ``ranks`` are those of the judged items.
 
     Returns:
         (Q,) values in [0, 1].
+
+    Raises:
+        InvalidOption: ranks and ``judged_only`` do not fit.
 
     References:
         Musgrave, Belongie and Lim, A Metric Learning Reality Check, ECCV 2020; Chun et al., ECCV Caption, ECCV 2022.
@@ -25,7 +31,10 @@ def r_precision(ranks: PositiveRanks) -> FloatArray:
     Example:
         >>> r_precision(PositiveRanks.of([[1, 3, 4]])).tolist()
         [0.6666666666666666]
+        >>> r_precision(JudgedRanks.of([[(4, 1), (9, 0), (12, 2)]]), judged_only=True).tolist()
+        [0.5]
     """
+    ranks = positive_ranks_of(ranks, judged_only=judged_only)
     rows = np.repeat(np.arange(ranks.query_ids.size), np.diff(ranks.indptr))
     hits = np.bincount(rows, weights=ranks.ranks <= ranks.n_positives[rows], minlength=ranks.query_ids.size)
     return np.asarray(hits / ranks.n_positives)
@@ -43,3 +52,5 @@ SPEC = Spec(
     term=term,
     citation="Musgrave, Belongie and Lim, ECCV 2020, arXiv:2003.08505; Chun et al., ECCV 2022, arXiv:2204.03359",
 )
+
+SPECS = (SPEC.of_judged_items(),)

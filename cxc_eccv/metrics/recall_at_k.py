@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from cxc_eccv.metrics.spec import Spec
-from cxc_eccv.types import FloatArray, PositiveRanks, check_whole
+from cxc_eccv.types import FloatArray, JudgedRanks, PositiveRanks, check_whole
+from cxc_eccv.types.judged import positive_ranks_of
 
 
-def recall_at_k(ranks: PositiveRanks, k: int = 1) -> FloatArray:
+def recall_at_k(ranks: PositiveRanks | JudgedRanks, k: int = 1, *, judged_only: bool = False) -> FloatArray:
     """Fraction of queries with a positive in the top K (Success@K or hit rate in information retrieval).
 
     The field calls it recall although it does not count how many of several positives are retrieved.
@@ -16,12 +17,14 @@ def recall_at_k(ranks: PositiveRanks, k: int = 1) -> FloatArray:
     Args:
         ranks: ranks of the positives of Q queries.
         k: depth, at least 1.
+        judged_only: leave out items that nobody judged, negatives stay (Sakai, Alternatives to Bpref, SIGIR 2007, and
+            ``judged_only`` of ir_measures); ``ranks`` are those of the judged items.
 
     Returns:
         (Q,) zeros and ones.
 
     Raises:
-        InvalidOption: k is not a whole number of at least 1.
+        InvalidOption: k is not a whole number of at least 1, or ranks and ``judged_only`` do not fit.
 
     References:
         Karpathy and Fei-Fei, Deep Visual-Semantic Alignments for Generating Image Descriptions, CVPR 2015.
@@ -29,8 +32,11 @@ def recall_at_k(ranks: PositiveRanks, k: int = 1) -> FloatArray:
     Example:
         >>> recall_at_k(PositiveRanks.of([[2, 9], [1]]), k=1).tolist()
         [0.0, 1.0]
+        >>> recall_at_k(JudgedRanks.of([[(4, 1), (9, 0)]]), k=1, judged_only=True).tolist()
+        [1.0]
     """
     check_whole("recall_at_k: k", k)
+    ranks = positive_ranks_of(ranks, judged_only=judged_only)
     return (ranks.best <= np.minimum(k, ranks.n_gallery)).astype("float64")
 
 
@@ -43,3 +49,5 @@ SPEC = Spec(
     citation="Karpathy and Fei-Fei, CVPR 2015, arXiv:1412.2306",
     binary=True,
 )
+
+SPECS = (SPEC.of_judged_items(),)

@@ -57,6 +57,8 @@ class Spec:
             the top, the judgments and k to (Q,) values.
         samples: for ``needs="rated_pairs"``: the values of a metric over drawn clusters, from what it needs, (S, C) how
             often each cluster is drawn, and (P,) the cluster of each pair.
+        judged_only: whether the function is called with ``judged_only=True``, on JudgedRanks; see
+            :meth:`of_judged_items`.
         unit: how values are shown: ``percent`` (times 100), ``correlation`` (more decimals), ``rank`` or ``number``.
     """
 
@@ -79,6 +81,7 @@ class Spec:
     expected: Callable[..., FloatArray] | None = None
     highest: Callable[..., FloatArray] | None = None
     samples: Callable[..., FloatArray] | None = None
+    judged_only: bool = False
 
     def __post_init__(self) -> None:
         known = (*NEEDS, *NEEDS_OF_FAILURES)
@@ -106,8 +109,31 @@ class Spec:
 
     @property
     def name(self) -> str:
-        """The function's name."""
-        return self.function.__name__
+        """The function's name, which ``judged_only`` precedes if it looks at judged items alone."""
+        return f"judged_only_{self.function.__name__}" if self.judged_only else self.function.__name__
+
+    @property
+    def fixed(self) -> dict[str, bool]:
+        """What the function is always called with."""
+        return {"judged_only": True} if self.judged_only else {}
+
+    def of_judged_items(self) -> Spec:
+        """The same metric of judged items alone, the condensed list: the function takes ``judged_only=True``.
+
+        Example:
+            >>> from cxc_eccv.metrics.map_at_r import SPEC
+            >>> SPEC.of_judged_items().name
+            'judged_only_map_at_r'
+        """
+        return Spec(
+            function=self.function,
+            needs="judged_ranks",
+            citation="Sakai, SIGIR 2007, doi:10.1145/1277741.1277756; MacAvaney et al., ECIR 2022, arXiv:2111.13466",
+            parameters=self.parameters,
+            binary=self.binary,
+            title=f"{self.title}, judged only",
+            judged_only=True,
+        )
 
     @property
     def description(self) -> str:

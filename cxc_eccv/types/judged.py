@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cxc_eccv.errors import DataError, MalformedRun, RunTooShallow, UnknownName
+from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, RunTooShallow, UnknownName
 from cxc_eccv.types.ids import FloatArray, IntArray, all_unique, check_whole, frozen_ints, positions_of
 
 DIRECTIONS = ("i2t", "t2i", "t2t", "i2i")
@@ -449,3 +449,17 @@ class JudgedRanks:
         sizes = np.diff(self.indptr) + unreachable
         indptr = np.append(0, np.cumsum(counts))
         return PositiveRanks(self.query_ids, indptr, self.places[kept], self.n_positives, sizes, self.ties)
+
+
+def positive_ranks_of(ranks: PositiveRanks | JudgedRanks, *, judged_only: bool) -> PositiveRanks:
+    """The ranks of the positives in the whole gallery, or with ``judged_only`` among the judged items alone.
+
+    Raises:
+        InvalidOption: ``judged_only`` without the ranks of judged items, or these without ``judged_only``.
+    """
+    if isinstance(ranks, JudgedRanks) != judged_only:
+        raise InvalidOption(
+            f"judged_only is {judged_only}, but the ranks are {type(ranks).__name__}; judged_only=True takes "
+            "JudgedRanks, other calls take PositiveRanks"
+        )
+    return ranks.judged_only if isinstance(ranks, JudgedRanks) else ranks

@@ -59,6 +59,6 @@ def load_metric(module_caches):
 def spaces(tmp_path_factory):
     """Folder with the Space of every metric."""
     folder = tmp_path_factory.mktemp("spaces")
-    for name in registry.metrics():
+    for name in registry.metric_functions():
         write_space(name, folder)
     return folder

@@ -16,7 +16,7 @@ from cxc_eccv.errors import (
     UnknownName,
 )
 
-SPECS = registry.metrics()
+SPECS = registry.metric_functions()
 RANKED = [name for name, spec in SPECS.items() if spec.needs == "ranks"]
 GOOD = {"predictions": [[3, 1, 2], [2, 3, 1]], "references": [[1], [3]]}
 BAD_RANKINGS = {

@@ -12,7 +12,7 @@ from cxc_eccv.adapters import MODULES
 pytestmark = pytest.mark.thorough
 
 ROOT = Path(__file__).parents[2]
-SPECS = registry.metrics()
+SPECS = registry.metric_functions()
 
 EVERYWHERE = """
 import json, os, sys

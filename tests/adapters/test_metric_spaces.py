@@ -87,7 +87,7 @@ def test_a_space_starts_and_answers(run_python, environment, tmp_path, self_cont
     assert told[3].startswith("JSONDecodeError")
 
 
-@pytest.mark.parametrize("name", registry.metrics())
+@pytest.mark.parametrize("name", registry.metric_functions())
 def test_a_card_is_headed_by_the_settings_of_its_space(spaces, name):
     _, head, body = (spaces / name / "README.md").read_text(encoding="utf-8").split("---\n", 2)
     settings = yaml.safe_load(head)
@@ -102,7 +102,7 @@ def test_a_card_is_headed_by_the_settings_of_its_space(spaces, name):
     assert body.startswith(f"\n# {settings['title']}\n\n{settings['description'][:40]}")
 
 
-@pytest.mark.parametrize("name", registry.metrics())
+@pytest.mark.parametrize("name", registry.metric_functions())
 def test_an_app_needs_nothing_but_gradio_and_evaluate(spaces, name):
     text = (spaces / name / "app.py").read_text(encoding="utf-8")
     imports = [line.split()[1] for line in text.splitlines() if line.startswith(("import ", "from "))]

@@ -67,7 +67,7 @@ def test_an_edit_of_a_generated_part_is_found_and_undone_and_one_by_hand_is_kept
 def test_metrics_without_a_page_get_whole_ones_whose_examples_run(copy, generate):
     from site_pages.new_metric_page import first_sections
 
-    pages = {name: copy / "docs" / "metrics" / f"{name}.md" for name in registry.metrics()}
+    pages = {name: copy / "docs" / "metrics" / f"{name}.md" for name in registry.metric_functions()}
     for page in pages.values():
         page.unlink()
     assert generate(copy)[0] == 0

@@ -8,7 +8,7 @@ from cxc_eccv.errors import InvalidOption, MalformedRun
 from cxc_eccv.metrics.map_at_r import map_at_r
 from cxc_eccv.metrics.recall_at_k import recall_at_k
 from cxc_eccv.metrics.rsum import rsum
-from cxc_eccv.types import PositiveRanks
+from cxc_eccv.types import JudgedRanks, PositiveRanks
 
 
 @pytest.mark.parametrize(
@@ -86,3 +86,12 @@ def test_rsum_refuses_what_is_not_six_recalls(recalls, words):
 def test_rsum_is_600_for_a_perfect_run():
     assert rsum(np.ones(6)) == 600
     assert rsum(np.array([[0.1] * 6, [0.2] * 6])).round(9).tolist() == [60, 120]
+
+
+@pytest.mark.parametrize("name", ["map_at_r", "r_precision", "recall_at_k", "ndcg_at_k"])
+def test_judged_only_and_the_kind_of_ranks_must_fit(name):
+    function = registry.metric(name).function
+    with pytest.raises(InvalidOption, match="judged_only"):
+        function(PositiveRanks.of([[1]]), judged_only=True)
+    with pytest.raises(InvalidOption, match="judged_only"):
+        function(JudgedRanks.of([[(1, 1)]]))

@@ -44,7 +44,7 @@ def test_per_query_values_equal_ir_measures(judged, name, parameters, measure, w
     judgments, scores = judged
     reader = JudgedRows(judgments)
     ranks_of_run(ScoresRun(judgments.query_ids, judgments.gallery_ids, scores), {}, readers={"i2t": [reader]})
-    values = metric(name).function(reader.result, **parameters)
+    values = metric(name).function(reader.result, **parameters, **metric(name).fixed)
 
     relevance = np.full(scores.shape, -1)
     relevance[judgments.rows, judgments.indices] = judgments.gains > 0

@@ -119,7 +119,9 @@ def test_the_package_installs_its_data_and_nothing_beside_it(tmp_path):
     missing = [path.name for path in files if not (tmp_path / path.relative_to(ROOT)).exists()]
     assert [name for name in missing if not name.endswith((".so", ".pyd"))] == ["_kernels.c"]
     assert (package / "py.typed").exists()
-    assert sorted(path.name for path in (package / "adapters" / "modules").iterdir()) == list(registry.metrics())
+    assert sorted(path.name for path in (package / "adapters" / "modules").iterdir()) == list(
+        registry.metric_functions()
+    )
 
 
 def test_the_script_says_what_it_needs_before_it_starts(tmp_path):

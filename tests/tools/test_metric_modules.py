@@ -66,7 +66,7 @@ def test_writing_leaves_exactly_the_generated_files(tmp_path):
     files = metric_files()
     write_files(tmp_path, files)
     assert differences(tmp_path, files) == []
-    assert sorted(path.name for path in tmp_path.iterdir()) == list(registry.metrics())
+    assert sorted(path.name for path in tmp_path.iterdir()) == list(registry.metric_functions())
 
 
 def test_a_kind_of_metric_without_module_is_refused():
@@ -90,7 +90,7 @@ def test_a_docstring_is_what_leads_it_and_its_arguments():
 
 def test_a_script_has_one_import_per_line_and_no_other_class():
     """What the import scanner of ``evaluate`` and its search for the class ask for."""
-    for name in registry.metrics():
+    for name in registry.metric_functions():
         lines = (MODULES / name / f"{name}.py").read_text(encoding="utf-8").splitlines()
         imports = [line for line in lines if line.startswith(("import ", "from "))]
         assert "import evaluate" in imports

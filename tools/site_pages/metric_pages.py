@@ -28,7 +28,9 @@ def metric_parts(spec: Spec) -> dict[str, str]:
 
 def metrics_table() -> str:
     """A row for every metric."""
-    rows = [(f"[{Description(spec).title}]({name}.md)", f"`{name}`") for name, spec in registry.metrics().items()]
+    rows = [
+        (f"[{Description(spec).title}]({name}.md)", f"`{name}`") for name, spec in registry.metric_functions().items()
+    ]
     return markdown_table(["metric", "name"], rows)
 
 

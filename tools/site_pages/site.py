@@ -35,14 +35,16 @@ def expected_files(root: Path) -> dict[str, str]:
     whole |= reference_pages()
     for path, parts in _parts(sizes).items():
         whole[path] = _merged(root / path, parts)
-    for name, spec in registry.metrics().items():
+    for name, spec in registry.metric_functions().items():
         whole[f"docs/metrics/{name}.md"] = _metric_page(root, spec)
     return whole
 
 
 def _parts(sizes: Sizes) -> dict[str, dict[str, str]]:
     """Page to its generated parts, of the pages that are otherwise written by hand."""
-    metrics = [f'- "{Description(spec).title}": metrics/{name}.md' for name, spec in registry.metrics().items()]
+    metrics = [
+        f'- "{Description(spec).title}": metrics/{name}.md' for name, spec in registry.metric_functions().items()
+    ]
     datasets = [f"- {name}: datasets/{name}.md" for name in dataset_configs()]
     return {
         "mkdocs.yml": {"metrics": "\n".join(metrics), "datasets": "\n".join(datasets)},
@@ -68,7 +70,7 @@ def _merged(path: Path, parts: Mapping[str, str]) -> str:
 
 
 def _refuse_leftovers(root: Path) -> None:
-    known = {"docs/metrics": registry.metrics(), "docs/datasets": dataset_configs()}
+    known = {"docs/metrics": registry.metric_functions(), "docs/datasets": dataset_configs()}
     wanted = {folder: {"index", *names} for folder, names in known.items()}
     wanted[FOLDER] = {Path(path).stem for path in reference_pages()}
     for folder, names in wanted.items():

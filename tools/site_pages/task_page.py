@@ -81,4 +81,4 @@ def _sizes(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _linked(metric: str) -> str:
     spec, _ = registry.metric_variants(metric)
-    return f"[`{metric}`](metrics/{spec.name}.md)"
+    return f"[`{metric}`](metrics/{spec.function.__name__}.md)"

@@ -76,7 +76,7 @@ class _FromRows(Need[Judged]):
     def score(self, variant: Variant, settings: Settings) -> list[Scored]:
         """One result."""
         ranks = self.result
-        queries = QueryValues(ranks.query_ids, variant.spec.function(ranks, **variant.parameters))
+        queries = QueryValues(ranks.query_ids, variant.spec.function(ranks, **variant.parameters, **variant.spec.fixed))
         return self.aggregate(variant, queries, ties=int(np.count_nonzero(ranks.ties)))
 
 
