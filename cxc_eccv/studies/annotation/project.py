@@ -1,7 +1,7 @@
 """An annotation project: pairs are proposed, people are asked, and their answers become labels.
 
 Its folder, which can be committed, holds the three files of :mod:`cxc_eccv.studies.annotation.folder`, and what
-:meth:`Project.merge` makes of them::
+:func:`cxc_eccv.studies.annotation.merging.merge_labels` makes of them::
 
     FOLDER/labels.parquet, README.md    the labels from the answers of all rounds, and their card
     FOLDER/mixed/labels.parquet         these and a judge's probabilities, if they were given
@@ -22,9 +22,7 @@ from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.judgments.evidence import label_sources
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import MIXED, LabelFile, write_labels
 from cxc_eccv.sources.reading import shown
-from cxc_eccv.studies.annotation.card import check_terms, is_replaceable, join_answers, label_card
 from cxc_eccv.studies.annotation.folder import (
     ANSWERS,
     DECISIONS,
@@ -40,7 +38,6 @@ from cxc_eccv.studies.annotation.folder import (
 )
 from cxc_eccv.studies.annotation.folder import read_answers as read_kept
 from cxc_eccv.studies.annotation.known import PAIR, find_matches, find_rated
-from cxc_eccv.studies.annotation.mixed import mix, write_mixed
 from cxc_eccv.studies.annotation.proposing import CANDIDATES, Proposal, propose
 from cxc_eccv.studies.asking.answers import COMPARED, SCHEMA, Unfinished, differing_answers, read_answers
 from cxc_eccv.studies.asking.exchange import find_format, find_images
@@ -48,7 +45,6 @@ from cxc_eccv.studies.asking.quality import (
     BY_HAND,
     REJECTED,
     SheetQuality,
-    accept,
     judge_sheets,
 )
 from cxc_eccv.studies.asking.questionnaire import Handout, Texts, describe_question, list_files, read_texts
@@ -61,11 +57,10 @@ from cxc_eccv.studies.asking.questions import (
     build_sheets,
 )
 from cxc_eccv.studies.asking.schemes import Scheme, schemes
-from cxc_eccv.studies.asking.settling import describe_labels, settle
 from cxc_eccv.types import IntArray
-from cxc_eccv.writing import refuse_unwritable, replaced_file, write_rows
+from cxc_eccv.writing import refuse_unwritable
 
-LABELS, CARD, RATINGS = "labels.parquet", "README.md", "ratings.csv"
+LABELS, CARD = "labels.parquet", "README.md"
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -383,97 +378,6 @@ class Project:
         """Numbers of the sheets with accepted or doubtful answers of fewer people than this."""
         counts = Counter(sheet.sheet for sheet in self.judge() if sheet.verdict != REJECTED)
         return [number for number in range(len(self.questions())) if counts[number] < people]
-
-    def merge(
-        self,
-        *,
-        rule: str | None = None,
-        version: str = "1.0.0",
-        least_answers: int = 1,
-        licence: str | None = None,
-        citation: str | None = None,
-        probabilities: pa.Table | None = None,
-    ) -> LabelFile:
-        """Make labels from the answers of accepted sheets, and write ``labels.parquet`` and ``README.md``.
-
-        Args:
-            rule: a rule of :func:`cxc_eccv.studies.asking.settling.settle`.
-            version: version of the labels.
-            least_answers: pairs with answers of fewer people get no label.
-            licence: licence of the labels, an id of the Hub such as ``cc-by-4.0``.
-            citation: citation of the labels in BibTeX.
-            probabilities: ``image_id``, ``caption_id`` and ``probability`` of a judge, written beside people's labels
-                to ``mixed/labels.parquet``; the card says how good they are.
-        """
-        terms = check_terms(licence, citation)
-        if self.scheme.sides != ("image", "caption"):
-            raise InvalidOption(f"scheme {self.scheme.name} makes ratings, not labels: use write_ratings")
-        with hold(self.folder):
-            now = Project.open(self.folder, self.library)
-            answers, judged, accepted, table = now._settle(rule, least_answers)
-            facts = {
-                **now._describe(),
-                "version": version,
-                "rule": rule or self.scheme.rule,
-                "least_answers": least_answers,
-                "sheets": dict(sorted(Counter(sheet.verdict for sheet in judged).items())),
-                **describe_labels(answers, accepted, table),
-                **terms,
-            }
-            table = join_answers(
-                table, accepted, list(dict.fromkeys(row["worker"] for row in now.kept)), now.candidates()
-            )
-            labels = LabelFile(self.folder / LABELS, table, facts)
-            mixed = None if probabilities is None else mix(labels, probabilities, self.library.karpathy(self.split))
-            card, path = label_card(facts, table, mixed), self.folder / CARD
-            if path.is_file() and not is_replaceable(path.read_text(encoding="utf-8", errors="replace")):
-                raise DataError(
-                    f"{path} is not a card that annotate merge replaces. Move it away, merge, and copy your changes "
-                    "into the new card; give the terms and the paper with --license and --citation."
-                )
-            labels = write_labels(self.folder / LABELS, table, facts)
-            write_mixed(self.folder / MIXED, mixed)
-            with replaced_file(path) as part:
-                part.write_text(card, encoding="utf-8", newline="\n")
-            return labels
-
-    def _describe(self) -> dict[str, Any]:
-        """The facts of labels that tell where their pairs come from."""
-        # Only the files of images and captions, whatever else the library has read.
-        files = {name: sha for name, sha in self.library.files_used().items() if name.startswith("karpathy")}
-        proposals = [asked.proposal for asked in self.rounds]
-        return {
-            "name": self.name,
-            "split": self.split,
-            "scheme": self.scheme.name,
-            "data": {**self.data, "files": files},
-            "models": sorted({name for proposal in proposals for name in proposal["models"]}),
-            "rounds": [{name: it[name] for name in ("strategy", "options", "counts")} for it in proposals],
-        }
-
-    def write_ratings(self, *, least_answers: int = 1) -> Path:
-        """Write the mean rating of every pair of two images or two captions, in the format of CxC's files."""
-        with hold(self.folder):
-            table = Project.open(self.folder, self.library)._settle("mean", least_answers)[3]
-            side = self.scheme.sides[0]
-            names, rows = (f"{side}1", f"{side}2", "agg_score"), []
-            files = self.library.images(self.split)
-            known = dict(zip(files["image_id"].to_pylist(), files["file_name"].to_pylist(), strict=True))
-            for row in table.to_pylist():
-                ids = [row[name] for name in PAIR]
-                shown_as = [known[number] if side == "image" else f"COCO_val2014:sentid:{number}" for number in ids]
-                method = "i2i_csim" if side == "image" else "c2c_isim"
-                rows.append(dict(zip(names, (*shown_as, row["rating"]), strict=True)) | {"sampling_method": method})
-            return write_rows(self.folder / RATINGS, rows)
-
-    def _settle(self, rule: str | None, least_answers: int) -> tuple[pa.Table, list[SheetQuality], pa.Table, pa.Table]:
-        """All answers, the verdicts on their sheets, the accepted answers, and their labels."""
-        answers, judged = self.answers(), self.judge()
-        accepted = accept(answers, judged)
-        if not accepted.num_rows:
-            why = f"none of {len(judged)} answered sheets is accepted" if judged else "nobody has answered yet"
-            raise DataError(f"{self.folder}: {why}; import answers, or accept sheets with annotate check")
-        return answers, judged, accepted, settle(accepted, self.scheme, rule, least_answers=least_answers)
 
     def candidates(self) -> pa.Table:
         """The candidates of all rounds."""

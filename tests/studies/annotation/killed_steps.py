@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from cxc_eccv.runs import load_run
 from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.annotation.merging import merge_labels
 from cxc_eccv.studies.annotation.project import Project
 
 EVENTS = ("os.rename", "os.mkdir", "os.remove", "os.rmdir", "shutil.rmtree")
@@ -25,7 +26,7 @@ def take_step(folder, step, files, library):
     elif step == "import":
         Project.open(folder, library).add_answers(files)
     elif step == "merge":
-        Project.open(folder, library).merge()
+        merge_labels(Project.open(folder, library))
 
 
 def die_at(place, folder):

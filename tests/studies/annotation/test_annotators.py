@@ -10,6 +10,7 @@ from annotated_projects import knows, noisy_run, page_data, pairs_of, save_runs,
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_labels
+from cxc_eccv.studies.annotation.merging import merge_labels
 from cxc_eccv.studies.annotation.project import Project
 from cxc_eccv.studies.annotation.report import find_doubted
 from cxc_eccv.studies.annotation.worth.appraisal import appraise
@@ -127,7 +128,7 @@ def test_a_page_has_practice_words_of_one_s_own_and_where_sheets_end(command, pr
 def test_published_labels_name_models_and_nobody_else(project, runs, tmp_path):
     says = knows(project)
     files = [write_answers(tmp_path / f"{name}.jsonl", project, name, says) for name in ("zoe", "ann")]
-    project.add_answers(files).project.merge()
+    merge_labels(project.add_answers(files).project)
     card = (project.folder / "README.md").read_text()
     rows = pq.read_table(project.folder / "labels.parquet").to_pylist()
     assert {own["model"] for row in rows for own in row["proposals"]} == {"model-0", "model-1"}
@@ -148,7 +149,7 @@ def test_the_precision_of_coco_is_told_where_its_pairs_were_asked_about(runs, sa
     yes = asked | pairs_of(one for sheet in project.questions() for one in sheet if one.role == "known positive")
     says = lambda *pair: "yes" if pair in yes - {wrong} else "no"  # noqa: E731
     after = project.add_answers([write_answers(tmp_path / "a.jsonl", project, "ann", says)]).project
-    after.merge()
+    merge_labels(after)
     found = appraise(Library("sample", labels=[after.folder]), project=after, sets=[["coco"]], runs={})
     precision = {row.direction: row.precision.value for row in found.worth if row.labels == "coco"}
     images = {image for image, _ in asked}
@@ -183,7 +184,7 @@ def test_two_images_and_two_captions_become_ratings_as_cxc_has_them(side, prefix
     assert len(rows) == 10
     assert all(row.startswith(prefix) and row.split(",")[2] == "3.25" for row in rows)
     with pytest.raises(InvalidOption, match="makes ratings, not labels"):
-        project.merge()
+        merge_labels(project)
 
 
 def test_a_round_without_reasons_asks_for_none(command, project, sample_library, runs, tmp_path):

@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from annotated_projects import judge_all, knows, noisy_run, write_answers
 
@@ -16,6 +17,7 @@ from cxc_eccv.evaluation.answers import read_answers
 from cxc_eccv.runs import RankingsRun
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.statistics import estimate_mean
+from cxc_eccv.studies.annotation.merging import merge_labels
 from cxc_eccv.studies.annotation.project import Project
 
 pytestmark = pytest.mark.thorough
@@ -42,7 +44,7 @@ def merge(folder, project, **options):
     """The same with answers, to all pairs if no sheets are given, and its labels."""
     answers = write_answers(folder / "ann.jsonl", project, "ann", knows(project), **options)
     project = project.add_answers([answers]).project
-    return project, project.merge()
+    return project, merge_labels(project)
 
 
 def estimate(library, path, key, seed=0, **options):
@@ -206,24 +208,21 @@ def test_rankings_that_end_before_the_open_pairs_are_refused(tmp_path, sample_li
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # random weights: texts that are cut, ties
 def test_one_command_goes_from_a_model_and_a_judge_to_the_interval(command, tmp_path, sample_library, monkeypatch):
-    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    pytest.importorskip("transformers", reason="transformers is not installed")
     import tiny_models
 
     monkeypatch.setenv("CXC_ECCV_CACHE", str(tmp_path / "cache"))
     images = mirror_folder("sample") / "coco" / "images"
     model = tiny_models.save(tiny_models.dual(), tmp_path / "model")
-    config = tiny_models.bert_config()
-    config.id2label = {0: "entailment", 1: "neutral"}
-    inference = tiny_models.seeded(lambda: transformers.BertForSequenceClassification(config))
-    judge = tiny_models.save((inference, tiny_models.bert_tokenizer()), tmp_path / "nli")
+    pq.write_table(judge(sample_library), tmp_path / "judge.parquet")
     encode_file = ["encode", "--model", model, "--images", images, "--output", tmp_path / "run.npz"]
     with pytest.raises(SystemExit):
         main([*map(str, encode_file)])
-    drawn = ("--for", KEY, "--budget", 60, "--probabilities", judge)
+    drawn = ("--for", KEY, "--budget", 60, "--probabilities", "judge.parquet")
     command("propose", "mine", tmp_path / "run.npz", *drawn)
     project = Project.open(tmp_path / "mine", sample_library)
     command("import", "mine", write_answers(tmp_path / "ann.jsonl", project, "ann", knows(project)))
     command("merge", "mine")
-    asked = ("--tasks", "coco_5k", "--metrics", "recall_at_1", "--unjudged", judge, "--answers", "mine")
+    asked = ("--tasks", "coco_5k", "--metrics", "recall_at_1", "--probabilities", "judge.parquet", "--answers", "mine")
     printed = command("evaluate", "--model", model, "--images", images, *asked)
     assert re.search(r"estimate\D+\d+\.\d \[\d+\.\d, \d+\.\d\]", printed)

@@ -19,6 +19,7 @@ from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_labels, read_positives
 from cxc_eccv.studies.annotation.known import compare_labels
+from cxc_eccv.studies.annotation.merging import merge_labels
 from cxc_eccv.studies.annotation.project import Project
 from cxc_eccv.studies.annotation.proposing.strategies import strategies
 from cxc_eccv.studies.asking.exchange import formats
@@ -187,7 +188,7 @@ def test_on_the_real_test_split_people_find_what_eccv_caption_verified(real_libr
 
     (questions, _) = project.export(tmp_path / "asked", "jsonl", images="x/{file_name}")
     after = project.add_answers([fill_in(questions, tmp_path / "ann.jsonl", "ann", verified | linked)]).project
-    labels = after.merge()
+    labels = merge_labels(after)
     positives = pairs_of(labels.table.filter(labels.table["positive"]))
     assert positives == candidates & verified != set()
     compared = compare_labels(labels, real_library)

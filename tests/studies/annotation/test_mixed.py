@@ -15,6 +15,7 @@ from cxc_eccv.hub.upload import plan_upload
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_labels
 from cxc_eccv.statistics import choose_probabilities, draw
+from cxc_eccv.studies.annotation.merging import merge_labels
 from cxc_eccv.studies.annotation.mixed import measure_judge, mix
 from cxc_eccv.studies.annotation.project import Project
 
@@ -67,7 +68,7 @@ def test_the_folder_loads_both_configs_and_people_alone_stay_a_source(tmp_path, 
 def test_with_all_pairs_drawn_the_quality_is_that_on_all_of_them(tmp_path, sample_library, judge):
     asked = {"strategy": "active", "metric": "coco_5k/t2i/recall_at_5", "budget": 20_000, "probabilities": judge}
     project = answered(tmp_path, sample_library, judge, **asked)
-    project.merge(probabilities=judge)
+    merge_labels(project, probabilities=judge)
     labels = read_labels(project.folder / "labels.parquet")
     quality = mix(labels, judge, sample_library.karpathy("test")).quality
     answers = answers_of(labels)
@@ -121,7 +122,7 @@ def test_no_interval_of_a_share_leaves_0_to_1():
 
 def test_chosen_pairs_say_nothing_of_the_judge(tmp_path, sample_library, judge):
     project = answered(tmp_path, sample_library, judge, budget=36)
-    labels = project.merge(probabilities=judge)
+    labels = merge_labels(project, probabilities=judge)
     card = (project.folder / "README.md").read_text()
     assert "chosen, not drawn" in card
     assert str(tmp_path) not in card

@@ -23,6 +23,7 @@ from cxc_eccv.sources.readers import read_labels
 from cxc_eccv.studies.annotation import folder as module
 from cxc_eccv.studies.annotation.folder import read_checks
 from cxc_eccv.studies.annotation.known import compare_labels, find_rated
+from cxc_eccv.studies.annotation.merging import merge_labels
 from cxc_eccv.studies.annotation.project import Project
 from cxc_eccv.studies.asking.quality import Checks
 from cxc_eccv.studies.asking.schemes import schemes
@@ -139,7 +140,7 @@ def test_equal_steps_give_equal_bytes(sample_library, runs, tmp_path, proposed):
         for worker in ("ann", "ben"):
             file = write_answers(tmp_path / f"{worker}.jsonl", project, worker, knows(project))
             project = project.add_answers([file]).project
-        project.merge()
+        merge_labels(project)
         files[name] = content_of(folder)
     assert files["one"] == files["two"]
     kept = {name: content for name, content in content_of(proposed).items() if "answers" not in name}
@@ -277,7 +278,7 @@ def test_a_step_waits_for_another_one_and_gives_up(copy, sample_library, tmp_pat
     with locked(project.folder / "rounds.jsonl"):
         for step in (
             lambda: project.add_answers([file]),
-            project.merge,
+            lambda: merge_labels(project),
             lambda: project.decide({(0, "ann"): False}),
             lambda: project.propose(runs, leave_open=True),
         ):
@@ -316,7 +317,7 @@ def test_labels_of_a_project(copy, sample_library):
     project = Project.open(copy("answered"), sample_library)
     citation = "@misc{ours,\n title={Ours}\n}"
     terms = {"version": "1.2.0", "rule": "mean", "licence": "cc-by-4.0", "citation": citation}
-    labels = project.merge(**terms)
+    labels = merge_labels(project, **terms)
     assert read_labels(project.folder / "labels.parquet").table.equals(labels.table)
     assert labels.facts.items() >= {"name": "ours", "split": "test", "scheme": "eccv", "people": 2, **terms}.items()
     assert labels.facts["models"] == ["model-0", "model-1", "model-2", "other"]
@@ -327,7 +328,7 @@ def test_labels_of_a_project(copy, sample_library):
     card = (project.folder / "README.md").read_text(encoding="utf-8")
     assert [part for part in ("1.2.0", "license: cc-by-4.0", citation) if part not in card] == []
     before = content_of(project.folder)
-    project.merge(**terms)
+    merge_labels(project, **terms)
     assert content_of(project.folder) == before
 
 
@@ -335,27 +336,27 @@ def test_without_answers_that_count_there_are_no_labels(copy, sample_library, tm
     project = Project.open(copy(), sample_library)
     before = content_of(project.folder)
     with pytest.raises(DataError, match="nobody has answered yet"):
-        project.merge()
+        merge_labels(project)
     careless = write_answers(tmp_path / "a.jsonl", project, "ann", lambda image, caption: "no")
     after = project.add_answers([careless]).project
     with pytest.raises(DataError, match="none of 2 answered sheets is accepted"):
-        after.merge()
+        merge_labels(after)
     assert before.keys() | {"answers.jsonl"} == content_of(project.folder).keys()
 
 
 def test_what_cannot_be_labels_leaves_card_and_labels_as_they_were(copy, sample_library):
     project = Project.open(copy("answered"), sample_library)
-    project.merge()
+    merge_labels(project)
     before = content_of(project.folder)
     for options in ({"version": " "}, {"citation": "Ours, 2026"}, {"rule": "most"}):
         with pytest.raises((MalformedSource, UnknownName, InvalidOption), match=next(iter(options))):
-            project.merge(**options)
+            merge_labels(project, **options)
         assert content_of(project.folder) == before
 
 
 def test_labels_are_compared_with_what_official_sources_say(copy, sample_library):
     """A label against one of COCO's links, one that agrees with it, and one of a pair that nobody judged."""
-    labels = Project.open(copy("answered"), sample_library).merge()
+    labels = merge_labels(Project.open(copy("answered"), sample_library))
     assert compare_labels(labels, sample_library).num_rows == 0  # what sources judge is not asked about
     content = sample_library.karpathy("test")
     own = list(zip(content.caption_image_ids.tolist(), content.caption_ids.tolist(), strict=True))[:2]
@@ -388,17 +389,17 @@ def test_card_of_somebody_else_is_kept(copy, sample_library):
     card = project.folder / "README.md"
     card.write_text("How we made labels.parquet.")
     with pytest.raises(DataError, match=r"README\.md is not a card that annotate merge replaces.*Move it away"):
-        project.merge()
+        merge_labels(project)
     assert card.read_text() == "How we made labels.parquet."
     assert not (project.folder / "labels.parquet").exists()
     card.unlink()
-    project.merge()
+    merge_labels(project)
     card.write_bytes(card.read_bytes().replace(b"\n", b"\r\n"))  # as version control may
-    project.merge(version="1.0.1")
+    merge_labels(project, version="1.0.1")
     assert read_labels(project.folder / "labels.parquet").facts["version"] == "1.0.1"
     card.write_text(text := card.read_text().partition("<!-- made by")[0])
     with pytest.raises(DataError, match="is not a card that"):
-        project.merge(version="1.0.2")
+        merge_labels(project, version="1.0.2")
     assert card.read_text() == text
     assert read_labels(project.folder / "labels.parquet").facts["version"] == "1.0.1"
 
@@ -550,7 +551,7 @@ def test_files_of_a_project_are_not_written_over_by_a_new_one(left, copy, sample
     folder = copy("answered")
     with pytest.raises(InvalidOption, match="is an annotation project already"):
         Project.create(folder, sample_library, name="ours")
-    Project.open(folder, sample_library).merge()
+    merge_labels(Project.open(folder, sample_library))
     for name in {"rounds.jsonl", "answers.jsonl", "labels.parquet"} - {left}:
         (folder / name).unlink()
     with pytest.raises(InvalidOption, match=rf"has {left} but not the rounds\.jsonl that it belongs to"):
@@ -575,7 +576,7 @@ def test_killed_step_leaves_what_was_there_and_the_next_goes_on(step, copy, samp
         project = Project.open(folder, sample_library)
         files = [write_answers(tmp_path / "cleo.jsonl", project, "cleo", knows(project), number=1)]
     if step == "merge":
-        Project.open(folder, sample_library).merge(version="0.0.9")
+        merge_labels(Project.open(folder, sample_library), version="0.0.9")
     worker, work = Path(__file__).with_name("killed_steps.py"), tmp_path / "work"
     paths = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
     command = [sys.executable, str(worker), str(folder), step, str(work), *map(str, files)]

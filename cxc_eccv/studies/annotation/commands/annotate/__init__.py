@@ -216,6 +216,7 @@ def merge(
     from cxc_eccv.sources.readers import MIXED
     from cxc_eccv.sources.reading import read_text
     from cxc_eccv.studies.annotation.known import compare_labels, judging_sources
+    from cxc_eccv.studies.annotation.merging import merge_labels, write_ratings
     from cxc_eccv.studies.annotation.project import CARD, LABELS
 
     project = open_project(folder)
@@ -223,10 +224,11 @@ def merge(
     if project.scheme.sides != ("image", "caption"):
         if judged is not None:
             raise InvalidOption("--probabilities are of an image and a caption; this project rates other pairs")
-        say_written([project.write_ratings(least_answers=least_answers)])
+        say_written([write_ratings(project, least_answers=least_answers)])
         return
     files = [folder / LABELS, folder / CARD, *([] if judged is None else [folder / MIXED])]
-    labels = project.merge(
+    labels = merge_labels(
+        project,
         rule=rule,
         version=version,
         least_answers=least_answers,
