@@ -82,9 +82,8 @@ class Description:
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """What the module needs beside evaluate and numpy: what its kind names, and SciPy if the metric imports it."""
-        source = inspect.getsource(sys.modules[self.spec.function.__module__])
-        return tuple(dict.fromkeys((*(["scipy"] if "scipy" in source else []), *self.kind.packages)))
+        """What the module needs beside evaluate and numpy: packages of the metric, then those of its kind."""
+        return tuple(dict.fromkeys((*self.spec.packages, *self.kind.packages)))
 
     @property
     def text(self) -> str:
@@ -125,7 +124,6 @@ class Description:
         reach = f"from {low:g} to {high:g}" if high is not None else f"{low:g} or more"
         better = "higher" if self.spec.higher_is_better else "lower"
         what = "failures that have a value" if self.spec.explains else "queries"
-        what = "items" if self.spec.needs == "comparisons" else what
         over = {"rated_pairs": "", "scores": ""}.get(self.spec.needs, f"{self.spec.aggregate} over {what}, ")
         sampled = "n_samples" in self.module.options() or self.spec.needs != "rated_pairs"
         texts = {name.format(self.result_name): text for name, text in self.kind.result_texts.items() if sampled}

@@ -22,7 +22,6 @@ OTHERS = {
     "top_k": "labels with gains",
     "plausible_hits": "matches of categories",
     "rated_pairs": "rated pairs",
-    "comparisons": "compared captions",
 }
 """Needs of metrics, as in ``Spec.needs``, that are not lists of positives."""
 

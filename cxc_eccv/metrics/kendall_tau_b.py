@@ -95,4 +95,5 @@ SPEC = Spec(
     citation="Kendall, Biometrika 33(3), 1945; Hessel et al., EMNLP 2021, arXiv:2104.08718",
     bounds=(-1.0, 1.0),
     samples=sample_tau_b,
+    packages=("scipy",),
 )

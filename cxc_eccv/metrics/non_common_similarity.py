@@ -83,4 +83,5 @@ SPEC = Spec(
     long_title="Non-common concept similarity",
     needs="concept_similarity",
     citation="Lymperaiou et al., COLING 2022, arXiv:2209.03723",
+    packages=("scipy",),
 )

@@ -92,4 +92,5 @@ SPEC = Spec(
     needs="concept_sizes",
     citation="Lymperaiou et al., COLING 2022, arXiv:2209.03723",
     higher_is_better=False,
+    packages=("scipy",),
 )

@@ -59,6 +59,7 @@ class Spec:
             often each cluster is drawn, and (P,) the cluster of each pair.
         judged_only: whether the function is called with ``judged_only=True``, on JudgedRanks; see
             :meth:`of_judged_items`.
+        packages: further packages that the function imports, for its ``evaluate`` module.
         unit: how values are shown: ``percent`` (times 100), ``correlation`` (more decimals), ``rank`` or ``number``.
     """
 
@@ -82,6 +83,7 @@ class Spec:
     highest: Callable[..., FloatArray] | None = None
     samples: Callable[..., FloatArray] | None = None
     judged_only: bool = False
+    packages: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         known = (*NEEDS, *NEEDS_OF_FAILURES)

@@ -51,7 +51,7 @@ def _unit(spec: Spec) -> str:
     if spec.explains:
         return "failures that have a value"
     if spec.needs != "rated_pairs":
-        return {"scores": "parts", "comparisons": "items"}.get(spec.needs, "queries")
+        return "parts" if spec.needs == "scores" else "queries"
     return "samples" if "n_samples" in spec.select_options({"n_samples": None}) else "all pairs at once"
 
 
