@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tqdm import tqdm
 
 from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.cli.choices import check_model, needs_train_extra
@@ -25,6 +26,10 @@ from cxc_eccv.types import IntArray
 
 if TYPE_CHECKING:
     from cxc_eccv.studies.entailment.scoring import Classifier
+
+
+PAIRS_AT_ONCE = 2_048
+"""Pairs among which those of one image and of like lengths share batches."""
 
 
 class ClassifierJudge(Judge):
@@ -100,23 +105,24 @@ class ClassifierJudge(Judge):
     ) -> NDArray[np.float64]:
         """(P,) probabilities of (P,) pairs; the classifier is asked about those that it was not asked about before."""
         pairs = list(zip(premises, images or [None] * len(premises), hypotheses, strict=True))
-        new = [pair for pair in dict.fromkeys(pairs) if pair not in self._scores]
-        if new:
-            texts, files, claims = map(list, zip(*new, strict=True))
-            scores, cut = self.classifier.score_and_count(
-                texts,
-                None if images is None else files,
-                claims,
-                batch_size=self._batch_size,
-                progress=self._progress,
+        new, cut = [pair for pair in dict.fromkeys(pairs) if pair not in self._scores], 0
+        hidden = None if self._progress else True
+        with tqdm(total=len(new), desc="judging", unit="pair", leave=False, disable=hidden) as bar:
+            for start in range(0, len(new), PAIRS_AT_ONCE):
+                part = new[start : start + PAIRS_AT_ONCE]
+                texts, files, claims = map(list, zip(*part, strict=True))
+                looked_at = None if images is None else files
+                options: dict[str, Any] = {"batch_size": self._batch_size, "progress": False}
+                scores, shortened = self.classifier.score_and_count(texts, looked_at, claims, **options)
+                self._scores.update(zip(part, scores.tolist(), strict=True))
+                cut += shortened
+                bar.update(len(part))
+        if cut:
+            warnings.warn(
+                f"{cut:,} of {len(new):,} pairs are longer than the context of {self.classifier.name}: their premises "
+                "were truncated",
+                stacklevel=2,
             )
-            self._scores.update(zip(new, scores.tolist(), strict=True))
-            if cut:
-                warnings.warn(
-                    f"{cut:,} of {len(new):,} pairs are longer than the context of {self.classifier.name}: their "
-                    "premises were truncated",
-                    stacklevel=2,
-                )
         return np.array([self._scores[pair] for pair in pairs], dtype=np.float64)
 
 

@@ -141,6 +141,7 @@ def _read_scores(scores: Path, pairs: str, library: Library, images: Path | None
 
 def _ask(model: str, pairs: str, library: Library, images: Path | None, batch_size: int, device: str | None) -> Said:
     from cxc_eccv.cli.choices import check_model
+    from cxc_eccv.studies.entailment.judge import ClassifierJudge
     from cxc_eccv.studies.entailment.labelled import find_labelled, read_labelled, seen_by
 
     check_model(model, images, batch_size=batch_size)
@@ -150,7 +151,8 @@ def _ask(model: str, pairs: str, library: Library, images: Path | None, batch_si
 
     classifier = find_classifier(model, device=device)
     labelled = read_labelled(pairs, library, images=images if classifier.has_visual else None)
-    probabilities = classifier.score(*labelled.ask(classifier, images), batch_size=batch_size)
+    judge = ClassifierJudge(classifier, images, batch_size=batch_size)
+    probabilities = judge.score(*labelled.ask(classifier, images))
     facts = {"model": classifier.name, "fingerprint": classifier.fingerprint, "threshold": classifier.threshold}
     return labelled, probabilities, facts | {"seen": seen_by(classifier), "training_data": classifier.training_data}
 

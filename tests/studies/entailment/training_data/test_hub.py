@@ -132,7 +132,6 @@ def test_the_hub_is_asked_for_the_table_where_there_is_no_folder(tmp_path, monke
     found = corpora()[name].pairs(Library(folder), "val")
     assert asked == [(*TABLES[name][0].split(", "), "validation")]
     assert found.table.num_rows == 2
-    assert corpora()[name].place == TABLES[name][0]
 
 
 @pytest.mark.parametrize(

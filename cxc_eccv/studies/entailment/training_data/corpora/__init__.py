@@ -72,7 +72,6 @@ class Corpus:
         groups: groups of raw files in the catalog, for licences and citations; the corpus's group first.
         expected: part (``train``, ``val``, ``test``) to its number of pairs, None if unknown.
         pairs: function of (library, part) that gives its pairs.
-        place: its address on the Hugging Face Hub; empty for raw files of the catalog.
         published: the count of ``published_parts`` printed in the paper's Table 2; a ``remark`` explains it.
     """
 
@@ -83,7 +82,6 @@ class Corpus:
     groups: tuple[str, ...]
     expected: Mapping[str, int | None]
     pairs: Callable[[Library, str], Pairs]
-    place: str = ""
     published: str = ""
     published_parts: tuple[str, ...] = ()
     remark: str = ""

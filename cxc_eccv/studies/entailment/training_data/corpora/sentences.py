@@ -74,7 +74,6 @@ class HubTable:
             groups=(self.name,),
             expected=expected,
             pairs=self.pairs,
-            place=self.place,
             published=published,
             published_parts=tuple(expected),
         )
