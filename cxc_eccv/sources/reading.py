@@ -15,7 +15,6 @@ from typing import IO, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from cxc_eccv.errors import MalformedSource, SourceMissing
 from cxc_eccv.parquet import read_npy, read_parquet
@@ -238,7 +237,10 @@ def parse_ids(path: Path, column: pa.ChunkedArray, name: str, pattern: str, expe
 
 def read_ids(path: Path) -> IntArray:
     """(N,) unique non-negative int64 ids of an ``.npy`` file."""
-    array = read_array(path, "integers")
+    try:
+        array = read_npy(BytesIO(read_bytes(path)))
+    except ValueError as error:
+        raise MalformedSource(path, "", str(error), "an npy file of integers") from None
     if array.ndim != 1 or array.dtype.kind not in "iu" or not array.size:
         actual = f"{array.dtype} of shape {array.shape}"
         raise MalformedSource(path, "", actual, "integers of shape (N,), N > 0")
@@ -248,14 +250,6 @@ def read_ids(path: Path) -> IntArray:
     ids = array.astype(np.int64)
     require_distinct(path, ids, "position {}", "id")
     return ids
-
-
-def read_array(path: Path, what: str) -> NDArray[Any]:
-    """The array of an ``.npy`` file of ``what``; data after it is an error."""
-    try:
-        return read_npy(BytesIO(read_bytes(path)))
-    except ValueError as error:
-        raise MalformedSource(path, "", str(error), f"an npy file of {what}") from None
 
 
 def require_distinct(path: Path, ids: IntArray, place: str, what: str) -> None:

@@ -115,9 +115,9 @@ def read_positives(path: Path) -> pa.Table:
 
 
 def _check_query(path: Path, query: str, items: object) -> None:
-    place = f"key {shown(query)}"
     if not (query.isascii() and query.isdigit() and len(query) < 19 and str(int(query)) == query):
-        raise MalformedSource(path, place, "this key", "a whole number without leading zeros")
+        raise MalformedSource(path, f"key {shown(query)}", "this key", "a whole number without leading zeros")
+    place = f"key {query!r}"
     if not isinstance(items, list) or not items:
         raise MalformedSource(path, place, shown(items), "a list of at least one positive id")
     for item in items:
