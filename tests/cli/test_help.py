@@ -79,4 +79,4 @@ def test_every_tool_and_example(path, helped, monkeypatch):
     monkeypatch.syspath_prepend(str(path.parent))
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
     text = helped(lambda: runpy.run_path(str(path), run_name="__main__"), path)
-    assert f"usage: {path.name}" in text
+    assert text.startswith("usage: ")

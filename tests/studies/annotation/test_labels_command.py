@@ -96,7 +96,6 @@ def test_sets_models_and_preferences(show, models, tmp_path):
         (["--labels", "nowhere.parquet"], "SourceMissing: nowhere.parquet"),
         (["--preferences", "nowhere.csv"], "nowhere.csv"),
         (["nowhere.npz"], "nowhere.npz"),
-        (["--confidence", "95"], "confidence is 95"),
         (["--sources", ","], "InvalidOption"),
     ],
 )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cxc_eccv.cli.choices import Confidence, Labels, Names, Similarity, load_runs, names, open_library, split_name
+from cxc_eccv.cli.choices import Labels, Names, Similarity, load_runs, names, open_library, split_name
 from cxc_eccv.cli.output import COMMAND, check_folder, say_written
 from cxc_eccv.terminal import print_shown, say
 from cxc_eccv.writing import write_texts
@@ -52,7 +52,6 @@ def labels(
         str | None,
         typer.Option(help="Source whose queries are counted, or all. Default: eccv if it has any, else all."),
     ] = None,
-    confidence: Confidence = 0.95,
     output: Annotated[Path | None, typer.Option(help="Folder for labels.json and labels.html.")] = None,
 ) -> None:
     """Measure label quality: how many positives a set of labels has, how correct and how complete they are.
@@ -79,8 +78,7 @@ def labels(
     from cxc_eccv.tables import tables_to_console
 
     check_folder(output, FILES)
-    options: dict[str, Any] = {"confidence": confidence}
-    rated = () if preferences is None else rate_preferences(*read_preferences(preferences), **options)
+    rated = () if preferences is None else rate_preferences(*read_preferences(preferences))
     files_of_labels = [*(labels or ()), *([] if project is None else [project])]
     library = open_library(labels=files_of_labels)
     appraisal = appraise(
@@ -93,7 +91,6 @@ def labels(
         project=None if project is None else Project.open(project, library),
         similarity=similarity,
         preferences=rated,
-        **options,
     )
     tables = [table for section in appraisal_to_tables(appraisal).values() for table in section]
     lacking = say_lacking(appraisal)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import Confidence, Names, Similarity, Thumbnails, load_runs, open_library, split_name
+from cxc_eccv.cli.choices import Names, Similarity, Thumbnails, load_runs, open_library, split_name
 from cxc_eccv.cli.output import COMMAND, check_folder, say_written
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.terminal import print_shown, say, upper_first
@@ -88,7 +88,6 @@ def explain(
     direction: Annotated[
         list[str] | None, typer.Option(help="Direction to explain: t2i, i2t or t2t. Repeat for several. Default: all.")
     ] = None,
-    confidence: Confidence = 0.95,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap, and of the failures that the page shows.")] = 0,
     output: Annotated[
         Path | None, typer.Option(help="Folder for explain.json, failures.parquet, explain.md and explain.html.")
@@ -139,7 +138,7 @@ def explain(
     check_folder(output, FILES, images=images)
     if adversarial is not None and len(files) > 1:
         raise InvalidOption("--adversarial is for one model; name one file, that of the model that encoded the queries")
-    Settings(seed, confidence)
+    Settings(seed)
     source = read_source(concepts)
     library, wanted = open_library(), split_name(split)
     runs = load_runs(files, name)
@@ -156,12 +155,8 @@ def explain(
         explain_run(run, library, shown, wanted, similarity=similarity, name=model, selection=selections[model])
         for model, run in runs.items()
     ]
-    paired = [
-        row
-        for other in explained[1:]
-        for row in compare_failures(explained[0], other, seed=seed, confidence=confidence)
-    ]
-    tables, reranked = make_tables(explained, paired, confidence), None
+    paired = [row for other in explained[1:] for row in compare_failures(explained[0], other, seed=seed)]
+    tables, reranked = make_tables(explained, paired), None
     if adversarial is not None:
         reranked = rerank(
             baseline,
@@ -171,12 +166,11 @@ def explain(
             directions=direction,
             similarity=similarity,
             seed=seed,
-            confidence=confidence,
         )
         tables += reranking_tables(reranked)
     of_page = {"library": library, "images": images, "seed": seed}
     try:
-        written = [] if output is None else _write(output, explained, paired, reranked, tables, confidence, **of_page)
+        written = [] if output is None else _write(output, explained, paired, reranked, tables, **of_page)
     finally:
         print_shown(tables_to_console(tables))
     say_written(written)
@@ -188,7 +182,6 @@ def _write(
     paired: Sequence[Paired],
     reranked: Reranking | None,
     tables: Sequence[Table],
-    confidence: float,
     **of_page: Any,  # noqa: ANN401 - of render_explained
 ) -> list[Path]:
     """Write the numbers, a row per failure, the tables and the page, all or nothing; other files are kept."""
@@ -198,7 +191,7 @@ def _write(
 
     with replaced_folder(output, FILES) as folder:
         texts = {
-            "explain.json": explanations_to_json(explained, paired, reranked, COMMAND.get(), confidence),
+            "explain.json": explanations_to_json(explained, paired, reranked, COMMAND.get()),
             "explain.md": tables_to_markdown(tables),
             "explain.html": render_explained(explained, tables=tables, **of_page),
         }
@@ -213,15 +206,13 @@ def explanations_to_json(
     paired: Sequence[Paired] = (),
     reranked: Reranking | None = None,
     command: str | None = None,
-    confidence: float = 0.95,
 ) -> str:
     """The text of ``explain.json``: the first model's numbers, and further models under ``others``.
 
     ``paired`` has their differences from the first; numbers of altered queries are among the first's, and with
-    intervals under ``adversarial``. The provenance has the confidence of the intervals if it is not 95%.
+    intervals under ``adversarial``.
     """
     stamp: dict[str, Any] = {"command": command} if command else {}
-    stamp |= {"confidence": confidence} if confidence != 0.95 else {}
     first, *others = (
         {"model": model.model, **_entries(model), "provenance": {**model.provenance, **stamp}} for model in explanations
     )

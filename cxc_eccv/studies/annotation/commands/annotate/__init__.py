@@ -11,7 +11,6 @@ import typer
 
 from cxc_eccv.cli.choices import (
     DATA,
-    Confidence,
     DataCommand,
     Labels,
     Names,
@@ -285,7 +284,6 @@ def report(
     metrics: Annotated[
         list[str] | None, typer.Option(help="Metrics. Default: recall_at_1, r_precision and map_at_r.")
     ] = None,
-    confidence: Confidence = 0.95,
     output: Annotated[
         Path | None, typer.Option(help="Folder for annotation_report.json and .html, with every worker and sheet.")
     ] = None,
@@ -326,7 +324,6 @@ def report(
             after=[*before, project.name],
             tasks=names(tasks) or TASKS,
             metrics=names(metrics) or METRICS,
-            confidence=confidence,
         )
     report = report_project(project, changes, command=COMMAND.get())
     try:
