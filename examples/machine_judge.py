@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 import cxc_eccv as ce
 from cxc_eccv.demo import bag_of_words, run_demo
 from cxc_eccv.sources.readers import read_positives
+from cxc_eccv.studies.annotation.merging import merge_labels
 from cxc_eccv.studies.annotation.project import Project
 
 TASK, METRIC, PAIRS = "coco_5k/t2i", "recall_at_1", 90
@@ -36,7 +37,7 @@ def main() -> None:
         project = project.propose({"ridge": run}, probabilities=table_of(library, guesses), **draw)
         project = project.add_answers([answer(project, Path(folder), matches)]).project
         project.decide(workers={"ann": True})  # sheets that await a look
-        project.merge()
+        merge_labels(project)
         options = {"metrics": [METRIC], "data_dir": library, "bounds": True}
         report = ce.evaluate(run, TASK, probabilities=table_of(library, guesses), answers=project.folder, **options)
         truth = ce.evaluate(run, TASK, probabilities=table_of(library, matches), confidence=None, **options)

@@ -33,7 +33,7 @@ def test_rankings_of_two_files_and_a_named_direction(good, run, tmp_path):
     assert (status, "the run has no i2t rankings" in " ".join(out.split())) == (0, True)
     both = (paths[0].rename(tmp_path / "other.trec"), nameless)
     status, _, error = run("evaluate", *both, "--direction", "i2t", "--data-dir", "sample")
-    assert (status, "both hold the rankings of i2t; keep one" in error) == (2, True)
+    assert (status, "name a folder for their reports with --output" in error) == (2, True)
     status, _, error = run("evaluate", *both, *["--direction", "i2t"] * 3, "--data-dir", "sample")
     assert (status, "2 files and 3 directions: give one, or one for each file" in error) == (2, True)
     status, out, _ = run("evaluate", *both, "--direction", "i2t", "--direction", "t2i", "--data-dir", "sample")

@@ -33,7 +33,6 @@ def contents(folder):
     [
         *((name, 1_000) for name in COMMANDS),
         ("build", 20_000),
-        ("demo", 48_000),
         ("demo", 64_000),
     ],
 )

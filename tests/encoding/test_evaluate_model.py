@@ -83,40 +83,6 @@ def test_a_kill_costs_what_was_not_done(command, model, encoded, cache, monkeypa
     assert [path.suffix for path in sorted(cache.iterdir()) if path.suffix != ".lock"] == [".json", ".npz"]
 
 
-def put_pipe(path, elsewhere):
-    os.mkfifo(path)
-
-
-def put_link(path, elsewhere):
-    path.symlink_to(elsewhere / "thesis")
-
-
-PLACES = {"encoding": ".npz", "record": ".encoding.json", "shards": ".npz.parts"}
-
-
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("put", [put_pipe, put_link])
-@pytest.mark.filterwarnings("ignore:.* queries are decided by ties")
-def test_what_others_put_into_the_cache_is_neither_waited_for_nor_written_through(
-    command, model, encoded, cache, tmp_path, put, place
-):
-    words = ["--model", model("bert"), "--limit", 3, "--tasks", "co_captions"]
-    command(*words)
-    (file,) = cache.glob("*.npz")
-    record = file.with_name(f"{file.stem}.encoding.json")
-    for own in (file, record):
-        own.unlink()
-    (tmp_path / "thesis").write_text("years of work")
-    planted = file.with_name(f"{file.stem}{PLACES[place]}")
-    put(planted, tmp_path)
-    encoded.clear()
-    out = command(*words)
-    assert len(encoded) == 15
-    assert "the embeddings are not saved" in out.err
-    assert (tmp_path / "thesis").read_text() == "years of work"
-    assert list(cache.iterdir()) == [planted]
-
-
 @pytest.mark.filterwarnings("ignore:.* queries are decided by ties")
 def test_a_cache_that_cannot_be_written_is_not_needed(command, model, encoded, cache, monkeypatch):
     words = ["--model", model("bert"), "--limit", 3, "--tasks", "co_captions"]

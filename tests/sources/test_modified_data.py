@@ -12,7 +12,7 @@ from cxc_eccv.builders.packaged import load
 from cxc_eccv.builders.writing import build_folder
 from cxc_eccv.comparison.pairing import notes_on
 from cxc_eccv.comparison.scored_report import ScoredReport
-from cxc_eccv.hub.card import merge_matter
+from cxc_eccv.hub.card import merge_card
 from cxc_eccv.hub.upload import DATASET_KEYS
 from cxc_eccv.report.console import print_report
 from cxc_eccv.report.folder import write_folder
@@ -113,5 +113,6 @@ def test_a_loaded_dataset_names_them(mirror, hashes, tmp_path, streaming):
 
 
 def test_a_later_push_of_the_data_as_it_is_takes_the_entry_off_the_card():
-    theirs = "license: other\nmodified_data:\n- file: sits_test\n  expected: ab\n  found: cd\nmine: 1"
-    assert merge_matter("license: other", theirs, DATASET_KEYS, "README.md") == "license: other\nmine: 1"
+    modified = "---\nlicense: other\nmodified_data:\n- file: sits_test\n  expected: ab\n  found: cd\nmine: 1\n---\n"
+    merged = merge_card("---\nlicense: other\n---\nours\n", modified, DATASET_KEYS)
+    assert yaml.safe_load(merged.split("---")[1]) == {"license": "other", "mine": 1}

@@ -8,6 +8,7 @@ from cxc_eccv.errors import InvalidOption, MalformedRun
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.from_model import split_items
 from cxc_eccv.runs import EmbeddingsRun, load_embeddings
+from cxc_eccv.sources.download import image_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.untrained import Baseline, Inputs
 from cxc_eccv.types import Report
@@ -36,6 +37,7 @@ def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, Embedding
 
 def _encode(library: Library, split: str, inputs: Inputs) -> EmbeddingsRun:
     check_source(str(inputs.model))
+    image_folder(str(inputs.images))
     from cxc_eccv.encoding import encode  # only here: a file of features needs no torch
 
     return encode(
