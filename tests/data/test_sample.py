@@ -51,7 +51,7 @@ def images_of_test(images):
 
 def test_whole_folder_is_under_650_kilobytes():
     sizes = [path.stat().st_size for path in SAMPLE.rglob("*") if path.is_file()]
-    assert len(sizes) == 190 + 19 + 4 + 7 + 2 + 1
+    assert len(sizes) == 190 + 19 + 1
     assert sum(sizes) < 640_000
 
 
@@ -181,7 +181,7 @@ def test_catalog_lists_every_raw_file():
     kinds = {".json", ".jsonl", ".csv", ".npy"}
     raw = {path.relative_to(SAMPLE).as_posix() for path in SAMPLE.rglob("*") if path.suffix in kinds}
     assert {entry["path"] for entry in catalog["entries"].values()} == raw
-    assert len(raw) == 22 + 7 + 2 + 1
+    assert len(raw) == 19
 
 
 def test_the_truth_is_what_labels_of_every_kind_say_in_part(images, images_of_test):

@@ -175,7 +175,7 @@ def test_the_legal_files_name_every_source_and_this_version():
         assert group.homepage in notice, group.name
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\nversion: {__version__}\n" in citation
-    for key in ("2004.15020", "2204.03359", "2101.05068", "2208.10126", "2209.03723", "1903.11393", "2304.10727"):
+    for key in ("2004.15020", "2204.03359", "2101.05068", "2208.10126", "2209.03723", "1903.11393"):
         assert f"arXiv:{key}" in citation
         assert any(key in text for text in catalog.citations.values())
     licence = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["license"]
