@@ -67,12 +67,6 @@ def encode(
             rich_help_panel=OF_ENCODING,
         ),
     ] = None,
-    image_prompt: Annotated[
-        str | None,
-        typer.Option(
-            help="Text beside every image, for sentence-transformers models that read one.", rich_help_panel=OF_ENCODING
-        ),
-    ] = None,
     pooling: Annotated[
         str, typer.Option(help="Vector of a plain text model: mean or cls.", rich_help_panel=OF_ENCODING)
     ] = "mean",
@@ -97,9 +91,6 @@ def encode(
         ),
     ] = None,
     top_k: Annotated[int, typer.Option(help="Items per query to rank again.", rich_help_panel="Cross-encoders")] = 20,
-    max_pairs: Annotated[
-        int, typer.Option(help="Most pairs that a cross-encoder scores.", rich_help_panel="Cross-encoders")
-    ] = 10_000_000,
     batch_size: BatchSize = 64,
     device: Device = None,
     dtype: Dtype = None,
@@ -127,20 +118,19 @@ def encode(
     ```
     """
     check_output(output, SUFFIXES)
-    _check_values(only, score, top_k, max_pairs)
+    _check_values(only, score, top_k)
     library, split = open_library(), split_name(split)
     own_captions, first = _read_files(captions, rerank)
     options: dict[str, Any]
     check_model(model, images, pooling=pooling, batch_size=batch_size, dtype=dtype, central_crop=central_crop)
-    prompts = {"caption_prompt": caption_prompt, "image_prompt": image_prompt}
     source = {"revision": revision, "trust_remote_code": trust_remote_code}
-    loaded = load_named_model(model, name=name, device=device, dtype=dtype, **source, **prompts)
+    loaded = load_named_model(model, name=name, device=device, dtype=dtype, caption_prompt=caption_prompt, **source)
     _refuse_of_other_models(loaded, central_crop, score, rerank)
     options = {"batch_size": batch_size, "skip_bad_images": skip_bad_images}
     of_vectors = {"pooling": pooling, "central_crop": central_crop}
     options |= _find_items(loaded, only, images, own_captions, library, split) | {"output": output}
     if loaded.is_cross_encoder:
-        wrote = _score(loaded, first, top_k, options | {"max_pairs": max_pairs, "score": score})
+        wrote = _score(loaded, first, top_k, options | {"score": score})
     else:
         wrote = _encode_items(loaded, options | of_vectors)
     _say_wrote(output, wrote, library, split)
@@ -153,7 +143,7 @@ def _say_wrote(output: Path, wrote: str, library: Library, split: str) -> None:
     say_once(f"wrote {output}: {wrote}, {describe_data({'data': {'edition': library.edition}, 'split': split})}")
 
 
-def _check_values(only: str | None, score: str, top_k: int, max_pairs: int) -> None:
+def _check_values(only: str | None, score: str, top_k: int) -> None:
     from cxc_eccv.types import check_whole
     from cxc_eccv.types.models import SCORES
 
@@ -162,7 +152,6 @@ def _check_values(only: str | None, score: str, top_k: int, max_pairs: int) -> N
     if score not in SCORES:
         raise UnknownName("score", score, SCORES)
     check_whole("top_k", top_k)
-    check_whole("max_pairs", max_pairs)
 
 
 def _read_files(captions: Path | None, rerank: Path | None) -> tuple[Table | None, EmbeddingsRun | ScoresRun | None]:

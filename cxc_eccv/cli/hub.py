@@ -22,12 +22,6 @@ def push(
     repo_type: Annotated[str, typer.Option("--type", help="dataset or space.")] = "dataset",
     yes: Annotated[bool, typer.Option("--yes", help="Upload. Without it nothing is sent.")] = False,
     private: Annotated[bool | None, typer.Option(help="Visibility of a new repository. Default: the owner's.")] = None,
-    framework: Annotated[
-        str, typer.Option(help="evaluation_framework in eval.yaml, a name from the Hub's list.")
-    ] = "cxc_eccv",
-    all_tasks: Annotated[
-        bool, typer.Option("--all-tasks", help="Declare every metric in eval.yaml, not only the main ones.")
-    ] = False,
 ) -> None:
     """Upload a folder with its card and, for a dataset, the leaderboard's eval.yaml.
 
@@ -58,7 +52,7 @@ def push(
     from cxc_eccv.hub.client import describe_token
     from cxc_eccv.hub.upload import plan_upload
 
-    upload = plan_upload(folder, repo, repo_type, framework=framework, all_tasks=all_tasks)
+    upload = plan_upload(folder, repo, repo_type)
     say(str(upload))
     if not yes:
         say(f"{describe_token()} Nothing was sent. Add --yes to upload.")
@@ -83,7 +77,6 @@ def submit(
             "Default: all that the dataset declares."
         ),
     ] = None,
-    date: Annotated[str | None, typer.Option(help="Date of the report, as in 2026-11-20. Default: today.")] = None,
     notes: Annotated[str | None, typer.Option(help="The setting in a few words, such as zero-shot.")] = None,
     source: Annotated[str | None, typer.Option(help="Web address of logs or a paper.")] = None,
     model_index: Annotated[bool, typer.Option("--model-index", help="Write model-index into the card, too.")] = False,
@@ -117,7 +110,7 @@ def submit(
     from cxc_eccv.hub.submit import SubmitOptions, check_submission, plan_submission
 
     chosen = None if tasks is None else tuple(names(tasks) or ())
-    options = SubmitOptions(dataset, chosen, date, notes, source, model_index)
+    options = SubmitOptions(dataset, chosen, notes=notes, source=source, model_index=model_index)
     if check or model is None:
         say(check_submission(report, options))
         return

@@ -99,7 +99,7 @@ def refuse_too_many(pairs: int, most: int, what: str) -> None:
     if pairs > most:
         raise InvalidOption(
             f"{what} are {pairs:,} pairs, each a pass through the model, more than max_pairs={most:,}. Re-rank the top "
-            "20 of a dual encoder instead (rerank; --rerank FILE.npz --top-k 20), or raise max_pairs (--max-pairs)"
+            "20 of a dual encoder instead (rerank; --rerank FILE.npz --top-k 20), or raise max_pairs in Python"
         )
 
 

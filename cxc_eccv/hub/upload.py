@@ -99,9 +99,6 @@ def plan_upload(
     folder: str | Path,
     repo_id: str,
     repo_type: str = "dataset",
-    *,
-    framework: str = leaderboard.FRAMEWORK,
-    all_tasks: bool = False,
 ) -> Upload:
     """Read a folder of ``cxc-eccv build``, of labels, or of a Space, without the network.
 
@@ -118,7 +115,7 @@ def plan_upload(
     if repo_type != "dataset":
         raise InvalidOption(f"repository type {repo_type!r}: expected 'dataset' or 'space'")
     if MANIFEST_NAME in files:
-        return _plan_dataset(repo_id, folder, files, framework, all_tasks=all_tasks)
+        return _plan_dataset(repo_id, folder, files)
     if any(re.fullmatch(r"[^/]+\.parquet", path) for path in files):
         return _plan_labels(repo_id, folder, files)
     raise InvalidOption(
@@ -127,7 +124,7 @@ def plan_upload(
     )
 
 
-def _plan_dataset(repo_id: str, folder: Path, files: Mapping[str, Path], framework: str, *, all_tasks: bool) -> Upload:
+def _plan_dataset(repo_id: str, folder: Path, files: Mapping[str, Path]) -> Upload:
     """The files that the build's manifest lists, and an ``eval.yaml`` for its configs."""
     try:
         manifest = json.loads(files[MANIFEST_NAME].read_text(encoding="utf-8"))
@@ -145,7 +142,7 @@ def _plan_dataset(repo_id: str, folder: Path, files: Mapping[str, Path], framewo
             f"{folder} lacks {', '.join(missing[:3])}, which its {MANIFEST_NAME} lists. Build the folder again with "
             "`cxc-eccv build`."
         )
-    declared = leaderboard.eval_yaml(configs, framework, all_tasks=all_tasks)
+    declared = leaderboard.eval_yaml(configs)
     sent: dict[str, Path | bytes] = {path: files[path] for path in (*listed, MANIFEST_NAME) if path != CARD}
     return Upload(
         repo_id,
@@ -155,7 +152,7 @@ def _plan_dataset(repo_id: str, folder: Path, files: Mapping[str, Path], framewo
         DATASET_KEYS,
         frozenset(dataset_configs()),
         _left_out(files, sent),
-        next_steps=_steps_to_a_leaderboard(edition, framework),
+        next_steps=_steps_to_a_leaderboard(edition),
     )
 
 
@@ -193,14 +190,14 @@ def _left_out(files: Iterable[str], sent: Mapping[str, object]) -> tuple[str, ..
     return tuple(path for path in files if path not in sent and path != CARD)
 
 
-def _steps_to_a_leaderboard(edition: str, framework: str) -> str:
+def _steps_to_a_leaderboard(edition: str) -> str:
     """What people must do before the Hub shows a leaderboard."""
     if edition != OFFICIAL:
         return f"This is the edition {edition!r}: no results can be submitted to it."
     return f"""To do once before the Hub shows a leaderboard:
 1. Make the dataset public, in its settings on the Hub.
-2. The Hub must know the evaluation_framework {framework!r}. If its list lacks the
-   name, add it with a pull request, or push again with --framework:
+2. The Hub must know the evaluation_framework {leaderboard.FRAMEWORK!r}. If its list lacks the
+   name, add it with a pull request:
    {leaderboard.FRAMEWORK_LIST}
 3. Ask the Hub's staff to activate the leaderboard, in the discussion that collects
    new benchmarks:

@@ -89,7 +89,6 @@ def test_a_cross_encoder_ranks_the_top_of_a_dual_encoder_or_of_its_cosines_anew(
         (("--model", "bert", "--images", IMAGES), "TowerMissing: --images: .* encodes only captions"),
         (("--model", "vit", "--images", IMAGES, "--only", "captions"), "encodes only images"),
         (("--model", "blip"), "looks at images: give their folder with --images\n"),
-        (("--model", "blip", "--images", IMAGES, "--max-pairs", 10), "pairs, each a pass through the model"),
         (("--model", "bert", "--rerank", "x.npz"), "--rerank needs a model that scores pairs"),
         (("--model", "bert", "--score", "itc"), "--score needs a model that scores pairs"),
         (("--model", "bert", "--device", "cuda:77"), "InvalidOption: device 'cuda:77' cannot be used"),

@@ -46,7 +46,7 @@ def edited(report, edit):
 
 
 def add_benchmark(hub, name=BENCHMARK, all_tasks=True, **manifest):
-    """The released dataset as `cxc-eccv push --all-tasks` leaves it, as far as a submission looks at it."""
+    """The released dataset as `cxc-eccv push` leaves it, as far as a submission looks at it."""
     content = {"edition": "official", "data_version": load_catalog().version, "sources": FILES} | manifest
     files = {"eval.yaml": eval_yaml(all_tasks=all_tasks).encode(), "manifest.json": json.dumps(content).encode()}
     return hub.store.create("dataset", name, files)

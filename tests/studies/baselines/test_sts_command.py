@@ -9,14 +9,10 @@ from typer.testing import CliRunner
 
 from cxc_eccv.cli.app import app
 from cxc_eccv.demo import TfIdf
-from cxc_eccv.encoding.towers import text_encoder
 from cxc_eccv.errors import InvalidOption, MalformedSource, UnknownName
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sts import evaluate_sts
 from cxc_eccv.studies.baselines.char_gru.data import character_tokenizer
 from cxc_eccv.studies.baselines.char_gru.model import CharGruConfig, CharGruModel
-from cxc_eccv.studies.baselines.char_gru.script import train
-from cxc_eccv.studies.baselines.char_gru.snapshots import sts_correlations
 
 SENTENCES = ["a dog runs", "the cat sleeps", "two men", "a red bus", "one small child", "a dog ran"]
 
@@ -110,12 +106,3 @@ def test_what_does_not_go_together_is_refused(mirror, words, error, message):
     result = sts2013(mirror, *words)
     assert isinstance(result.exception, error)
     assert message in str(result.exception)
-
-
-def test_the_curve_of_a_training_run_is_the_reports_mean(model, mirror):
-    library = Library(mirror, allow_modified=True)
-    encoder = text_encoder(str(model))
-    found = sts_correlations(encoder, library=library, tasks=["sts2013"])
-    assert found == {"sts2013/pearson": evaluate_sts(encoder, library, ["sts2013"]).row("sts2013", "mean").pearson}
-    with pytest.raises(UnknownName, match="STS task"):
-        train(["--data-dir", str(mirror), "--curve-sts", "sts2011", "--output-dir", "unused"])

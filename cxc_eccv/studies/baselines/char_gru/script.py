@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import MISSING, asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,6 @@ from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.download import sha256_of
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sts import Encoder, task_names
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups
 from cxc_eccv.studies.baselines.char_gru.data import (
     CoCaptions,
@@ -39,7 +37,7 @@ from cxc_eccv.studies.baselines.char_gru.data import (
     hold_out,
 )
 from cxc_eccv.studies.baselines.char_gru.model import CharGruConfig, CharGruEnsemble, CharGruModel, hinge_loss_of_views
-from cxc_eccv.studies.baselines.char_gru.snapshots import EpochRecord, HeldOut, best_snapshots, sts_correlations
+from cxc_eccv.studies.baselines.char_gru.snapshots import EpochRecord, HeldOut, best_snapshots
 from cxc_eccv.studies.baselines.model_card import Trained, without_places
 from cxc_eccv.studies.baselines.training import (
     EpochCallback,
@@ -77,7 +75,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
 }
 """Preset to the options of the paper's runs (Tables 2 and 3) that differ from the defaults."""
 
-OF_NO_WEIGHT = ("preset", "output_dir", "data_dir", "image_folder", "report_on", "intervals", "curve_sts", "resume")
+OF_NO_WEIGHT = ("preset", "output_dir", "data_dir", "image_folder", "report_on", "intervals", "resume")
 """Options that do not change the ensemble."""
 
 ELSEWHERE = (*OF_NO_WEIGHT, "image_features", "image_model", "ensemble", "epochs")
@@ -102,7 +100,6 @@ class CharGruArguments:
         "val or test of COCO, flickr8k/dev or flickr8k/test: score the ensemble there, and write OUTPUT-DIR/report.",
     )
     intervals: str = option("bootstrap", "Intervals of the report: bootstrap, binomial, binomial_images or none.")
-    curve_sts: list[str] = option([], "Tasks of cxc-eccv sts to measure after every epoch, such as sts2012 sick.")
     image_features: str | None = option(None, "Embeddings file with a vector per image; default: captions only.")
     image_model: str | None = option(
         None,
@@ -190,9 +187,6 @@ def train(command: Sequence[str]) -> Trained:
     arguments = parse_arguments(command)
     _check_report(arguments)
     library, folder = Library(arguments.data_dir), Path(arguments.output_dir)
-    similarity = None
-    if arguments.curve_sts:
-        similarity = partial(sts_correlations, library=library, tasks=task_names(arguments.curve_sts))
     groups, selecting = _parts(library, arguments)
     features_file: str | Path | None = arguments.image_features
     if arguments.image_model is not None and arguments.image_folder is not None:
@@ -204,7 +198,7 @@ def train(command: Sequence[str]) -> Trained:
     identity = arguments.identity
     if features_file is not None:
         identity["image_features_sha256"] = sha256_of(features_file)
-    trainer = _trainer(groups, selecting, arguments, features, similarity)
+    trainer = _trainer(groups, selecting, arguments, features)
     show_progress(trainer)
     train_resumably(trainer, identity, arguments.resume)
     processes = Processes(process_rank(), process_count())
@@ -326,7 +320,6 @@ def _trainer(
     selecting: Sequence[CaptionGroup],
     arguments: CharGruArguments,
     features: ImageFeatures | None,
-    similarity: Callable[[Encoder], Mapping[str, float]] | None,
 ) -> CharGruTrainer:
     set_seed(arguments.seed)
     folder = Path(arguments.output_dir)
@@ -341,7 +334,7 @@ def _trainer(
     width = 0 if features is None else features.width
     model = CharGruModel(CharGruConfig(vocab_size=len(tokenizer), image_feature_size=width, **sizes))
     cycle = arguments.cycle_epochs * len(batches)
-    measure = HeldOut(selecting, tokenizer, features, similarity)
+    measure = HeldOut(selecting, tokenizer, features)
     optimizer = torch.optim.Adam(model.parameters(), lr=arguments.highest_rate)
     return CharGruTrainer(
         model=model,

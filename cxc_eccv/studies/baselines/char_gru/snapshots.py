@@ -15,8 +15,6 @@ from cxc_eccv.encoding import text_encoder
 from cxc_eccv.metrics.recall_at_k import recall_at_k
 from cxc_eccv.ranking import positive_ranks
 from cxc_eccv.runs import EmbeddingsRun
-from cxc_eccv.sources.library import Library
-from cxc_eccv.sts import SPLITS, Encoder, evaluate_sts
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, link_judgments
 from cxc_eccv.studies.baselines.char_gru.data import ImageFeatures
 from cxc_eccv.studies.baselines.training import AnyModel, AnyTokenizer, Progress, token_ids
@@ -37,18 +35,17 @@ class HeldOut:
         groups: Sequence[CaptionGroup],
         tokenizer: AnyTokenizer,
         features: ImageFeatures | None = None,
-        similarity: Callable[[Encoder], Mapping[str, float]] | None = None,
     ) -> None:
         self.texts = [text for group in groups for text in group.texts]
         token_ids(tokenizer, self.texts, "held-out captions")
         owners = np.repeat(np.arange(len(groups)), [len(group.texts) for group in groups])
         directions = ("t2t",) if features is None else ("i2t", "t2i")
         self.judgments = {direction: link_judgments(owners, direction) for direction in directions}
-        self.tokenizer, self.features, self.similarity = tokenizer, features, similarity
+        self.tokenizer, self.features = tokenizer, features
         self.image_ids = np.array([group.image_id for group in groups], dtype=np.int64)
 
     def __call__(self, model: AnyModel) -> dict[str, float]:
-        """Name to value, recalls and correlations as fractions."""
+        """Name to value, as fractions."""
         was_training = model.training
         encoder = text_encoder(model, processor=self.tokenizer, batch_size=256)
         images = None
@@ -60,16 +57,8 @@ class HeldOut:
             ranks = positive_ranks(run, judgments, direction)
             recalls |= {f"{direction}/recall_at_{k}": float(recall_at_k(ranks, k=k).mean()) for k in DEPTHS}
         selection = float(np.mean([recalls[f"{direction}/recall_at_10"] for direction in self.judgments]))
-        further = {} if self.similarity is None else self.similarity(encoder)
         model.train(was_training)
-        return {SELECTION: selection, **recalls, **further}
-
-
-def sts_correlations(encoder: Encoder, *, library: Library, tasks: Sequence[str]) -> dict[str, float]:
-    """Task to Pearson's r of the cosine; for a year of STS, the mean over its subtasks."""
-    report = evaluate_sts(encoder, library, tasks, classifier=False)
-    kinds = {task: "cosine" if task in SPLITS else "mean" for task in report.tasks}
-    return {f"{task}/pearson": report.row(task, kind).pearson for task, kind in kinds.items()}
+        return {SELECTION: selection, **recalls}
 
 
 class EpochRecord(TrainerCallback):

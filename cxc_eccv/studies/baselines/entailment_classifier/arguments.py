@@ -144,7 +144,6 @@ class DataArguments:
     )
     threshold_for: str = option("f_half", "f_half or accuracy: the measure that chooses threshold and checkpoint.")
     precision: float | None = option(None, "Choose the threshold that reaches this precision (0.9) instead.")
-    protect: str = option("test", "test, or val,test: splits that must not be trained on.")
     allow_test_data: bool = option(False, "Allow test splits; every report of the model then says so.")
     report_on: str | None = option(None, "A part, such as cxc/test, to score; writes OUTPUT-DIR/report.")
 

@@ -61,7 +61,6 @@ def read_pairs(library: Library, data: DataArguments, seed: int, config: Entailm
         library,
         data.parts,
         images=images,
-        protect=data.protect,
         allow_test_data=data.allow_test_data,
         used_as=data.kinds(),
     )

@@ -24,7 +24,6 @@ def export(
     form: QuestionForm = "html",
     images: QuestionImages = "coco",
     sample: Annotated[int, typer.Option(help="Number of failures, drawn at random.")] = 100,
-    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
 ) -> None:
     """Write failures for people to rate: the query, the right image and the retrieved one.
 
@@ -42,7 +41,7 @@ def export(
 
     table, split = read_failures(explained)
     library = open_library()
-    options: dict[str, Any] = {"form": form, "images": images, "sample": sample, "seed": seed}
+    options: dict[str, Any] = {"form": form, "images": images, "sample": sample}
     say_written(export_failures(table, output, library, split, **options))
     say(f"after people have answered: cxc-eccv failures ratings ANSWERS --explained {explained}")
 

@@ -71,7 +71,6 @@ def test_defaults_are_the_papers(tmp_path):
     objective = ObjectiveArguments()
     assert objective == ObjectiveArguments(masking=True, mask_ratio=0.4, mask_share=0.25, soft_labels=0)
     assert (ModelArguments().choose_branches("val2014").branches, ModelArguments().head) == ("both", "softmax")
-    assert DataArguments().protect == "test"
     assert not DataArguments().allow_test_data
 
 
