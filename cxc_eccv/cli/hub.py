@@ -79,7 +79,6 @@ def submit(
     ] = None,
     notes: Annotated[str | None, typer.Option(help="The setting in a few words, such as zero-shot.")] = None,
     source: Annotated[str | None, typer.Option(help="Web address of logs or a paper.")] = None,
-    model_index: Annotated[bool, typer.Option("--model-index", help="Write model-index into the card, too.")] = False,
     yes: Annotated[
         bool, typer.Option("--yes", help="Open or update the pull request. Without it nothing is sent.")
     ] = False,
@@ -110,7 +109,7 @@ def submit(
     from cxc_eccv.hub.submit import SubmitOptions, check_submission, plan_submission
 
     chosen = None if tasks is None else tuple(names(tasks) or ())
-    options = SubmitOptions(dataset, chosen, notes=notes, source=source, model_index=model_index)
+    options = SubmitOptions(dataset, chosen, notes=notes, source=source)
     if check or model is None:
         say(check_submission(report, options))
         return

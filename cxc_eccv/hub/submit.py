@@ -1,7 +1,7 @@
 """Submission: a pull request that adds a checked report's results to its model's repository.
 
-The pull request writes ``.eval_results/cxc_eccv.yaml`` for the leaderboard and, on request, the older model-index of
-the card. A second submission updates the pull request of the first while that is open.
+The pull request writes ``.eval_results/cxc_eccv.yaml``. A second submission updates the pull request of the first while
+that is open.
 """
 
 from __future__ import annotations
@@ -17,21 +17,18 @@ import yaml
 from huggingface_hub import (
     CommitOperationAdd,
     Discussion,
-    EvalResult,
     EvalResultEntry,
     HfApi,
-    ModelCard,
     eval_result_entries_to_yaml,
     get_token,
 )
 
 import cxc_eccv
 from cxc_eccv.errors import HubConflict, InvalidOption, ReportRefused
-from cxc_eccv.hub.card import CARD, read_card
 from cxc_eccv.hub.checks import check_same_files, checked_report, read_benchmark
 from cxc_eccv.hub.client import hub_client, read_text, require_token
-from cxc_eccv.hub.leaderboard import NAME, SPLIT, LeaderboardTask, leaderboard_tasks, select_tasks
 from cxc_eccv.hub.leaderboard import PATH as EVAL_YAML
+from cxc_eccv.hub.leaderboard import LeaderboardTask, leaderboard_tasks, select_tasks
 from cxc_eccv.sources.catalog import load_catalog
 from cxc_eccv.types import Report
 from cxc_eccv.types.models import describe_training_data
@@ -56,7 +53,6 @@ class SubmitOptions:
     date: str | None = None
     notes: str | None = None
     source: str | None = None
-    model_index: bool = False
 
     def __post_init__(self) -> None:
         if self.tasks is not None and not self.tasks:
@@ -150,7 +146,7 @@ def plan_submission(path: str | Path, model: str, options: SubmitOptions) -> Sub
         info = api.repo_info(model, revision=opened.git_reference if opened else None)
         if info.private:
             notes.append(f"{model} is private: leaderboards show its results only after it becomes public")
-        files = _changed_files(api, model, str(info.sha), board, options)
+        files = _changed_files(api, model, str(info.sha), board)
     return Submission(model, files, title, description, str(info.sha), opened, tuple(notes))
 
 
@@ -161,7 +157,7 @@ def check_submission(path: str | Path, options: SubmitOptions) -> str:
     lines = [f"{path} passes every check that needs no network."]
     for main, title in (
         (True, "Results that the leaderboard shows by default:"),
-        (False, "Results that count only where the dataset's eval.yaml declares them (push --all-tasks):"),
+        (False, "Results that count only where the dataset's eval.yaml declares them:"),
     ):
         values = [f"  {task.task_id}: {report.scores[task.key]:.4g}" for task in tasks if task.main is main]
         lines += [title, *values] if values else []
@@ -227,13 +223,10 @@ def _find_opened(api: HfApi, model: str, title: str) -> Discussion | None:
     return max((one for one in opened if one.title == title), key=lambda one: one.num, default=None)
 
 
-def _changed_files(api: HfApi, model: str, revision: str, board: Board, options: SubmitOptions) -> dict[str, str]:
+def _changed_files(api: HfApi, model: str, revision: str, board: Board) -> dict[str, str]:
     before = read_text(api, model, "model", RESULTS, revision)
-    files = {RESULTS: (before, merge_results(before, [entry for _, entry in board], f"{RESULTS} of {model}"))}
-    if options.model_index:
-        card = read_text(api, model, "model", CARD, revision)
-        files[CARD] = card, add_to_model_index(card or "", board, model)
-    return {path: after for path, (before, after) in files.items() if before != after}
+    after = merge_results(before, [entry for _, entry in board], f"{RESULTS} of {model}")
+    return {} if after == before else {RESULTS: after}
 
 
 def merge_results(before: str | None, entries: Sequence[EvalResultEntry], where: str = RESULTS) -> str:
@@ -266,27 +259,3 @@ def _place(row: dict[str, Any]) -> tuple[str, str]:
 
 def _without_date(row: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in row.items() if key != "date"}
-
-
-def add_to_model_index(card: str, board: Board, model: str) -> str:
-    """Add results to the ``model-index`` of a card, replacing those of the same dataset and metrics."""
-    found: Any = read_card(card, f"{CARD} of {model}", ModelCard)
-    results = [
-        EvalResult(
-            task_type="image-text-retrieval",
-            dataset_type=entry.dataset_id,
-            dataset_name=NAME,
-            dataset_config=task.config,
-            dataset_split=SPLIT,
-            dataset_revision=entry.dataset_revision,
-            metric_type=task.key.rpartition("/")[2],
-            metric_name=task.key,
-            metric_value=entry.value,
-        )
-        for task, entry in board
-    ]
-    restated = {(result.dataset_type, result.metric_name) for result in results}
-    kept = [old for old in found.data.eval_results or [] if (old.dataset_type, old.metric_name) not in restated]
-    found.data.eval_results = [*kept, *results]
-    found.data.model_name = found.data.model_name or model
-    return str(found)

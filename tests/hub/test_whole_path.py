@@ -26,7 +26,7 @@ def test_build_push_evaluate_submit_merge_read(hub, client, real_library, make_r
     model = hub.store.create("model", "me/random", {"README.md": b"# Random\n"})
     report = evaluate(make_run(real_library, width=4), "eccv_caption", data_dir=real_library, confidence=None)
     (tmp_path / "report.json").write_text(report_to_json(report))
-    arguments = ("submit", tmp_path / "report.json", "--model", "me/random", "--dataset", "org/real", "--model-index")
+    arguments = ("submit", tmp_path / "report.json", "--model", "me/random", "--dataset", "org/real")
     client.command(*arguments, "--yes")
     hub.store.merge(model, 1)
     told = client.code(READ).told

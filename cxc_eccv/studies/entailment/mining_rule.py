@@ -105,7 +105,7 @@ def warn_of_gaps(labelled: LabelledPairs, listed: Candidates, lists: Candidates)
     if listed.ranks.size < whole:
         warnings.warn(
             f"labelled pairs {labelled.name} cover {listed.ranks.size:,} of {whole:,} pairs in the lists of their "
-            "images. Unless these were drawn at random, give the share of entailed pairs (share in Python)",
+            "images. Unless these were drawn at random, give the share of entailed pairs in the lists (--share)",
             stacklevel=3,
         )
 
@@ -238,7 +238,7 @@ def check_rule(threshold: float | None, precision: float | None, share: float | 
     if labelled:
         return
     if precision is not None or share is not None:
-        raise InvalidOption("precision (--precision) and share need labelled pairs (--labelled)")
+        raise InvalidOption("precision (--precision) and share (--share) need labelled pairs (--labelled)")
     if threshold is None:
         raise InvalidOption(
             "neither labelled pairs nor a threshold is given. Give labelled pairs of the retriever's lists "

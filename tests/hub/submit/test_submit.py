@@ -123,47 +123,6 @@ def test_a_malformed_file_there_is_left_alone(hub, client, benchmark, report, co
     assert "Correct or delete it" in submit(client, report, "--yes", status=2).err
 
 
-def test_model_index_is_written_beside_everything_else_in_the_card(client, model, benchmark, report):
-    submit(client, report, "--model-index", "--yes")
-    card = model.files("refs/pr/1")["README.md"].decode()
-    assert card.startswith("---\nlicense: mit\nmodel-index:\n")
-    assert card.endswith("\n# CLIP\n")
-    (index,) = yaml.safe_load(card.split("---\n")[1])["model-index"]
-    assert index["name"] == MODEL
-    found = {row["dataset"]["config"]: row for row in index["results"]}
-    assert found["eccv_caption"]["dataset"]["revision"] == benchmark.main.oid
-    values = {metric["name"]: metric["value"] for row in index["results"] for metric in row["metrics"]}
-    assert values == RANKED
-    assert set(model.files("refs/pr/1")) - set(model.files()) == {PATH}
-
-
-def test_model_index_replaces_earlier_values_and_keeps_others(hub, client, model, report):
-    """Others are those of another dataset, and of tasks that are not submitted now."""
-    submit(client, report, "--model-index", "--yes")
-    hub.store.merge(model, 1)
-    card = model.files()["README.md"].decode().replace("results:\n", "results:\n" + FOREIGN, 1)
-    hub.store.write(model, {"README.md": card.encode()})
-    report.write_text(official_report({"eccv_caption/i2t/map_at_r": (0.33, {})}))
-    submit(client, report, "--model-index", "--yes")
-    (index,) = yaml.safe_load(model.files("refs/pr/2")["README.md"].decode().split("---\n")[1])["model-index"]
-    assert index["results"][0]["dataset"]["type"] == "other/data"
-    values = {metric.get("name"): metric["value"] for row in index["results"] for metric in row["metrics"]}
-    assert values == RANKED | {"eccv_caption/i2t/map_at_r": 0.33, "n": 7}
-
-
-def test_a_malformed_model_index_is_left_alone(hub, client, model, report):
-    hub.store.write(model, {"README.md": b"---\nmodel-index: [{results: [{}]}]\n---\n"})
-    assert "README.md of me/clip" in submit(client, report, "--model-index", "--yes", status=2).err
-    assert not model.pull_requests
-
-
-FOREIGN = """\
-  - task: {type: t}
-    dataset: {type: other/data, name: o}
-    metrics: [{type: m, name: n, value: 7}]
-"""
-
-
 def test_what_the_benchmark_has_no_task_for_is_left_out_and_named(hub, client, report):
     add_benchmark(hub, all_tasks=False)
     model = add_model(hub)
@@ -272,17 +231,16 @@ def last(answer):
 
 def test_a_second_submission_updates_ones_own_open_pull_request(hub, client, model, report):
     url = f"{hub.url}/me/clip/discussions/1"
-    tasks = ("--model-index", "--tasks", "cxc,eccv_caption/i2t/map_at_r")
-    assert last(submit(client, report, "--yes", *tasks, "--notes", "one")) == f"opened pull request: {url}"
-    again = submit(client, report, "--yes", *tasks, "--notes", "two")
+    tasks = ("--tasks", "cxc,eccv_caption/i2t/map_at_r")
+    assert last(submit(client, report, "--yes", *tasks)) == f"opened pull request: {url}"
+    again = submit(client, report, "--yes", *tasks)
     assert last(again) == f"{url} has these results already"
     report.write_text(official_report(BETTER))
-    better = ("--model-index", "--tasks", "eccv_caption/i2t/map_at_r")
+    better = ("--tasks", "eccv_caption/i2t/map_at_r")
     assert f"would update pull request {url}\n" in submit(client, report, *better).out
     assert proposed(model, 1)["eccv_caption_i2t_map_at_r"] == 0.3125
     assert last(submit(client, report, "--yes", *better)) == f"updated pull request: {url}"
     assert proposed(model, 1) == {"cxc_t2t_recall_at_1": 0.25, "eccv_caption_i2t_map_at_r": 0.33}
-    assert "value: 0.3125" not in model.files("refs/pr/1")["README.md"].decode()
     assert len(model.pull_requests) == 1
 
 

@@ -68,10 +68,10 @@ def test_from_a_model_to_a_dataset(place, tmp_path):
     tiny_models.save(tiny_models.bert(), tmp_path / "retriever")
     file = tmp_path / "weak.parquet"
     command = ("mine", "--model", tmp_path / "retriever", "--classifier", place / "text", "--top-k", "100")
-    chosen = ("--precision", "0.1", "--labelled", "cxc/val")
+    chosen = ("--precision", "0.1", "--labelled", "cxc/val", "--share", "0.1")
     assert "Rank alone" in run_command(*command, *chosen, "--output", file, *SAMPLE)[0]
     facts = json.loads(pq.read_schema(file).metadata[b"cxc_eccv"])
-    assert (facts["rule"]["precision"], facts["rule"]["labelled"]) == (0.1, "cxc/val")
+    assert (facts["rule"]["precision"], facts["rule"]["share"], facts["rule"]["labelled"]) == (0.1, 0.1, "cxc/val")
     assert facts["retriever"]["image_vectors"] == "mean of the image's own captions"
     built = ("--configs", "pairs", "--splits", "train", "--output", tmp_path / "data")
     run_command("build", *SAMPLE, *built, "--mined", file)

@@ -170,7 +170,7 @@ def test_labelled_pairs_of_another_split_have_the_ranks_of_the_retriever_there(l
     with pytest.raises(InvalidOption, match=r"are of coco/validation: .*\(--labelled-retriever\)"):
         mine(run, SharedWords(), library, labelled=own, top_k=200)
     there = vectors_of(library, "validation")
-    with pytest.warns(UserWarning, match=r"cover .* pairs in the lists of their images\. .*\(share in Python\)"):
+    with pytest.warns(UserWarning, match=r"cover .* pairs in the lists of their images\. .*\(--share\)"):
         mine(run, SharedWords(), library, labelled=own, labelled_run=there, top_k=200, threshold=0.0)
     mined = mine(run, SharedWords(), library, labelled=own, labelled_run=there, top_k=200, share=0.06, threshold=0.0)
     assert 10 < mined.facts["rule"]["pairs"] <= 80

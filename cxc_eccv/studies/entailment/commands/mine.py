@@ -64,6 +64,10 @@ def mine(
     precision: Annotated[
         float | None, typer.Option(help="Precision (0.9) to reach on the labelled pairs, instead of --threshold.")
     ] = None,
+    share: Annotated[
+        float | None,
+        typer.Option(help="Share of the lists' pairs that are entailed (0.06). Default: that of the labelled pairs."),
+    ] = None,
 ) -> None:
     r"""Mine weak positives: a retriever proposes captions of other images, a classifier of entailment decides.
 
@@ -95,7 +99,7 @@ def mine(
     if model is not None:
         check_model(model, images, batch_size=batch_size)
     check_whole("top_k", top_k)
-    check_rule(threshold, precision, None, labelled=labelled is not None)
+    check_rule(threshold, precision, share, labelled=labelled is not None)
     check_output(output, [".parquet"])
     part = _part_of(split)
     if labelled is not None:
@@ -119,6 +123,7 @@ def mine(
         threshold=threshold,
         precision=precision,
         labelled=pairs,
+        share=share,
         output=output,
     )
     options.check(judge, library)
