@@ -93,7 +93,6 @@ def _is_number(value: object) -> bool:
 
 
 TEXT = Kind(lambda value: isinstance(value, str), "text")
-OR_NOTHING = Kind(lambda value: value is None or isinstance(value, str), "text, or null")
 COUNT = Kind(lambda value: type(value) is int and 0 <= value < LARGEST, "a whole number of at least 0")
 WHOLE = Kind(lambda value: type(value) is int and abs(value) < LARGEST, "a whole number")
 NUMBER = Kind(_is_number, "a finite decimal number")
