@@ -96,7 +96,8 @@ def group_files(
     """The files of each model, with a name and the given directions.
 
     Embeddings and scores are a model each. Rankings of different directions are one model. Where a direction occurs
-    twice, the rankings are of several models, and the files of one model have the same name but for the direction.
+    twice, the rankings are of several models, and the files of one model are in one folder and have the same name but
+    for the direction.
     """
     rankings = [path for path in files if path.suffix.lower() in RANKINGS]
     if directions and not rankings:
@@ -104,10 +105,10 @@ def group_files(
     given = dict(zip(rankings, _give_each(directions, rankings), strict=True)) if directions else {}
     held = [name for path in rankings for name in _find_directions(path, given.get(path))] if len(rankings) > 1 else []
     several = len(set(held)) < len(held)
-    groups: dict[tuple[int, str], list[Path]] = {}
+    groups: dict[tuple[int, Path], list[Path]] = {}
     for place, path in enumerate(files, start=1):
-        key = (place, "") if path not in rankings else (0, _strip_direction(path) if several else "")
-        groups.setdefault(key, []).append(path)
+        model = path.with_name(_strip_direction(path)) if several else Path()
+        groups.setdefault((0, model) if path in rankings else (place, path), []).append(path)
     return [
         (_strip_direction(group[0]), (tuple(group), tuple(name for path in group if (name := given.get(path)))))
         for group in groups.values()
