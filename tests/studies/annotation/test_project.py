@@ -1,6 +1,5 @@
 """The state of a project: what each step writes, what it refuses, and what a killed one leaves."""
 
-import contextlib
 import json
 import os
 import shutil
@@ -508,17 +507,35 @@ def test_torn_last_line_is_dropped_and_then_replaced(name, copy, sample_library,
     assert len(Project.open(folder, sample_library).kept) == 28
 
 
-def test_flipped_and_cut_bytes_are_read_or_refused(copy, sample_library):
+def open_damaged(folder, library, name, content):
+    """The project with one file damaged; None where that is refused."""
+    (folder / name).write_bytes(content)
+    try:
+        return Project.open(folder, library)
+    except (DataError, UnknownName, SourceMissing):
+        return None
+
+
+@pytest.mark.parametrize("name", ["rounds.jsonl", "answers.jsonl"])
+def test_a_cut_file_invents_no_answer(copy, sample_library, name):
     folder, random = copy("answered"), np.random.default_rng(0)
-    for name in ("rounds.jsonl", "answers.jsonl"):
-        content = (folder / name).read_bytes()
-        for place in random.integers(len(content), size=40).tolist():
-            flipped = bytes([content[place] ^ (1 << place % 8)])
-            for damaged in (content[:place], content[:place] + flipped + content[place + 1 :]):
-                (folder / name).write_bytes(damaged)
-                with contextlib.suppress(DataError, UnknownName, SourceMissing):
-                    Project.open(folder, sample_library)
-        (folder / name).write_bytes(content)
+    whole, content = Project.open(folder, sample_library), (folder / name).read_bytes()
+    assert open_damaged(folder, sample_library, name, content).kept == whole.kept
+    for place in random.integers(len(content), size=40).tolist():
+        project = open_damaged(folder, sample_library, name, content[:place])
+        assert project is None or all(row in whole.kept for row in project.kept)
+
+
+@pytest.mark.parametrize("name", ["rounds.jsonl", "answers.jsonl"])
+def test_a_flipped_bit_names_no_pair_that_was_not_asked(copy, sample_library, name):
+    folder, random = copy("answered"), np.random.default_rng(0)
+    content = (folder / name).read_bytes()
+    for place in random.integers(len(content), size=40).tolist():
+        flipped = bytes([content[place] ^ (1 << place % 8)])
+        project = open_damaged(folder, sample_library, name, content[:place] + flipped + content[place + 1 :])
+        sheets = [] if project is None else project.questions()
+        asked = [{question.pair_id for question in sheet} for sheet in sheets]
+        assert project is None or all(row["pair_id"] in asked[row["sheet"]] for row in project.kept)
 
 
 def test_line_ends_of_version_control_are_no_damage(copy, sample_library):
