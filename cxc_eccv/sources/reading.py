@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import json
+import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +15,7 @@ from typing import IO, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv
 
 from cxc_eccv.errors import MalformedSource, SourceMissing
 from cxc_eccv.parquet import read_npy, read_parquet
@@ -43,14 +44,15 @@ def read_bytes(path: str | Path) -> bytes:
 def read_text(path: Path) -> str:
     """The UTF-8 text of a file, decompressed if it is gzipped; an empty file is refused."""
     data = read_bytes(path)
-    if not data.strip():
-        raise MalformedSource(path, "", "an empty file", "content")
     try:
-        return data.decode("utf-8-sig")
+        content = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         actual = f"byte {data[error.start]:#04x} at offset {error.start}"
         raise MalformedSource(path, f"line {line}", actual, "UTF-8 text") from None
+    if not content.strip():
+        raise MalformedSource(path, "", "an empty file", "content")
+    return content
 
 
 def read_lines(path: Path) -> list[str]:
@@ -60,8 +62,9 @@ def read_lines(path: Path) -> list[str]:
     for character, name in (("\r", "a carriage return without a line feed"), ("\0", "a NUL character")):
         place = content.find(character)
         if place >= 0:
-            line = content.count("\n", 0, place) + 1
-            raise MalformedSource(path, f"line {line}", name, r"text in lines that end in \n or \r\n")
+            raise MalformedSource(
+                path, f"line {_line_of(content, place)}", name, r"text in lines that end in \n or \r\n"
+            )
     return content.split("\n")
 
 
@@ -193,35 +196,59 @@ def shown(value: object) -> str:
     return whole if len(whole) <= 60 else f"{whole[:60]} …"
 
 
+QUOTED_CELL = r'(?:^|{0})("(?:[^"\n]|"")*+"(?=$|{0})|")'
+"""A quoted cell, or just the quote before a cell that is not quoted as a whole."""
+
+
 def read_csv(path: Path, columns: Sequence[str] = (), separator: str = ",") -> pa.Table:
     """A CSV file as a table of strings; row ``i`` is line ``i + 2`` of the file."""
-    header, *rows = _csv_rows(path, separator)
+    content = "\n".join(read_lines(path))
+    _refuse_quotes(path, content, separator)
+    names = [f"f{number}" for number in range(content.partition("\n")[0].count(separator) + 1)]  # those of pyarrow
+    data = f"{content}\n".encode("utf-8-sig")  # pyarrow passes over one mark, so a second one is seen
+    wrong: list[pyarrow.csv.InvalidRow] = []
+    table = pyarrow.csv.read_csv(
+        pa.BufferReader(data),
+        pyarrow.csv.ReadOptions(use_threads=False, block_size=len(data), autogenerate_column_names=True),
+        pyarrow.csv.ParseOptions(
+            delimiter=separator,
+            ignore_empty_lines=False,
+            invalid_row_handler=lambda row: wrong.append(row) or "skip",  # type: ignore[func-returns-value]
+        ),
+        pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
+    )
+    header = [column[0].as_py() for column in table.columns]
     for number, name in enumerate(header):
         if name in header[:number]:
             raise MalformedSource(path, "line 1", f"two columns {shown(name)}", "every column once")
     missing = [name for name in columns if name not in header]
     if missing:
         raise MalformedSource(path, "line 1", f"columns {shown(header)}", f"a column {missing[0]!r}")
-    if not rows:
+    faults = {row.number: f"{row.actual_columns} cells" for row in wrong}
+    blank = content.find("\n\n")
+    if len(header) > 1 and blank >= 0:  # pyarrow fills it with empty cells
+        faults[_line_of(content, blank + 1)] = "a blank line"
+    if faults:
+        line = min(faults)
+        raise MalformedSource(path, f"line {line}", faults[line], f"rows of {len(header)} cells")
+    if table.num_rows == 1:
         raise MalformedSource(path, "", "a header and no rows", "at least one row")
-    for number, row in enumerate(rows, start=2):
-        if len(row) != len(header):
-            raise MalformedSource(path, f"line {number}", f"{len(row)} cells", f"rows of {len(header)} cells")
-    return pa.table([pa.array(column, pa.string()) for column in zip(*rows, strict=True)], names=header)
+    return table.slice(1).rename_columns(header)
 
 
-def _csv_rows(path: Path, separator: str) -> list[list[str]]:
-    lines = csv.reader(read_lines(path), delimiter=separator, strict=True)
-    rows: list[list[str]] = []
-    try:
-        for row in lines:
-            if lines.line_num > len(rows) + 1:
-                raise csv.Error("a quote that is not closed on its line")
-            rows.append(row or [""])
-    except csv.Error as error:
-        expected = 'quotes around whole cells, each closed on its line, and "" for a quote within'
-        raise MalformedSource(path, f"line {len(rows) + 1}", str(error), expected) from None
-    return rows
+def _refuse_quotes(path: Path, content: str, separator: str) -> None:
+    """Refuse quotes that pyarrow would pass over: it joins lines and cells, and drops text behind a closed quote."""
+    if '"' not in content:
+        return
+    for match in re.finditer(QUOTED_CELL.format(re.escape(separator)), content, re.MULTILINE):
+        if match[1] == '"':
+            cell = content[match.start(1) :].partition("\n")[0]
+            expected = 'quotes around whole cells, each closed on its line, and "" for a quote within'
+            raise MalformedSource(path, f"line {_line_of(content, match.start(1))}", shown(cell), expected)
+
+
+def _line_of(content: str, position: int) -> int:
+    return content.count("\n", 0, position) + 1
 
 
 def parse_ids(path: Path, column: pa.ChunkedArray, name: str, pattern: str, expected: str) -> IntArray:
@@ -273,3 +300,10 @@ def first_duplicate(values: IntArray) -> int | None:
     again = np.ones(values.size, dtype=bool)
     again[np.unique(values, return_index=True)[1]] = False
     return int(np.argmax(again)) if again.any() else None
+
+
+def first_repeated_pair(left: IntArray, right: IntArray) -> int | None:
+    """Position of the first pair that occurs earlier too, or None."""
+    order = np.lexsort((right, left))  # a stable sort
+    again = order[1:][(left[order[1:]] == left[order[:-1]]) & (right[order[1:]] == right[order[:-1]])]
+    return int(again.min()) if again.size else None

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources.readers.karpathy import CAPTION_SCHEMA, IMAGE_SCHEMA, KarpathySplit
-from cxc_eccv.sources.reading import first_duplicate, read_lines, shown
+from cxc_eccv.sources.reading import first_duplicate, first_repeated_pair, read_lines, shown
 
 IMAGE_NAME = re.compile(r"(?P<photo>\d{1,15})_[0-9a-f]+\.jpg")
 
@@ -118,9 +118,7 @@ def _table(path: Path, rows: Sequence[tuple[int, ...]], names: tuple[str, ...]) 
     table = pa.Table.from_arrays(
         [pa.array(column, pa.int64()) for column in zip(*rows, strict=True)], names=["image_id", "caption_id", *names]
     )
-    pairs = np.stack([np.asarray(table[name]) for name in ("image_id", "caption_id")], axis=1)
-    first = np.sort(np.unique(pairs, axis=0, return_index=True)[1])
-    if first.size < len(pairs):
-        row = int(np.setdiff1d(np.arange(len(pairs)), first)[0])
-        raise MalformedSource(path, f"line {row + 1}", "a pair given before", "every pair of image and caption once")
+    twice = first_repeated_pair(*(np.asarray(table[name]) for name in ("image_id", "caption_id")))
+    if twice is not None:
+        raise MalformedSource(path, f"line {twice + 1}", "a pair given before", "every pair of image and caption once")
     return table

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from cxc_eccv.errors import MalformedSource, UnknownName
 from cxc_eccv.sources.reading import (
-    first_duplicate,
+    first_repeated_pair,
     integer,
     parse_ids,
     parse_json,
@@ -88,8 +88,7 @@ def _scores(path: Path, column: pa.ChunkedArray, name: str) -> FloatArray:
 
 
 def _check_pairs(path: Path, left: IntArray, right: IntArray, *, same_modality: bool) -> None:
-    _, pair = np.unique(np.stack([left, right]), axis=1, return_inverse=True)
-    twice = first_duplicate(pair.reshape(-1))
+    twice = first_repeated_pair(left, right)
     if twice is not None:
         actual = f"the pair ({left[twice]}, {right[twice]}) again"
         raise MalformedSource(path, f"line {twice + 2}", actual, "every ordered pair once")

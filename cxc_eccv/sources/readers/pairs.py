@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import DownloadFailed, MalformedSource, SourceMissing
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.sources.catalog import SPLITS
-from cxc_eccv.sources.reading import parse_metadata, read_table, shown
+from cxc_eccv.sources.reading import first_repeated_pair, parse_metadata, read_table, shown
 from cxc_eccv.writing import replaced_file
 
 
@@ -232,15 +232,14 @@ def _check_columns(path: Path, table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def _check_rows(path: Path, table: pa.Table, wrong: Mapping[str, tuple[str, NDArray[np.bool_]]]) -> None:
     """Refuse the first wrong row, or a repeated pair; ``wrong`` has the column and the bad rows of each expectation."""
-    pairs = np.stack([np.asarray(table["image_id"]), np.asarray(table["caption_id"])], axis=1)
-    order = np.lexsort(pairs.T)
-    again = order[1:][(np.diff(pairs[order], axis=0) == 0).all(axis=1)]
-    rows_by_fault = {expected: (column, np.flatnonzero(flags)) for expected, (column, flags) in wrong.items()}
-    rows_by_fault["every pair of image_id and caption_id once"] = "caption_id", again
-    for expected, (column, rows) in rows_by_fault.items():
-        if rows.size:
-            row = int(rows[0])
+    for expected, (column, flags) in wrong.items():
+        if flags.any():
+            row = int(np.argmax(flags))
             raise MalformedSource(path, f"row {row}", f"{column} {table[column][row].as_py()}", expected)
+    twice = first_repeated_pair(*(np.asarray(table[name]) for name in ("image_id", "caption_id")))
+    if twice is not None:
+        actual = f"caption_id {table['caption_id'][twice].as_py()}"
+        raise MalformedSource(path, f"row {twice}", actual, "every pair of image_id and caption_id once")
 
 
 def find_label_files(named: str | Path, *, offline: str = "") -> list[LabelFile]:
