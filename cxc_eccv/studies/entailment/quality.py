@@ -1,4 +1,4 @@
-"""The report on a classifier of entailment: its measures on labelled pairs, as tables, JSON and a page."""
+"""The report on a classifier of entailment: its measures on labelled pairs, as tables and JSON."""
 
 from __future__ import annotations
 
@@ -236,49 +236,7 @@ def warn_of_training_data(training_data: Mapping[str, Any] | None, holds: str = 
     return tuple(cautions)
 
 
-JSON, PROBABILITIES, HTML = "report.json", "probabilities.parquet", "report.html"
-CLASSIFIER_FILES = (JSON, PROBABILITIES, HTML)
-
-LEFT, TOP, RIGHT, BOTTOM = 36, 28, 344, 316
-"""The ends of the axes of the reliability diagram, both from 0 to 100%."""
-
-
-def _x(probability: float) -> float:
-    return round(LEFT + (RIGHT - LEFT) * probability, 1)
-
-
-def _y(share: float) -> float:
-    return round(BOTTOM - (BOTTOM - TOP) * share, 1)
-
-
-def _sources(record: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """The parts of a record of training data, after those of the run that it continued."""
-    return () if record is None else (*_sources(record.get("before")), *record.get("sources", ()))
-
-
-def render_classifier(report: ClassifierReport) -> str:
-    """The page's HTML; everything from data is escaped."""
-    from cxc_eccv.report.pages import page_style, template
-
-    provenance = report.provenance
-    facts = {
-        "Command": provenance.get("command"),
-        "Threshold": f"{report.threshold!r}, {report.threshold_from}",
-        "Classifier's fingerprint": provenance.get("fingerprint"),
-        "Trained on": ", ".join(_sources(provenance.get("training_data"))),
-        "Left out": "; ".join(f"{rule}: {number:,}" for rule, number in provenance["left_out"].items()),
-        "Data edition": provenance["data"]["edition"],
-        "Package version": provenance["package"]["version"],
-    }
-    return template("classifier.html.jinja", "cxc_eccv.studies.entailment", keep_trailing_newline=True).render(
-        report=report,
-        css=page_style(),
-        tables=report.tables(),
-        x=_x,
-        y=_y,
-        box=(LEFT, TOP, RIGHT, BOTTOM),
-        facts=[(title, text) for title, text in facts.items() if text],
-    )
+CLASSIFIER_FILES = ("report.json", "probabilities.parquet")
 
 
 def write_classifier_folder(
@@ -288,12 +246,12 @@ def write_classifier_folder(
     probabilities: ArrayLike,
     command: str | None = None,
 ) -> list[Path]:
-    """Write ``report.json``, ``probabilities.parquet`` and ``report.html``; keep other files of the folder."""
+    """Write ``report.json`` and ``probabilities.parquet``; keep other files of the folder."""
     if command is not None:
         report = replace(report, provenance={**report.provenance, "command": command})
-    values = pa.array(probabilities, pa.float64())
+    table = labelled.table.append_column("probability", pa.array(probabilities, pa.float64()))
+    report_file, table_file = (folder / name for name in CLASSIFIER_FILES)
     with replaced_folder(folder, CLASSIFIER_FILES) as new:
-        (new / JSON).write_text(report.to_json(), encoding="utf-8", newline="\n")
-        write_parquet(labelled.table.append_column("probability", values), new / PROBABILITIES)
-        (new / HTML).write_text(render_classifier(report), encoding="utf-8", newline="\n")
-    return [folder / name for name in CLASSIFIER_FILES]
+        (new / report_file.name).write_text(report.to_json(), encoding="utf-8", newline="\n")
+        write_parquet(table, new / table_file.name)
+    return [report_file, table_file]

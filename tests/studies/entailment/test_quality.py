@@ -1,7 +1,6 @@
 """Labelled pairs, the report of a classifier on them, and which of them it was trained on."""
 
 import json
-import re
 
 import numpy as np
 import pyarrow as pa
@@ -15,15 +14,7 @@ from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMis
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.entailment.labelled import SEEN_FILE, LabelledPairs, read_labelled, read_seen, record_seen
 from cxc_eccv.studies.entailment.measures import choose_threshold, measure_classifier, measure_reliability
-from cxc_eccv.studies.entailment.quality import (
-    BOTTOM,
-    LEFT,
-    RIGHT,
-    TOP,
-    measure_by_source,
-    render_classifier,
-    report_classifier,
-)
+from cxc_eccv.studies.entailment.quality import measure_by_source, report_classifier
 from cxc_eccv.studies.entailment.training_data import SCHEMA
 
 
@@ -174,27 +165,6 @@ def test_probabilities_are_found_by_ids_or_by_their_order(pairs, said, tmp_path)
             pairs.align(table, tmp_path)
 
 
-def test_the_page_draws_every_bin_escapes_names_and_needs_nothing_from_elsewhere(pairs, said, library):
-    record = {"sources": {"coco/train": {}}, "holds": {}, "before": {"sources": {"sick/train": {}}, "holds": {}}}
-    report = report_classifier(pairs, said, library, model="<b>mine</b>", training_data=record)
-    page, bins = render_classifier(report), report.reliability.bins
-    assert report.cautions == ()
-    assert "<b>mine" not in page
-    assert "&lt;b&gt;mine&lt;/b&gt; on cxc/test" in page
-    assert not re.search("https?:", page)
-    assert re.search(r"sick/train.{1,60}coco/train", page, re.DOTALL)
-    rings = re.findall(r'y1="([\d.]+)" y2="([\d.]+)"/><circle cx="([\d.]+)" cy="([\d.]+)"', page)
-    for row, (low, high, x, y) in zip(bins, np.array(rings, dtype=float), strict=True):
-        assert x == pytest.approx(LEFT + (RIGHT - LEFT) * row.probability, abs=0.051)
-        shares = np.array([row.share, row.share_low, row.share_high])
-        assert (y, low, high) == pytest.approx(tuple(BOTTOM - (BOTTOM - TOP) * shares), abs=0.051)
-    rectangles = re.findall(r'<rect x="([\d.]+)" y="([\d.]+)" width="[\d.]+" height="([\d.]+)"', page)
-    bars, most = np.array(rectangles, dtype=float), max(row.pairs for row in bins)
-    assert bars[:, 2].tolist() == [round(70 * row.pairs / most, 1) for row in bins]
-    assert (bars[:, 1] + bars[:, 2]).tolist() == pytest.approx([BOTTOM] * len(bins))
-    assert bars[:, 0].tolist() == pytest.approx([LEFT + (RIGHT - LEFT) * row.low + 1 for row in bins], abs=0.051)
-
-
 def test_each_source_of_pairs_is_measured_alone():
     measures = pytest.importorskip("sklearn.metrics", reason="scikit-learn is not installed")
     random = np.random.default_rng(0)
@@ -243,7 +213,7 @@ def test_score_prints_and_writes_what_a_second_run_reads(pairs, said, tmp_path, 
         "or words of flickr30k/test.",
         "Trained on val data: 5 pairs hold images, captions or words of coco/val.",
     ]
-    assert all("Trained on test data: 39 pairs" in text for text in (printed, (out / "report.html").read_text()))
+    assert "Trained on test data: 39 pairs" in printed
     assert content["kind"] == "entailment classifier 1"
     assert {name: content["provenance"][name] for name in ("fingerprint", "training_data", "left_out")} == {
         "fingerprint": fake.fingerprint,

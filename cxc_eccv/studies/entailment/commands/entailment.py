@@ -1,4 +1,4 @@
-"""``cxc-eccv entailment``: a classifier of entailment, what it is made of and how good it is; Entail@K by hand."""
+"""``cxc-eccv entailment``: how good a classifier of entailment is; Entail@K by hand."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cxc_eccv.cli.choices import (
 from cxc_eccv.cli.output import say_written
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.asking.options import AnswerForm, QuestionForm, QuestionImages
-from cxc_eccv.terminal import print_shown, say, upper_first
+from cxc_eccv.terminal import print_shown, say
 
 if TYPE_CHECKING:
     from cxc_eccv.sources.library import Library
@@ -33,30 +33,8 @@ if TYPE_CHECKING:
 
 entailment = typer.Typer(
     no_args_is_help=True,
-    help="Classifiers of entailment: training data and quality. Entail@K by hand, and its mean.",
+    help="Quality of a classifier of entailment; Entail@K by hand, and its mean.",
 )
-
-
-@entailment.command("data", cls=DataCommand)
-def data() -> None:
-    """Count the labelled pairs that a classifier can be trained on, beside the paper's Table 2.
-
-    The last number counts the pairs without an image, caption or words of a test split, on which training runs by
-    default. Nothing is downloaded.
-
-    Examples:
-    ```sh
-    cxc-eccv entailment data
-    cxc-eccv entailment data --data-dir sample
-    ```
-    """
-    from cxc_eccv.sources.catalog import describe_data
-    from cxc_eccv.studies.entailment.training_data import count_corpora, table_of_counts
-    from cxc_eccv.tables import tables_to_console
-
-    library = open_library(offline=True)
-    say(upper_first(describe_data({"data": {"edition": library.edition}}, "")))
-    print_shown(tables_to_console([table_of_counts(library, count_corpora(library))]))
 
 
 @entailment.command("score", cls=DataCommand)
@@ -79,14 +57,12 @@ def score(
     precision: Annotated[
         float | None, typer.Option(help="Choose the threshold that reaches this precision (0.9) on these pairs.")
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option(help="Folder for report.json, probabilities.parquet and report.html.")
-    ] = None,
+    output: Annotated[Path | None, typer.Option(help="Folder for report.json and probabilities.parquet.")] = None,
 ) -> None:
     """Measure a classifier, or another judge by its probabilities, on labelled pairs.
 
     Shows accuracy, precision, recall and F0.5, with intervals that keep the pairs of an image together; the recall at
-    several precisions; a reliability diagram of the probabilities; calibration error, AUC and kappa by source of the
+    several precisions; how far probabilities are from shares; calibration error, AUC and kappa by source of the
     pairs; and what the classifier was trained on.
 
     Examples:

@@ -1,20 +1,18 @@
-"""Labelled pairs to train a classifier of entailment on: corpora in one schema, without test data, and their counts."""
+"""Labelled pairs to train a classifier of entailment on: corpora in one schema, without test data."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.builders.images import ImageFolder
-from cxc_eccv.errors import DataError, HashMismatch, InvalidOption, MalformedSource, SourceMissing, UnknownName
+from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.entailment.training_data.corpora import (
     SCHEMA,
@@ -38,7 +36,6 @@ from cxc_eccv.studies.entailment.training_data.leakage import (
     evaluation_splits,
     plain_texts,
 )
-from cxc_eccv.tables import MISSING, Table
 
 __all__ = [
     "SCHEMA",
@@ -46,7 +43,6 @@ __all__ = [
     "as_labelled",
     "captions_of_images",
     "corpora",
-    "count_corpora",
     "count_images",
     "count_named",
     "evaluation_splits",
@@ -58,7 +54,6 @@ __all__ = [
     "part_of",
     "plain_texts",
     "premises_of",
-    "table_of_counts",
 ]
 
 ALIASES = {"dev": "val", "validation": "val", "trial": "val"}
@@ -163,8 +158,8 @@ def part_of(name: str) -> tuple[Corpus, str]:
     if corpus not in known:
         raise UnknownName("corpus of labelled pairs", corpus, known)
     part = ALIASES.get(part, part)
-    if part not in known[corpus].expected:
-        raise UnknownName(f"part of {corpus}", name, [f"{corpus}/{each}" for each in known[corpus].expected])
+    if part not in known[corpus].parts:
+        raise UnknownName(f"part of {corpus}", name, [f"{corpus}/{each}" for each in known[corpus].parts])
     return known[corpus], part
 
 
@@ -290,77 +285,3 @@ def _describe(library: Library, corpus: Corpus, table: pa.Table, left_out: Mappi
 
 def _positives(table: pa.Table) -> int:
     return int(pc.sum(table["label"]).as_py())
-
-
-@dataclass(frozen=True, slots=True)
-class Count:
-    """The available pairs of a corpus; ``guarded`` pairs hold no test data, None if a test split is missing."""
-
-    corpus: Corpus
-    parts: tuple[str, ...]
-    pairs: int
-    positives: int
-    guarded: int | None
-
-
-def count_corpora(library: Library) -> list[Count]:
-    """Count every corpus in the library; an ``offline`` library downloads nothing."""
-    protected = _try_read(lambda: evaluation_splits(library, ("test",))[0])
-    return [_count(library, corpus, protected) for corpus in corpora().values()]
-
-
-def _count(library: Library, corpus: Corpus, protected: Sequence[EvaluationSplit] | None) -> Count:
-    parts, pairs, positives, guarded = [], 0, 0, 0
-    for part in corpus.published_parts or corpus.expected:
-        part_pairs = _try_read(partial(corpus.pairs, library, part))
-        if part_pairs is not None:
-            parts.append(part)
-            pairs += part_pairs.table.num_rows
-            positives += pc.sum(part_pairs.table["label"]).as_py() or 0
-            guarded += drop_members(part_pairs, protected)[0].num_rows if protected else 0
-    return Count(corpus, tuple(parts), pairs, positives, None if protected is None else guarded)
-
-
-Content = TypeVar("Content")
-
-
-def _try_read(read: Callable[[], Content]) -> Content | None:
-    """The result of ``read``; None if a file, or a split of one, is missing."""
-    try:
-        return read()
-    except (HashMismatch, MalformedSource):
-        raise
-    except DataError:
-        return None
-
-
-SECTIONS = {"text": "Text alone", "multimodal": "Images"}
-OTHERS = "Not in the paper"
-HEADINGS = ("corpus", "parts", "paper", "here", "positive", "no test data", "licence")
-
-
-def table_of_counts(library: Library, counts: Sequence[Count]) -> Table:
-    """A table of the corpora, by their task in the paper; those not in the paper come last."""
-    rows: list[tuple[str, ...]] = []
-    for title, wanted in _sections(counts):
-        rows.append((title,))
-        rows += [_row(library, count) for count in wanted]
-    notes = [f"{count.corpus.title}: {count.corpus.remark}." for count in counts if count.corpus.remark]
-    header = [(heading,) for heading in HEADINGS]
-    return Table(header, rows, "Labelled pairs", notes=notes, prose=frozenset({1, 6}))
-
-
-def _sections(counts: Sequence[Count]) -> list[tuple[str, list[Count]]]:
-    published = [count for count in counts if count.corpus.published]
-    sections = [(title, [c for c in published if c.corpus.kinds[-1] == kind]) for kind, title in SECTIONS.items()]
-    sections.append((OTHERS, [count for count in counts if not count.corpus.published]))
-    return [(title, members) for title, members in sections if members]
-
-
-def _row(library: Library, count: Count) -> tuple[str, ...]:
-    corpus = count.corpus
-    licence = library.catalog.group(corpus.groups[0]).licence
-    numbers = [MISSING if n is None else f"{n:,}" for n in (count.pairs, count.positives, count.guarded)]
-    shown = numbers if count.parts else ["not found", MISSING, MISSING]
-    parts = " ".join(f"{corpus.name}/{part}" for part in count.parts or corpus.published_parts or corpus.expected)
-    return (corpus.title, parts, corpus.published or MISSING, *shown, licence)

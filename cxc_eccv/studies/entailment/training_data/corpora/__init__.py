@@ -67,24 +67,17 @@ class Corpus:
 
     Attributes:
         name: used in the names of its parts, and in ``source``.
-        kinds: kinds of pairs that it can yield if images are available.
         rule: the rule for positives, in words.
         groups: groups of raw files in the catalog, for licences and citations; the corpus's group first.
-        expected: part (``train``, ``val``, ``test``) to its number of pairs, None if unknown.
+        parts: ``train``, ``restval``, ``val`` or ``test``.
         pairs: function of (library, part) that gives its pairs.
-        published: the count of ``published_parts`` printed in the paper's Table 2; a ``remark`` explains it.
     """
 
     name: str
-    title: str
-    kinds: tuple[str, ...]
     rule: str
     groups: tuple[str, ...]
-    expected: Mapping[str, int | None]
+    parts: tuple[str, ...]
     pairs: Callable[[Library, str], Pairs]
-    published: str = ""
-    published_parts: tuple[str, ...] = ()
-    remark: str = ""
 
 
 def make_pairs(

@@ -163,76 +163,53 @@ def _image_key(name: str, number: int | None) -> str | None:
     return f"coco/{int(match['id']) if number is None and match else number}"
 
 
-_co_captions = partial(
-    Corpus, kinds=("text", "multimodal"), rule="a caption, and the image with its other captions: always positive"
-)
+_co_captions = partial(Corpus, rule="a caption, and the image with its other captions: always positive")
 
 CORPORA = (
     _co_captions(
         name="coco",
-        title="Co-captions of COCO",
         groups=("karpathy",),
-        expected={"train": 413_915, "restval": 152_520, "val": 25_000, "test": 25_000},
+        parts=("train", "restval", "val", "test"),
         pairs=partial(co_captions, "coco", "coco", Library.karpathy),
     ),
     _co_captions(
         name="flickr30k",
-        title="Co-captions of Flickr30k",
         groups=("flickr30k",),
-        expected={"train": 145_000, "val": 5_070, "test": 5_000},
+        parts=("train", "val", "test"),
         pairs=partial(co_captions, "flickr30k", "flickr30k", Library.flickr30k),
     ),
     _co_captions(
         name="flickr8k",
-        title="Co-captions of Flickr8k",
         groups=("flickr8k",),
-        expected={"train": 30_000, "val": 5_000, "test": 5_000},
+        parts=("train", "val", "test"),
         pairs=partial(co_captions, "flickr8k", "flickr30k", Library.flickr8k_split),
     ),
     Corpus(
         name="cxc",
-        title="CxC, SITS",
-        kinds=("text", "multimodal"),
         rule="rating at or above the threshold",
         groups=("cxc", "karpathy"),
-        expected={"val": 19_722, "test": 19_833},
+        parts=("val", "test"),
         pairs=sits_pairs,
-        published="39.5k",
-        published_parts=("val", "test"),
-        remark="all pairs of an image with a caption of another one, those of test among them",
     ),
     Corpus(
         name="cxc_sts",
-        title="CxC, STS",
-        kinds=("text",),
         rule="rating at or above the threshold",
         groups=("cxc", "karpathy"),
-        expected={"val": 44_009, "test": 44_045},
+        parts=("val", "test"),
         pairs=sts_pairs,
     ),
     Corpus(
         name="eccv",
-        title="ECCV Caption",
-        kinds=("text", "multimodal"),
         rule="verified by people: always positive",
         groups=("eccv_caption", "karpathy"),
-        expected={"test": 21_442},
+        parts=("test",),
         pairs=eccv_pairs,
-        published="26.4k",
-        published_parts=("test",),
-        remark="the count nearest to it is 26,408: both directions together (27,740 pairs), without the own image of "
-        "each of the 1,332 caption queries",
     ),
     Corpus(
         name="entailment",
-        title="Annotated pairs",
-        kinds=("text", "visual", "multimodal"),
         rule="label of the file",
         groups=("entailment",),
-        expected={"val": None, "test": 2_000},
+        parts=("val", "test"),
         pairs=file_pairs,
-        published="2k",
-        published_parts=("test",),
-        remark="the paper's test set, never released; a file of your own in its layout is counted",
     ),
 )

@@ -23,10 +23,8 @@ def pairs(library: Library, split: str) -> Pairs:
 
 CORPUS = Corpus(
     name="first_captions",
-    title="First captions",
-    kinds=("text",),
     rule="two captions of one image: always positive",
     groups=("karpathy",),
-    expected={"val": None, "test": None},
+    parts=("val", "test"),
     pairs=pairs,
 )
