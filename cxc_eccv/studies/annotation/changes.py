@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, groupby
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from cxc_eccv.statistics import interval
 from cxc_eccv.tables import Cell, Table
 from cxc_eccv.types import FloatArray
 from cxc_eccv.types.reported import group_by_reason
-from cxc_eccv.wording import heading_of, list_names, metric_name, show_value, task_name
+from cxc_eccv.wording import list_names, metric_name, show_value, task_name
 
 SAMPLES = 1_000
 
@@ -62,21 +62,6 @@ class LabelChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """Two models that change places, each number with its interval."""
-
-    key: str  # task/direction/metric
-    ahead: str
-    behind: str
-    before: float  # lead of the first on the labels before
-    before_low: float
-    before_high: float
-    after: float  # its lead on the labels after, below 0
-    after_low: float
-    after_high: float
-
-
-@dataclass(frozen=True, slots=True)
 class LabelChanges:
     """The effect of new labels on models."""
 
@@ -88,12 +73,7 @@ class LabelChanges:
     samples: int
     confidence: float
     changes: tuple[LabelChange, ...]  # a row per model and metric
-    turns: tuple[Turn, ...]
     not_compared: Mapping[str, Mapping[str, str]]  # model to key to the reason that a metric is left out
-
-
-Moved = Mapping[str, tuple[Pair, FloatArray]]
-"""Model to its pair of values of one metric, and (2, S) bootstrap scores of both."""
 
 
 def measure_changes(
@@ -130,16 +110,14 @@ def measure_changes(
         progress: show a bar when standard error is a terminal.
 
     Raises:
-        InvalidOption: no model, or the same sources before and after.
+        InvalidOption: the same sources before and after.
         CxcEccvError: as for :func:`cxc_eccv.evaluate`.
     """
-    if not runs:
-        raise InvalidOption("give at least one file of embeddings, scores or rankings, to measure changes of models")
     if set(before) == set(after):
         raise InvalidOption(f"the labels before and after are both {list_names(before)}; give different sources")
     ComparisonSettings(seed, samples, confidence)
     options: dict[str, Any] = {"split": split, "metrics": metrics, "confidence": None, "progress": progress}
-    moved: dict[str, dict[str, tuple[Pair, FloatArray]]] = {}
+    pairs_of: dict[str, dict[str, tuple[Pair, FloatArray]]] = {}  # key to model to its values and (2, S) samples
     reasons = {}
     for name, run in runs.items():
         reports = [
@@ -149,21 +127,19 @@ def measure_changes(
         pairs, reasons[name] = pair_up(*(ScoredReport.of(name, report) for report in reports))
         drawn = paired_samples(pairs, seed, samples, progress=progress) if pairs else {}
         for key, pair in pairs.items():
-            moved.setdefault(key, {})[name] = pair, drawn[key]
-    changes = tuple(row for of_key in moved.values() for row in _list_changes(of_key, confidence))
-    turns = tuple(turn for key, of_key in moved.items() for turn in _find_turns(key, of_key, confidence))
-    return LabelChanges(
-        tuple(before), tuple(after), split, tuple(runs), seed, samples, confidence, changes, turns, reasons
-    )
+            pairs_of.setdefault(key, {})[name] = pair, drawn[key]
+    changes = tuple(row for of_models in pairs_of.values() for row in _list_changes(of_models, confidence))
+    return LabelChanges(tuple(before), tuple(after), split, tuple(runs), seed, samples, confidence, changes, reasons)
 
 
-def _list_changes(moved: Moved, confidence: float) -> Iterator[LabelChange]:
+def _list_changes(pairs: Mapping[str, tuple[Pair, FloatArray]], confidence: float) -> Iterator[LabelChange]:
     """Yield a row per model that has the metric."""
-    goods = [{name: _sign(pair) * pair.results[side].value for name, (pair, _) in moved.items()} for side in (0, 1)]
-    for name, (pair, drawn) in moved.items():
+    sign = 1 if next(iter(pairs.values()))[0].spec.higher_is_better else -1
+    goods = [{name: sign * pair.results[side].value for name, (pair, _) in pairs.items()} for side in (0, 1)]
+    for name, (pair, drawn) in pairs.items():
         old, new = pair.results
         low, high = interval(drawn[1] - drawn[0], confidence)
-        gains = _sign(pair) * (pair.values[:, 1] - pair.values[:, 0])
+        gains = sign * (pair.values[:, 1] - pair.values[:, 0])
         place_before, place_after = (1 + sum(other > good[name] for other in good.values()) for good in goods)
         yield LabelChange(
             model=name,
@@ -184,28 +160,8 @@ def _list_changes(moved: Moved, confidence: float) -> Iterator[LabelChange]:
         )
 
 
-def _sign(pair: Pair) -> int:
-    """1 if a higher value is better, else -1."""
-    return 1 if pair.spec.higher_is_better else -1
-
-
-def _find_turns(key: str, moved: Moved, confidence: float) -> Iterator[Turn]:
-    """Yield pairs of models that change places; both are resampled over the same images."""
-    for names in combinations(moved, 2):
-        (first, of_one), (other, of_other) = (moved[name] for name in names)
-        if not np.array_equal(first.images, other.images):
-            continue
-        leads = [_sign(first) * (first.results[side].value - other.results[side].value) for side in (0, 1)]
-        if leads[0] * leads[1] >= 0:
-            continue
-        sign = 1 if leads[0] > 0 else -1
-        bounds = [interval(lead, confidence) for lead in sign * _sign(first) * (of_one - of_other)]
-        ahead, behind = names[::sign]
-        yield Turn(key, ahead, behind, sign * leads[0], *bounds[0], sign * leads[1], *bounds[1])
-
-
 def change_tables(changes: LabelChanges) -> list[Table]:
-    """A table per task and direction with all metrics and models; then who changes places, and what is left out."""
+    """A table per task and direction with all metrics and models, and what is left out."""
     several = len(changes.models) > 1
     header = [(text,) for text in ("", "before", "after", "difference", "better:worse", *["place"] * several)]
     tables = []
@@ -222,7 +178,6 @@ def change_tables(changes: LabelChanges) -> list[Table]:
         f"bootstrap over images ({changes.samples:,} samples, seed {changes.seed}), in bold if 0 is outside; "
         "better:worse counts queries.",
         MAY_FALL,
-        *(_describe_turn(turn) for turn in changes.turns),
     ]
     for model, reasons in changes.not_compared.items():
         notes += [f"{model}, {', '.join(keys)}: {reason}." for reason, keys in group_by_reason(reasons).items()]
@@ -238,16 +193,3 @@ def _show_row(row: LabelChange, *, several: bool) -> list[str | Cell]:
     places = dict.fromkeys((str(row.place_before), str(row.place_after)))
     place = [" \N{RIGHTWARDS ARROW} ".join(places)] if several else []
     return [row.model, *values, cell, f"{row.better:,}:{row.worse:,}", *place]
-
-
-def _describe_turn(turn: Turn) -> str:
-    metric = turn.key.rpartition("/")[2]
-
-    def show(*values: float) -> str:
-        lead, low, high = (show_value(metric, value, sign=True) for value in values)
-        return f"{lead} [{low}, {high}]"
-
-    before = show(turn.before, turn.before_low, turn.before_high)
-    after = show(turn.after, turn.after_low, turn.after_high)
-    place = ", ".join(filter(None, heading_of(turn.key)))
-    return f"{place}: {turn.ahead} led {turn.behind} by {before} before, and trails it now: {after}."

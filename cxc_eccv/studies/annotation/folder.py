@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -45,11 +45,9 @@ Row = Mapping[str, Any]
 """An answer as in :data:`cxc_eccv.studies.asking.answers.READ`."""
 
 
-@contextmanager
-def hold(folder: Path) -> Iterator[None]:
+def hold(folder: Path) -> AbstractContextManager[None]:
     """Lock a project against other processes."""
-    with locked(folder / ROUNDS, PATIENCE):
-        yield
+    return locked(folder / ROUNDS, PATIENCE)
 
 
 def read_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

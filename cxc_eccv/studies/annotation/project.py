@@ -194,7 +194,8 @@ class Project:
             **options: options of :func:`cxc_eccv.studies.annotation.proposing.propose`.
         """
         strategy = strategy or ("eccv" if self.scheme.sides == ("image", "caption") else "cxc")
-        self._refuse_open(leave_open=leave_open)
+        if not leave_open:
+            self._refuse_open()
         proposal = propose(
             runs,
             self.library,
@@ -243,22 +244,23 @@ class Project:
         )
         return Questionnaire(self.scheme, sheets, self.rounds[-1].numbers.stop if self.rounds else 0)
 
-    def _refuse_open(self, *, leave_open: bool) -> None:
+    def _refuse_open(self) -> None:
         """Raise InvalidOption if sheets of the last round have no answer."""
-        last = self.rounds[-1] if self.rounds else None
-        still = [number for number in self.open_sheets() if last is not None and number in last.numbers]
-        if last is not None and still and not leave_open:
-            raise InvalidOption(
-                f"{len(still)} of {len(last.sheets)} sheets of round {last.number} have no answer yet. "
-                "Import answers to them first, or leave them open (--leave-open)."
-            )
+        for last in self.rounds[-1:]:
+            still = set(last.numbers) & set(self.open_sheets())
+            if still:
+                raise InvalidOption(
+                    f"{len(still)} of {len(last.sheets)} sheets of round {last.number} have no answer yet. "
+                    "Import answers to them first, or leave them open (--leave-open)."
+                )
 
     def _asked_pairs(self) -> pa.Table:
         """Candidates of all rounds, without those of sheets with only rejected answers."""
-        judged = self.judge()
-        rejected = {each.sheet for each in judged} - {each.sheet for each in judged if each.verdict != REJECTED}
-        sheets = (sheet for number, sheet in enumerate(self.questions()) if number in rejected)
-        again = {(question.image_id, question.caption_id) for sheet in sheets for question in sheet}
+        verdicts: dict[int, set[str]] = {}
+        for each in self.judge():
+            verdicts.setdefault(each.sheet, set()).add(each.verdict)
+        rejected = [sheet for number, sheet in enumerate(self.questions()) if verdicts.get(number) == {REJECTED}]
+        again = {(question.image_id, question.caption_id) for sheet in rejected for question in sheet}
         table = self.candidates().select(PAIR)
         pairs = zip(*(table[name].to_pylist() for name in PAIR), strict=True)
         return table.filter(pa.array([pair not in again for pair in pairs], pa.bool_()))
@@ -290,8 +292,8 @@ class Project:
             practice: number of questions to practise on, which come first and are not saved.
             worker: name of the person, filled in.
         """
-        numbers = self.round().numbers if sheets is None else sheets
-        rounds = [each for each in self.rounds if set(each.numbers) & set(numbers)] or [self.round()]
+        numbers = self.rounds[-1].numbers if sheets is None else sheets
+        rounds = [each for each in self.rounds if set(each.numbers) & set(numbers)] or [self.rounds[-1]]
         scheme, sheets_asked = rounds[0].questionnaire.scheme, self.questions()
         shown_scheme, page_texts = (scheme, Texts()) if texts is None else read_texts(texts, scheme)
         content = self.library.karpathy(self.split)
@@ -330,15 +332,6 @@ class Project:
                     changed.append((before, row))
             add_answers(now.folder, [*added, *(row for _, row in changed)])
         return Imported(Project.open(self.folder, self.library), len(added), tuple(changed), reading.unfinished)
-
-    def round(self, number: int | None = None) -> Round:
-        """A round by its number; the last by default."""
-        wanted = len(self.rounds) if number is None else number
-        if not self.rounds:
-            raise InvalidOption(f"{self.folder} has no round yet; cxc-eccv annotate propose makes the first")
-        if not 1 <= wanted <= len(self.rounds):
-            raise InvalidOption(f"{self.folder} has no round {wanted}; choose one from 1 to {len(self.rounds)}")
-        return self.rounds[wanted - 1]
 
     def decide(
         self,

@@ -111,16 +111,16 @@ class AnnotationReport:
         del content["folder"]
         return {"schema": SCHEMA, **content}
 
-    def tables(self, most: int | None = LONGEST) -> list[Table]:
-        """The console tables, with the first ``most`` rows of long ones."""
+    def tables(self) -> list[Table]:
+        """The console tables, with the first rows of long ones."""
         tables = [
             self.sheet_table,
-            *([self.activity_table, self.worker_table(most)] if self.sheets else []),
-            *([self.doubt_table(most)] if self.to_check else []),
+            *([self.activity_table, shorten(self.worker_table)] if self.sheets else []),
+            *([shorten(self.doubt_table)] if self.to_check else []),
             *([self.agreement_table] if self.sheets else []),
-            *([self.pair_table(most)] if self.by_pair else []),
+            *([shorten(self.pair_table)] if self.by_pair else []),
             *([self.rank_table, *self.detail_tables] if self.by_rank else []),
-            *([self.caption_table(most)] if self.sheets and self.doubted else []),
+            *([shorten(self.caption_table)] if self.sheets and self.doubted else []),
             *self.change_tables,
         ]
         return [replace(table, data=describe_data(self.provenance)) for table in tables]
@@ -135,11 +135,10 @@ class AnnotationReport:
         seconds = [sheet.seconds for sheet in self.sheets if sheet.seconds is not None]
         rows, notes = [*self._count_sheets()], [*self._explain_sheets(len(seconds))]
         if seconds:
-            middle = {"median": float(np.median(seconds)), "mean": float(np.mean(seconds))}
-            times = middle | {"shortest": min(seconds), "longest": max(seconds)}
+            times = {"median": float(np.median(seconds)), "mean": float(np.mean(seconds))}
+            times |= {"shortest": min(seconds), "longest": max(seconds)}
             rows += [["Time of a sheet"], *([name, show_seconds(time), ""] for name, time in times.items())]
-        header = [("",), ("Sheets",), ("Of them",)]
-        return Table(header, rows, title, asked, notes=notes, cautions=self.cautions)
+        return Table(_head("", "Sheets", "Of them"), rows, title, asked, notes=notes, cautions=self.cautions)
 
     def _count_sheets(self) -> Iterator[list[str]]:
         """Yield the counts of sheets by verdict and by doubt."""
@@ -196,26 +195,24 @@ class AnnotationReport:
                 sheets = str(group.least)
             counts = (group.workers, group.submitted, group.approved)
             rows.append([sheets, *map("{:,}".format, counts), show(group.ratio, "{:.1%}")])
-        header = [("Sheets of a worker",), ("Workers",), ("Submitted",), ("Accepted",), ("Ratio",)]
+        header = _head("Sheets of a worker", "Workers", "Submitted", "Accepted", "Ratio")
         return Table(header, rows, "Workers by sheets", "Table B.1 of ECCV Caption")
 
-    def worker_table(self, most: int | None = None) -> Table:
+    @property
+    def worker_table(self) -> Table:
         """Sums of every worker, and their agreement with the labels."""
         labels = {pair.first: pair for pair in self.with_label}
         hasty = ["hasty"] if self.least_seconds else []
         header = ["Worker", "sheets", "accepted", "rejected", "known right", "missed yes", "missed no", "one answer"]
-        header += hasty
-        header += ["median time", "shared pairs", "as labelled", "kappa"]
+        header += [*hasty, "median time", "shared pairs", "as labelled", "kappa"]
         rows = []
-        for worker in self.workers[:most]:
-            counts = [worker.submitted, worker.accepted, worker.rejected]
-            missed = [worker.missed_positives, worker.missed_negatives, worker.straight]
-            missed += [worker.hasty] if hasty else []
-            label = labels.get(worker.worker)
+        for each in self.workers:
+            counts = [each.submitted, each.accepted, each.rejected]
+            missed = [each.missed_positives, each.missed_negatives, each.straight, *([each.hasty] if hasty else [])]
+            label = labels.get(each.worker)
             agreed = [MISSING] * 3 if label is None else [f"{label.pairs:,}", f"{label.share:.1%}", show(label.kappa)]
-            time = show_seconds(worker.median_seconds)
-            numbers = [*map("{:,}".format, counts), self.known[worker.worker], *map("{:,}".format, missed)]
-            rows.append([worker.worker, *numbers, time, *agreed])
+            numbers = [*map("{:,}".format, counts), self.known[each.worker], *map("{:,}".format, missed)]
+            rows.append([each.worker, *numbers, show_seconds(each.median_seconds), *agreed])
         notes = [
             "Known right: right answers to known pairs, with the 95% interval of their share; a worker whose interval "
             "is not above chance (50%) is checked by hand. Missed yes, missed no: sheets with a wrong answer to the "
@@ -223,23 +220,22 @@ class AnnotationReport:
             f"worker agrees with the label ({self.rule}), to which the worker contributed; kappa: Cohen's kappa of the "
             "two."
         ]
-        return Table([(text,) for text in header], rows, "Workers", notes=[*_more(self.workers, most), *notes])
+        return Table(_head(*header), rows, "Workers", notes=notes)
 
-    def doubt_table(self, most: int | None = None) -> Table:
+    @property
+    def doubt_table(self) -> Table:
         """The sheets to be checked by hand."""
-        doubted = [sheet for sheet in self.sheets if sheet.verdict == BY_HAND]
         rows = [
             [f"{sheet.sheet}:{sheet.worker}", "; ".join(sheet.doubts), show_seconds(sheet.seconds)]
-            for sheet in doubted[:most]
+            for sheet in self.sheets
+            if sheet.verdict == BY_HAND
         ]
-        header = [("Sheet and worker",), ("Why",), ("Time",)]
-        notes = _more(doubted, most)
-        return Table(header, rows, "To be checked by hand", prose=frozenset([1]), notes=notes)
+        return Table(_head("Sheet and worker", "Why", "Time"), rows, "To be checked by hand", prose=frozenset([1]))
 
     @property
     def agreement_table(self) -> Table:
         """The coefficients of agreement."""
-        header = [("Agreement",), *((agreement.about,) for agreement in self.agreement)]
+        header = _head("Agreement", *(agreement.about for agreement in self.agreement))
         rows = [["pairs judged by two or more", *(f"{agreement.pairs:,}" for agreement in self.agreement)]]
         for name, title in STATISTICS.items():
             form = "{:.1%}" if name == "share" else "{:.3f}"
@@ -251,15 +247,16 @@ class AnnotationReport:
         ]
         return Table(header, rows, "Agreement between people", "candidates of accepted sheets", notes=notes)
 
-    def pair_table(self, most: int | None = None) -> Table:
+    @property
+    def pair_table(self) -> Table:
         """The agreement of every two workers."""
         rows = [
             [f"{pair.first}, {pair.second}", f"{pair.pairs:,}", f"{pair.share:.1%}", show(pair.kappa)]
-            for pair in self.by_pair[:most]
+            for pair in self.by_pair
         ]
-        header = [("Workers",), ("Shared pairs",), ("Agree",), ("Cohen's kappa",)]
+        header = _head("Workers", "Shared pairs", "Agree", "Cohen's kappa")
         notes = ["About positives. Kappa is undefined if all answers of both are equal."]
-        return Table(header, rows, "Agreement of pairs of workers", notes=[*_more(self.by_pair, most), *notes])
+        return Table(header, rows, "Agreement of pairs of workers", notes=notes)
 
     @property
     def rank_table(self) -> Table:
@@ -270,11 +267,11 @@ class AnnotationReport:
             rows += [[_name_rank(line.rank), *_shares(line.counts)] for line in self.by_rank if line.model == model]
         rows.append(["Not by model"])
         rows += [[OTHERS[line.model], *_shares(line.counts)] for line in self.by_rank if line.model in OTHERS]
-        header = [("Rank",), *((name,) for name in self.classes), ("Answers",)]
         notes = [
             "Percent of the answers to pairs that a model proposed, by their rank in its lists of both directions. An "
             "answer counts for every list with its pair. Pairs that were known to match were not asked about."
         ]
+        header = _head("Rank", *self.classes, "Answers")
         return Table(header, rows, "Answers by model and rank", "Table B.2 of ECCV Caption", notes=notes)
 
     @property
@@ -283,19 +280,19 @@ class AnnotationReport:
         tables = []
         for title, (choices, lines) in self.details.items():
             rows = [[OTHERS.get(line.model, line.model), *_shares(line.counts)] for line in lines]
-            header = [("",), *((choice.replace("_", " "),) for choice in choices), ("Ticks",)]
+            header = _head("", *(choice.replace("_", " ") for choice in choices), "Ticks")
             tables.append(Table(header, rows, title.rstrip("?"), "percent of the ticks, Table B.3 of ECCV Caption"))
         return tables
 
-    def caption_table(self, most: int | None = None) -> Table:
+    @property
+    def caption_table(self) -> Table:
         """Captions that may be invalid, appendix C.1 of ECCV Caption."""
         rows = [
             [str(row.caption_id), row.caption, f"{row.turned_down} of {row.answers}", show(row.rating, "{:.2f}")]
-            for row in self.doubted[:most]
+            for row in self.doubted
         ]
-        header = [("Caption",), ("",), ("Rejected",), ("CxC",)]
-        notes = [*_more(self.doubted, most), "Check them: some describe nothing, or another image."]
-        title = "Captions that may not describe their own image"
+        header, title = _head("Caption", "", "Rejected", "CxC"), "Captions that may not describe their own image"
+        notes = ["Check them: some describe nothing, or another image."]
         return Table(header, rows, title, "appendix C.1 of ECCV Caption", prose=frozenset([1]), notes=notes)
 
     @property
@@ -306,8 +303,16 @@ class AnnotationReport:
         return change_tables(self.changes)
 
 
-def _more(rows: Sequence[object], most: int | None) -> list[str]:
-    return [] if most is None or len(rows) <= most else [f"{len(rows) - most:,} more with --output."]
+def shorten(table: Table) -> Table:
+    """The first rows of a long table, for the console."""
+    if len(table.rows) <= LONGEST:
+        return table
+    notes = [f"{len(table.rows) - LONGEST:,} more with --output.", *table.notes]
+    return replace(table, rows=table.rows[:LONGEST], notes=notes)
+
+
+def _head(*names: str) -> list[tuple[str]]:
+    return [(name,) for name in names]
 
 
 def show_seconds(seconds: float | None) -> str:

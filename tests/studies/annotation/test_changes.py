@@ -125,21 +125,12 @@ def test_models_that_change_places_are_told(turned):
     places = {row.model: (row.place_before, row.place_after) for row in turned.changes}
     assert places == {"right": (1, 2), "wrong": (2, 1)}
     assert {row.direction for row in turned.changes} == {"t2i"}  # the rankings have no other
-    (turn,) = turned.turns
-    assert (turn.ahead, turn.behind, turn.key) == ("right", "wrong", "coco_5k/t2i/recall_at_1")
-    assert turn.before == pytest.approx(299 / 300)
-    assert turn.after == pytest.approx(-1 / 300)
-    assert turn.before_low <= turn.before <= turn.before_high
-    assert turn.after_low <= turn.after <= turn.after_high
-    text = tables_to_markdown(change_tables(turned))
-    assert "right led wrong by +99.7" in text
-    assert "1 \N{RIGHTWARDS ARROW} 2" in text
+    assert "1 \N{RIGHTWARDS ARROW} 2" in tables_to_markdown(change_tables(turned))
 
 
 def test_equal_models_share_the_better_place(runs, labelled):
     found = measure_changes({"one": runs["far"], "two": runs["far"]}, labelled, "test", samples=100, **OPTIONS)
     assert {row.place_before for row in found.changes} == {row.place_after for row in found.changes} == {1}
-    assert found.turns == ()
 
 
 def test_queries_that_have_a_positive_only_after_are_no_pair(runs, labelled):
@@ -151,8 +142,6 @@ def test_queries_that_have_a_positive_only_after_are_no_pair(runs, labelled):
 
 
 def test_what_cannot_change_is_refused(runs, labelled):
-    with pytest.raises(InvalidOption, match="give at least one file"):
-        measure_changes({}, labelled, "test", **OPTIONS)
     with pytest.raises(InvalidOption, match="give different sources"):
         measure_changes(runs, labelled, "test", before=NEW, after=NEW)
     with pytest.raises(UnknownName, match="mine"):

@@ -179,7 +179,7 @@ def test_on_the_real_test_split_people_find_what_eccv_caption_verified(real_libr
     project = Project.create(tmp_path / "again", real_library, name="again")
     model = {"knowing": knowing_run(content, table)}
     project = project.propose(model, sources=["coco"], queries=(0, 400), budget=180, strategy="eccv")
-    own = project.round()
+    own = project.rounds[-1]
     assert (len(own.sheets), own.candidates.num_rows) == (10, 180)
     linked = set(zip(content.caption_image_ids.tolist(), content.caption_ids.tolist(), strict=True))
     candidates = pairs_of(own.candidates)

@@ -78,8 +78,6 @@ def test_a_project_is_read_as_it_was_made(answered, sample_library):
     assert project.open_sheets(2) == [2, 3]
     assert project.open_sheets(3) == [0, 1, 2, 3]
     assert [own.numbers for own in project.rounds] == [range(2), range(2, 4)]
-    with pytest.raises(InvalidOption, match=r"has no round 3; choose one from 1 to 2"):
-        project.round(3)
 
 
 def test_no_known_pair_is_one_that_describes_nothing(sample_library, runs, tmp_path, monkeypatch):
@@ -169,8 +167,7 @@ def test_where_nothing_is_left_to_ask_no_round_is_made(sample_library, tmp_path)
 def test_a_project_that_cannot_be_is_not_made(options, message, sample_library, tmp_path):
     with pytest.raises((InvalidOption, UnknownName), match=message):
         Project.create(tmp_path / "p", sample_library, **{"name": "ours", **options})
-    with pytest.raises(InvalidOption, match="has no round yet"):
-        Project.create(tmp_path / "p", sample_library, name="ours").round()
+    Project.create(tmp_path / "p", sample_library, name="ours")  # writes nothing
     assert not (tmp_path / "p").exists()
 
 

@@ -90,15 +90,6 @@ def test_equal_seeds_ask_the_same_and_other_seeds_in_another_order(content):
 
 
 def test_what_cannot_be_asked_is_refused(content):
-    pair = some_pairs(content)[0]
-    for candidates, message in (
-        ([], "no candidate"),
-        ([pair, pair], "a candidate twice"),
-        ([(1, pair[1])], "image 1 is not in this split"),
-        ([(pair[0], 1)], "caption 1 is not in this split"),
-    ):
-        with pytest.raises(DataError, match=message):
-            build_sheets(table(candidates), content, **NOTHING)
     with pytest.raises(InvalidOption, match="size"):
         sheets_of(content, size=0)
     every = {(image, caption) for image in content.image_ids.tolist() for caption in content.caption_ids.tolist()}

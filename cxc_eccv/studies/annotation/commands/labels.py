@@ -31,7 +31,7 @@ def labels(
     ] = None,
     preferences: Annotated[
         Path | None,
-        typer.Option(help="CSV of choices between systems: columns winner and loser, or a table of counts."),
+        typer.Option(help="CSV of choices between systems: columns winner and loser, perhaps count."),
     ] = None,
     split: Annotated[str, typer.Option(help="val or test.")] = "test",
     sources: Annotated[

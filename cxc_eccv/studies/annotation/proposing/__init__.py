@@ -4,7 +4,7 @@
 - ``pool`` is what a strategy chooses from (the pairs of a split, the models' ranked lists, and which pairs are open),
   and the proposal that is made of its choice.
 - ``alike`` chooses pairs by the other modality, as Crisscrossed Captions does.
-- ``strategies`` and ``by_metric`` hold the strategies, from those of the papers to the effect on a metric.
+- ``strategies`` and ``active`` hold the other strategies: those of the papers, by disagreement, and by chance.
 """
 
 from cxc_eccv.studies.annotation.proposing.candidates import propose

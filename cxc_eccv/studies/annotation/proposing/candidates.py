@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from cxc_eccv.errors import DataError, InvalidOption, UnknownName
+from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation.settings import PairValues
 from cxc_eccv.judgments.evidence import sources_of
 from cxc_eccv.judgments.qrels import merge
@@ -32,7 +32,6 @@ from cxc_eccv.studies.annotation.proposing.pool import (
     Proposal,
     Strategy,
     find_similarity,
-    holds,
 )
 from cxc_eccv.studies.annotation.proposing.strategies import strategies
 from cxc_eccv.studies.entailment.judge import ClassifierJudge
@@ -41,8 +40,6 @@ from cxc_eccv.types.ids import distinct_of
 
 Queries = tuple[int | ArrayLike | None, int | ArrayLike | None]
 """Number or ids of the images and of the captions that are queries."""
-
-PAIR = ("image_id", "caption_id")
 
 
 def propose(
@@ -155,7 +152,7 @@ def _make_proposal(chosen: Chosen, pool: Pool, known: _Known, before: IntArray, 
         candidates=_tabulate(candidates, priority, chosen.entries, pool, strategy, known),
         known=_tabulate(apart, None, chosen.entries, pool, strategy, known),
         facts=facts | {"counts": counts},
-        is_near=lambda image_ids, caption_ids: holds(near, pool.pairs.of_ids(image_ids, caption_ids, "is_near")),
+        is_near=lambda image_ids, caption_ids: np.isin(pool.pairs.of_ids(image_ids, caption_ids, "is_near"), near),
     )
 
 
@@ -226,13 +223,8 @@ def _check_models(strategy: Strategy, runs: Mapping[str, Run], queries: tuple[In
 
 
 def _read_pairs(table: pa.Table, pairs: Pairs, what: str) -> IntArray:
-    lacking = [name for name in PAIR if name not in table.column_names]
-    if lacking:
-        raise DataError(f"{what}: the column {lacking[0]} is missing; there are {', '.join(table.column_names)}")
-    images, captions = (np.asarray(table[name]) for name in PAIR)
-    if table.num_rows and any(ids.dtype.kind not in "iu" for ids in (images, captions)):
-        raise DataError(f"{what}: image_id and caption_id must be whole numbers without missing values")
-    return pairs.of_ids(images.astype(np.int64), captions.astype(np.int64), what)
+    images, captions = (np.asarray(table[name]).astype(np.int64) for name in ("image_id", "caption_id"))
+    return pairs.of_ids(images, captions, what)
 
 
 def _read_probabilities(table: pa.Table, pairs: Pairs) -> tuple[IntArray, FloatArray]:
@@ -250,7 +242,7 @@ class _Known:
 
     def flag(self, pairs: IntArray) -> NDArray[np.bool_]:
         """(P, S) whether each source calls a pair positive."""
-        return np.stack([holds(positive, pairs) for positive in self.positive.values()], axis=1)
+        return np.stack([np.isin(pairs, positive) for positive in self.positive.values()], axis=1)
 
 
 def _find_known(library: Library, split: str, pairs: Pairs, sources: Sequence[str] | None) -> _Known:
@@ -272,14 +264,14 @@ def _find_known(library: Library, split: str, pairs: Pairs, sources: Sequence[st
 
 def _count(every: IntArray, entries: Entries, known: _Known, before: IntArray, pool: Pool) -> dict[str, int]:
     """Counts of the chosen pairs; each distinct pair is in one of the last four."""
-    judged = holds(known.judged, every)
+    judged = np.isin(every, known.judged)
     n_positive = int(known.flag(every).any(axis=1).sum())
     return {
         "proposed": entries.pairs.size + every.size - distinct_of(entries.pairs).size,
         "distinct": every.size,
         "known_positive": n_positive,
         "judged_negative": int(judged.sum()) - n_positive,
-        "asked_before": int((holds(before, every) & ~judged).sum()),
+        "asked_before": int((np.isin(every, before) & ~judged).sum()),
         "open": int(pool.is_open(every).sum()),
     }
 
@@ -298,7 +290,7 @@ def _tabulate(
     pairs: IntArray, priority: FloatArray | None, entries: Entries, pool: Pool, strategy: str, known: _Known
 ) -> pa.Table:
     order = np.argsort(pairs)
-    listed = entries.only(holds(pairs[order], entries.pairs))
+    listed = entries.only(np.isin(entries.pairs, pairs))
     rows = order[np.searchsorted(pairs[order], listed.pairs)]
     sequence = np.lexsort((listed.ranks, listed.directions, listed.models, rows))
     proposals = pa.StructArray.from_arrays(

@@ -28,14 +28,6 @@ NEAR = 25
 """Pairs within this rank of any list are not used as known negatives."""
 
 
-def holds(ascending: IntArray, numbers: IntArray) -> NDArray[np.bool_]:
-    """(P,) whether each of P numbers is among ascending numbers."""
-    if not ascending.size:
-        return np.zeros(numbers.shape, dtype=bool)
-    places = np.minimum(np.searchsorted(ascending, numbers), ascending.size - 1)
-    return np.asarray(ascending[places] == numbers)
-
-
 class Pairs:
     """The pairs of a split's images and captions as numbers: image row times captions, plus caption row."""
 
@@ -110,7 +102,7 @@ class Pool:
 
     def is_open(self, pairs: IntArray) -> NDArray[np.bool_]:
         """(P,) whether a pair was neither judged nor asked before."""
-        return ~holds(self.closed, pairs)
+        return ~np.isin(pairs, self.closed)
 
     @cached_property
     def lists(self) -> dict[str, dict[str, IntArray]]:

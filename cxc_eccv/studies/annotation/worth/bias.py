@@ -151,15 +151,12 @@ def _list_proposers(proposals: pa.Table, direction: str) -> tuple[tuple[str, ...
 
 
 def score_sets(top: TopK, labels: ProposedLabels) -> dict[str, FloatArray]:
-    """Graded R@1 and R-Precision of a model, (T, Q) each, on the labels of the sets of annotators of bits 1 to T."""
+    """Graded R@1 and R-Precision of a model, (T, Q) each, on the labels of the sets of annotators of bits 1 to T.
+
+    ``top`` has as many items of every labelled query as the query with the most labels.
+    """
     judgments = labels.judgments
-    deepest = int(judgments.n_positives.max())
-    if not np.array_equal(top.query_ids, judgments.query_ids) or top.depth < min(deepest, judgments.gallery_ids.size):
-        raise DataError(
-            f"the top has {top.depth} items of {top.query_ids.size} queries: give {deepest} items of the labelled ones"
-        )
-    columns = positions_of(top.ids, judgments.gallery_ids)[0]
-    size = judgments.gallery_ids.size
+    columns, size = positions_of(top.ids, judgments.gallery_ids)[0], judgments.gallery_ids.size
     listed = judgments.rows * size + judgments.indices  # ascending
     wanted = np.arange(top.query_ids.size)[:, None] * size + columns
     places = np.minimum(np.searchsorted(listed, wanted), listed.size - 1)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -14,13 +12,13 @@ from scipy.sparse.csgraph import connected_components
 
 from cxc_eccv.errors import DataError, MalformedSource
 from cxc_eccv.evaluation.settings import Settings
-from cxc_eccv.sources.reading import read_csv, shown
+from cxc_eccv.sources.reading import parse_number, read_csv, shown
 from cxc_eccv.types import FloatArray
 
 TOLERANCE = 1e-12
 SAMPLES = 2_000
-COUNT = re.compile(r"[0-9]{1,15}")
-CHOICE = ("winner", "loser")
+MOST = 10**15
+"""Counts below it are exact in float64."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +29,6 @@ class Strength:
     value: float
     low: float
     high: float
-
-
-def _iterate(counts: FloatArray) -> FloatArray:
-    """(B, S) strengths of (B, S, S) counts."""
-    played, won = counts + counts.transpose(0, 2, 1), counts.sum(axis=2)
-    strengths = np.full(won.shape, 1 / won.shape[1])
-    while True:
-        again = won / (played / (strengths[:, :, None] + strengths[:, None, :])).sum(axis=2)
-        again /= again.sum(axis=1, keepdims=True)
-        if np.abs(again - strengths).max() < TOLERANCE:
-            return np.asarray(again)
-        strengths = again
 
 
 def rate_preferences(
@@ -61,16 +47,13 @@ def rate_preferences(
         seed: seed of the drawn choices.
 
     Raises:
-        DataError: no square table of whole counts; or some systems never lost to the others, so no finite strengths
-            exist.
+        DataError: some systems never lost to the others, so no finite strengths exist.
 
     References:
         Bradley and Terry, Biometrika 1952; Hunter, MM Algorithms for Generalized Bradley-Terry Models, 2004.
     """
     Settings(seed=seed, confidence=confidence)  # checks both
-    counts = _check_wins(wins)
-    if len(names) != len(counts) or len(set(names)) < len(names):
-        raise DataError(f"there are {len(counts)} systems and the names {', '.join(names)}: give each a unique name")
+    counts = np.asarray(wins, dtype=np.float64) * (1 - np.eye(len(names)))
     _check_connected(counts, names)
     strengths, random = 100 * _iterate(counts[None])[0], np.random.default_rng(seed)
     upper = np.triu_indices(len(counts), 1)
@@ -86,51 +69,33 @@ def rate_preferences(
 
 
 def read_preferences(path: Path) -> tuple[FloatArray, tuple[str, ...]]:
-    """(S, S) counts for :func:`rate_preferences` and the S names, from a CSV file of choices or of counts."""
-    table = read_csv(path)
-    columns = {name: table[name].to_pylist() for name in table.column_names}
-    return _read_choices(path, columns) if columns.keys() >= {*CHOICE} else _read_counts(path, columns)
-
-
-def _read_choices(path: Path, columns: dict[str, list[str]]) -> tuple[FloatArray, tuple[str, ...]]:
-    winners, losers = (columns[name] for name in CHOICE)
-    names = tuple(dict.fromkeys([*winners, *losers]))
+    """(S, S) counts for :func:`rate_preferences` and the S names, from a CSV file of choices."""
+    rows = read_csv(path, ["winner", "loser"]).to_pylist()
+    names = tuple(dict.fromkeys(row[side] for side in ("winner", "loser") for row in rows))
     wins = np.zeros((len(names), len(names)))
-    counts = columns.get("count", ["1"] * len(winners))
-    for line, (winner, loser, cell) in enumerate(zip(winners, losers, counts, strict=True), start=2):
+    for line, row in enumerate(rows, start=2):
+        winner, loser, cell = row["winner"], row["loser"], row.get("count", "1")
         if winner == loser or not (winner.strip() and loser.strip()):
             choice = f"{shown(winner)} preferred to {shown(loser)}"
             raise MalformedSource(path, f"line {line}", choice, "the names of two systems")
-        wins[names.index(winner), names.index(loser)] += _read_count(path, f"line {line}, column 'count'", cell)
+        count = parse_number(cell.strip())
+        if not isinstance(count, int) or not 0 <= count < MOST:
+            expected = "a count of choices, a whole number"
+            raise MalformedSource(path, f"line {line}, column 'count'", shown(cell), expected)
+        wins[names.index(winner), names.index(loser)] += count
     return wins, names
 
 
-def _read_counts(path: Path, columns: dict[str, list[str]]) -> tuple[FloatArray, tuple[str, ...]]:
-    (_, rows), *cells = columns.items()
-    names = tuple(name for name, _ in cells)
-    if sorted(rows) != sorted(names):
-        expected = "columns winner and loser, or a table with the same systems as rows and columns"
-        raise MalformedSource(path, "", f"rows {shown(rows)} and columns {shown([*names])}", expected)
-    wins = np.zeros((len(names), len(names)))
-    for (loser, column), (place, winner) in product(cells, enumerate(rows)):
-        count = _read_count(path, f"line {place + 2}, column {loser!r}", column[place])
-        wins[names.index(winner), names.index(loser)] = count
-    return wins, names
-
-
-def _read_count(path: Path, place: str, cell: str) -> int:
-    if not COUNT.fullmatch(cell.strip()):
-        raise MalformedSource(path, place, shown(cell), "a count of choices, a whole number")
-    return int(cell)
-
-
-def _check_wins(wins: ArrayLike) -> FloatArray:
-    counts = np.asarray(wins, dtype=np.float64)
-    if counts.ndim != 2 or counts.shape[0] != counts.shape[1] or len(counts) < 2:
-        raise DataError(f"preferences of shape {counts.shape}: give a row and a column for each of two or more systems")
-    if not (np.isfinite(counts) & (counts >= 0) & (counts == np.round(counts))).all():
-        raise DataError("preferences must be counts: whole numbers of at least 0")
-    return counts * (1 - np.eye(len(counts)))
+def _iterate(counts: FloatArray) -> FloatArray:
+    """(B, S) strengths of (B, S, S) counts."""
+    played, won = counts + counts.transpose(0, 2, 1), counts.sum(axis=2)
+    strengths = np.full(won.shape, 1 / won.shape[1])
+    while True:
+        again = won / (played / (strengths[:, :, None] + strengths[:, None, :])).sum(axis=2)
+        again /= again.sum(axis=1, keepdims=True)
+        if np.abs(again - strengths).max() < TOLERANCE:
+            return np.asarray(again)
+        strengths = again
 
 
 def _fit_limits(samples: FloatArray) -> FloatArray:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from cxc_eccv.errors import DataError, InvalidOption, UnknownName
+from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.judgments.evidence import Thresholds, gather, item_ids, sources_of
 from cxc_eccv.judgments.plausible import category_matches
 from cxc_eccv.judgments.qrels import merge
@@ -214,11 +214,6 @@ def measure_labels(queries: ArrayLike, labelled: ArrayLike, verified: ArrayLike,
     """
     ids = np.asarray(queries)
     labels, truth, seen = (np.asarray(values) for values in (labelled, verified, asked))
-    if (~seen & ~truth).any():
-        raise DataError(
-            f"query {ids[~seen & ~truth][0]}: a pair that nobody was asked about is marked as negative; leave out "
-            "pairs without a judgment"
-        )
     distinct, rows = np.unique(ids, return_inverse=True)
 
     def count(which: BoolArray) -> FloatArray:

@@ -492,9 +492,7 @@ class TestRefused:
             ({"sources": ["ecvc"]}, UnknownName, "eccv"),
             ({"sources": []}, InvalidOption, "no source"),
             ({"split": "tset"}, CxcEccvError, "tset"),
-            ({"asked": pa.table({"image_id": [1]})}, DataError, "the column caption_id is missing"),
             ({"asked": pa.table({"image_id": [1], "caption_id": [1]})}, DataError, "asked before: image 1 is not"),
-            ({"asked": pa.table({"image_id": ["1"], "caption_id": ["1"]})}, DataError, "whole numbers"),
         ],
     )
     def test_options(self, options, error, message, runs, sample_library):

@@ -160,15 +160,6 @@ def test_what_was_left_out_is_counted(world):
     assert labels.n_unanswered == sum(pair not in gains and pair[0] < 99 for pair in proposals)
 
 
-def test_shallow_lists_and_other_queries_are_refused(world):
-    _, table, verified, _, _ = world
-    labels = join_proposals(verified, table, GALLERY, "t2i")
-    own = TopK(labels.judgments.query_ids, np.tile(GALLERY, (labels.judgments.query_ids.size, 1)))
-    for wrong in (TopK(own.query_ids[::-1], own.ids), TopK(own.query_ids, own.ids[:, :1])):
-        with pytest.raises(DataError, match="give"):
-            score_sets(wrong, labels)
-
-
 def test_labels_that_nobody_proposed_are_no_annotators(world):
     _, table, verified, _, _ = world
     nobody = table.set_column(2, "proposals", pa.array([[]] * table.num_rows, table["proposals"].type))

@@ -48,7 +48,7 @@ def save_runs(folder, library, seeds=(0, 1, 2), split="test"):
 
 def write_answers(path, project, worker, says, *, number=None, sheets=None, changes=None):
     """A file of JSON lines as a person fills it in; ``says`` gives the answer to a question."""
-    numbers = project.round(number).numbers if sheets is None else sheets
+    numbers = project.rounds[-1 if number is None else number - 1].numbers if sheets is None else sheets
     (questions, _) = project.export(path.parent / "asked", "jsonl", images="x/{file_name}", sheets=numbers)
     rows = [json.loads(line) for line in questions.read_text(encoding="utf-8").splitlines()]
     for row in rows:

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pyarrow as pa
 
-from cxc_eccv.studies.annotation.changes import LabelChange, LabelChanges, Turn
+from cxc_eccv.studies.annotation.changes import LabelChange, LabelChanges
 from cxc_eccv.studies.annotation.proposing import CANDIDATES
 from cxc_eccv.studies.annotation.report import report_annotation
 from cxc_eccv.studies.asking.answers import SCHEMA
@@ -124,7 +124,6 @@ CHANGES = LabelChanges(
         LabelChange(HOSTILE, "coco_5k", "i2t", "recall_at_1", 0.5, 0.6, 0.1, 0.05, 0.15, 1, 2, 3, 0, 60, 60),
         LabelChange("b", "coco_5k", "i2t", "recall_at_1", 0.4, 0.7, 0.3, 0.1, 0.4, 2, 1, 9, 0, 60, 60),
     ),
-    (Turn("coco_5k/i2t/recall_at_1", HOSTILE, "b", 0.1, 0.0, 0.2, -0.1, -0.2, 0.0),),
     {HOSTILE: {"coco_5k/t2i": f"no {HOSTILE}"}},
 )
 

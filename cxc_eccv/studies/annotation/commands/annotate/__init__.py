@@ -293,7 +293,7 @@ def report(
 
     Shows sheets and their problems, time, workers, agreement (Cohen, Falotico and Quatto, Krippendorff), and
     answers and shortcomings by model and rank. With models and merged labels it shows every metric before and after the
-    new labels, with intervals of a paired bootstrap over images, and which models change places.
+    new labels, with intervals of a paired bootstrap over images.
 
     Examples:
     ```sh

@@ -139,7 +139,7 @@ def export(
 
     exchange_format = find_format(form)
     project = open_project(folder)
-    asked, workers = project.round(), names(people)
+    asked, workers = project.rounds[-1], names(people)
     known = range(len(project.questions()))
     if sheets == "open":
         chosen = [*project.open_sheets(1 if workers is None else each)]
@@ -279,7 +279,7 @@ def check(
         say_written([folder / DECISIONS])
     report = report_project(project)
     if report.to_check:
-        print_shown(tables_to_console([report.doubt_table()]))
+        print_shown(tables_to_console([report.doubt_table]))
     say_status(project)
 
 
