@@ -1,4 +1,4 @@
-"""Finds the declarations in the modules of a package, what studies add to the core, and what shows reports.
+"""Finds the declarations in the modules of a package, and what studies add to the core.
 
 Every command imports this module, ``--help`` too, so it needs no NumPy.
 """
@@ -12,7 +12,7 @@ from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 STUDIES = "cxc_eccv.studies"
 
@@ -59,8 +59,3 @@ def find_declared(
                 raise ImportError(f"{module.__name__}: there is another {constant} named {entry.name!r}")
             declared[entry.name] = entry
     return MappingProxyType(dict(sorted(declared.items())))
-
-
-def presenter() -> Any:  # noqa: ANN401 - a package of a higher layer
-    """The package that shows and saves reports; it needs tasks, metrics and labels, so it stands above them."""
-    return importlib.import_module("cxc_eccv.report")

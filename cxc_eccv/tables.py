@@ -1,4 +1,4 @@
-"""Tables of numbers, made once and written for a console, as Markdown, as LaTeX and as HTML."""
+"""Tables of numbers, made once and written for a console, as Markdown and as LaTeX."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
-
-from markupsafe import Markup, escape
 
 from cxc_eccv.terminal import latex_text, markdown_text, upper_first, visible
 
@@ -224,40 +222,6 @@ def _latex_cell(cell: Cell) -> str:
     text += rf" {{\scriptsize {latex_text(cell.deviation)}}}" if cell.deviation else ""
     interval = rf"{{\tiny {latex_text(cell.interval)}}}"
     return rf"\shortstack[r]{{{text}\\ {interval}}}" if cell.interval else text
-
-
-LEFT = Markup(' style="text-align: left"')
-RIGHT = Markup(' style="text-align: right; white-space: nowrap"')
-
-
-def tables_to_html(tables: Sequence[Table]) -> Markup:
-    """Write tables as HTML for a notebook, which styles them; every text is escaped."""
-    data = [Markup("<p><b>{}</b></p>").format(name) for name in _name_data(tables)]
-    return Markup("\n").join([*data, *(part for table in tables for part in _html_parts(table))])
-
-
-def _html_parts(table: Table) -> Iterator[Markup]:
-    subtitle = f", {table.subtitle}" if table.subtitle else ""
-    if table.title:
-        yield Markup("<p><b>{}</b>{}</p>").format(table.title, subtitle)
-    if table.rows:
-        head = Markup("").join(Markup("<th{}>{}</th>").format(RIGHT, heading) for heading in table.headings)
-        body = Markup("\n").join(_html_row(row, len(table.header)) for row in table.rows)
-        yield Markup("<table>\n<thead><tr>{}</tr></thead>\n<tbody>\n{}\n</tbody>\n</table>").format(head, body)
-    yield from (Markup("<p>{}</p>").format(text) for text in table.below)
-
-
-def _html_row(row: Sequence[str | Cell], width: int) -> Markup:
-    name, *cells = map(_to_cell, row)
-    span = Markup("") if cells else Markup(' colspan="{}"').format(width)
-    heading = Markup("<tr><th{}{}>{}</th>").format(span, LEFT, name.text)
-    return heading + Markup("").join(map(_html_cell, cells)) + Markup("</tr>")
-
-
-def _html_cell(cell: Cell) -> Markup:
-    text = Markup("<b>{}</b>").format(cell.text) if cell.strong else escape(cell.text)
-    beside = Markup(" <small>{}</small>").format(cell.beside) if cell.beside else ""
-    return Markup("<td{}>{}{}</td>").format(RIGHT, text, beside)
 
 
 def _to_cell(cell: str | Cell) -> Cell:

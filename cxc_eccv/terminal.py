@@ -9,6 +9,7 @@ import re
 import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
+from io import StringIO
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
@@ -132,6 +133,19 @@ def shown_text(shown: RenderableType) -> str:
     with (plain := Console(width=width, color_system=None)).capture() as captured:
         plain.print(shown, crop=False)
     return "\n".join(line.rstrip() for line in captured.get().splitlines()).strip("\n")
+
+
+def shown_html(shown: RenderableType) -> str:
+    """What :func:`print_shown` would print, for a notebook."""
+    from rich.console import Console
+
+    console = Console(width=NOTEBOOK, file=StringIO(), record=True)
+    console.print(shown, crop=False)
+    return console.export_html(inline_styles=True, code_format=HTML)
+
+
+NOTEBOOK = 120
+HTML = '<pre style="white-space: pre; overflow-x: auto; line-height: normal; font-family: monospace">{code}</pre>'
 
 
 def code_block(value: str, language: str) -> str:

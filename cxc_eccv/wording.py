@@ -91,13 +91,6 @@ DIRECTION_NAMES = {
     "sts": "caption pairs (STS)",
     "sis": "image pairs (SIS)",
     "sits": "image-caption pairs (SITS)",
-    "replace_obj": "object replaced",
-    "replace_att": "attribute replaced",
-    "replace_rel": "relation replaced",
-    "swap_obj": "objects swapped",
-    "swap_att": "attributes swapped",
-    "add_obj": "object added",
-    "add_att": "attribute added",
     "": "all parts",
 }
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from cxc_eccv.comparison.ranks import ModelRank, rank_tables
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.statistics import POWER
-from cxc_eccv.tables import MISSING, Cell, Table, tables_to_console, tables_to_html
-from cxc_eccv.terminal import shown_text, visible
+from cxc_eccv.tables import MISSING, Cell, Table, tables_to_console
+from cxc_eccv.terminal import shown_html, shown_text, visible
 from cxc_eccv.types import check_whole
 from cxc_eccv.types.reported import group_by_reason
 from cxc_eccv.wording import key_name, show_value, task_name
@@ -169,7 +169,7 @@ class Comparison:
         return shown_text(tables_to_console(self.tables()))
 
     def _repr_html_(self) -> str:
-        return f"<div>\n{tables_to_html(self.tables())}\n</div>"
+        return shown_html(tables_to_console(self.tables()))
 
 
 def _difference_table(comparison: Comparison, model: str) -> Table:

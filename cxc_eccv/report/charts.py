@@ -1,4 +1,4 @@
-"""Charts as inline SVG: recall over k, bias over annotators, ranks over labels, stacked bars and intervals."""
+"""Charts as inline SVG: recall over k, stacked bars and intervals."""
 
 from __future__ import annotations
 
@@ -137,13 +137,13 @@ def _y(recall: float) -> float:
     return round(BOTTOM - (BOTTOM - TOP) * recall, 1)
 
 
-def _spread_labels(ends: Sequence[float], bottom: float = BOTTOM) -> list[float]:
+def _spread_labels(ends: Sequence[float]) -> list[float]:
     """Heights of labels near the ends of their lines, far enough apart to be read and not below the axis."""
     placed = dict.fromkeys(range(len(ends)), 0.0)
     upper = -math.inf
     for place in sorted(placed, key=lambda place: ends[place]):
         placed[place] = upper = max(ends[place], upper + LABEL_DISTANCE)
-    lower = bottom + LABEL_DISTANCE
+    lower = float(BOTTOM + LABEL_DISTANCE)
     for place in sorted(placed, key=lambda place: -placed[place]):
         placed[place] = lower = min(placed[place], lower - LABEL_DISTANCE)
     return list(placed.values())
@@ -155,39 +155,6 @@ def _describe(heading: str, curves: Sequence[Curve]) -> str:
         values = [f"{100 * value:.1f}% at {k}" for k in (1, 10, 100) if (value := curve.at(k)) is not None]
         parts.append(f"{direction_name(curve.direction)}: {list_names(values)}")
     return f"Recall over k on {heading}. {'; '.join(parts)}."
-
-
-LONGEST_NAME, COLOURS = 24, 24
-"""Longer names of models are cut in a chart; later models reuse the colours and dashes of the first ones."""
-
-
-def rank_chart(
-    key: str, title: str, steps: Sequence[str], series: Mapping[str, Sequence[tuple[int, int, int]]]
-) -> LineChart:
-    """Lay out ranks over a few steps, 1 at the top, with their intervals side by side: model to (rank, low, high)."""
-    size, bottom, right = len(series), TOP + 18 * len(series), LEFT + 490
-    width = (right - LEFT) / len(steps)
-    ys = [round(TOP + 18 * (rank - 0.5), 1) for rank in range(1, size + 1)]
-    labels = _spread_labels([ys[marks[-1][0] - 1] for marks in series.values()], bottom)
-    lines = []
-    for place, ((name, marks), label) in enumerate(zip(series.items(), labels, strict=True)):
-        aside = width * (0.15 + 0.7 * (place + 0.5) / size)
-        whiskers = [
-            (round(LEFT + width * step + aside, 1), ys[rank - 1], ys[low - 1] - 6, ys[high - 1] + 6)
-            for step, (rank, low, high) in enumerate(marks)
-        ]
-        points = " ".join(f"{x:.1f},{y:.1f}" for x, y, _, _ in whiskers)
-        shown = name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
-        lines.append(Line(f"model{place % COLOURS}", shown, points, label, tuple(whiskers)))
-    parts = []
-    for name, marks in series.items():
-        spans = [f"{low} to {high} under {step}" for step, (_, low, high) in zip(steps, marks, strict=True)]
-        parts.append(f"{name}: {list_names(spans)}")
-    x_ticks = tuple((round(LEFT + width * (step + 0.5), 1), name) for step, name in enumerate(steps))
-    y_ticks = tuple((y, str(rank)) for rank, y in enumerate(ys, 1) if size <= 10 or rank == 1 or rank % 5 == 0)
-    box = (LEFT, TOP, right, bottom)
-    words = f"{title}. {'; '.join(parts)}."
-    return LineChart(key, title, title, words, tuple(lines), x_ticks, y_ticks, "", (700, bottom + 30), box)
 
 
 @dataclass(frozen=True, slots=True)

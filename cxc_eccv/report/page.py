@@ -291,8 +291,7 @@ def _scores_of(name: str, columns: Sequence[Sequence[Shown]]) -> TaskScores:
     groups: dict[tuple[str, ...], list[Sequence[Shown]]] = {}
     for column in columns:
         if column[0].direction:
-            family = column[0].direction.rpartition("_")[0]  # replace_obj: seven columns are too many for a table
-            groups.setdefault((family, *(row.metric for row in column)), []).append(column)
+            groups.setdefault(tuple(row.metric for row in column), []).append(column)
     tables = tuple(tuple(zip(*alike, strict=True)) for alike in groups.values())
     whole = tuple(row for column in columns for row in column if not row.direction)
     return TaskScores(name, task_name(name), description, main, tables, whole)

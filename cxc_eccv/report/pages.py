@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import warnings
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 from io import BytesIO
@@ -17,13 +18,27 @@ from PIL import Image, ImageOps
 
 from cxc_eccv import wording
 from cxc_eccv.builders.images import ImageFolder
-from cxc_eccv.comparison import Comparison, ModelRank
-from cxc_eccv.comparison.ranks import COCO, group_ranks, label_tasks, rank_tables
+from cxc_eccv.comparison import Comparison
+from cxc_eccv.comparison.ranks import COCO, group_ranks, rank_tables
 from cxc_eccv.report.cards import find_shown_files
-from cxc_eccv.report.charts import LineChart, Segment, line_chart, rank_chart, segments, span, table_depths
+from cxc_eccv.report.charts import Segment, line_chart, segments, span
 from cxc_eccv.report.page import Page
 from cxc_eccv.report.ranks import LABELS, Verdicts, finding
+from cxc_eccv.report.rows import (
+    NOTHING,
+    caution_lines,
+    curve_table,
+    example_tables,
+    explain_rows,
+    is_code,
+    list_tables,
+    origin_tables,
+    rank_table,
+    skipped_lines,
+    verdict_table,
+)
 from cxc_eccv.sources.catalog import describe_data
+from cxc_eccv.tables import tables_to_markdown
 from cxc_eccv.terminal import code_span, markdown_text, upper_first
 from cxc_eccv.wording import metric_name, task_name
 
@@ -46,7 +61,8 @@ def render_html(page: Page, images: Mapping[str, str] | None = None) -> str:
         css=page_style(),
         sections=[(anchor, title) for anchor, title in SECTIONS.items() if content.get(anchor, True)],
         directions=list(dict.fromkeys(curve.direction for curves in page.panels.values() for curve in curves)),
-        depths=table_depths(page.panels),
+        curve_table=curve_table(page),
+        rank_table=rank_table(page),
         images=images,
         missing=[] if images is None else [file for file in find_shown_files(page.cards) if file not in images],
     )
@@ -66,38 +82,44 @@ def _verdict_segments(row: Verdicts) -> list[Segment]:
 
 def render_markdown(page: Page) -> str:
     """The report as Markdown; everything from the data is escaped."""
-    # Escaping by the environment makes macros and filters give Markup, which is not escaped again.
-    page_template = template("report.md.jinja", finalize=markdown_text, trim_blocks=True, lstrip_blocks=True)
-    return f"{page_template.render(page=page, depths=table_depths(page.panels)).rstrip()}\n"
+    scores = list_tables(page, wording.row_name)
+    blocks = [
+        f"# {markdown_text(page.first_line or 'Retrieval report')}",
+        *(markdown_text(upper_first(line)) for line in caution_lines(page)),
+        f"## Scores\n\n{tables_to_markdown(scores) if scores else NOTHING}",
+        *(markdown_text(upper_first(line)) for line in explain_rows(page)),
+    ]
+    if page.panels:
+        blocks.append(f"## Recall over k\n\n{tables_to_markdown([curve_table(page), rank_table(page)])}")
+    verdicts = [
+        replace(table := verdict_table(direction, rows), notes=[finding(rows[0]), *table.notes])
+        for direction, rows in page.verdicts.items()
+    ]
+    if verdicts:
+        blocks.append(f"## Where the labels disagree\n\n{tables_to_markdown(verdicts)}")
+    examples = tables_to_markdown(list(example_tables(page)))
+    if page.no_examples:
+        examples = markdown_text(f"No query is shown: {page.no_examples}.")
+    skipped = "\n".join(f"- {markdown_text(line)}" for line in skipped_lines(page)) or "All tasks were scored."
+    blocks += [
+        f"## Queries and what they retrieve\n\n{examples}",
+        f"## Not scored\n\n{skipped}",
+        f"## Data, versions, command\n\n{tables_to_markdown(origin_tables(page))}",
+    ]
+    return "\n\n".join(block.rstrip() for block in blocks) + "\n"
 
 
 def render_comparison(comparison: Comparison) -> str:
     """The comparison as HTML; everything from the data is escaped."""
     ranks, confidence = group_ranks(comparison.ranks), comparison.settings.confidence
-    moves = {direction: _draw_moves(direction, by_task) for direction, by_task in ranks.items()}
     return template("compared.html.jinja", keep_trailing_newline=True).render(
         comparison=comparison,
         models=(comparison.baseline, *comparison.models),
         css=page_style(),
         ranks=ranks,
         overviews=dict(zip(ranks, rank_tables(comparison.ranks, confidence), strict=True)),
-        moves={direction: chart for direction, chart in moves.items() if chart is not None},
         tables=comparison.difference_tables(),
     )
-
-
-def _draw_moves(direction: str, by_task: Mapping[str, Sequence[ModelRank]]) -> LineChart | None:
-    """The ranks under each set of labels of one gallery, of the models that all of them rank."""
-    tables = {task: {row.model: row for row in rows} for task, rows in by_task.items()}
-    steps = [task for task in label_tasks() if task in tables]
-    if len(steps) < 2:
-        return None
-    models = [model for model in tables[steps[0]] if all(model in tables[task] for task in steps)]
-    series = {
-        model: [(row.rank, row.low, row.high) for row in (tables[task][model] for task in steps)] for model in models
-    }
-    title = f"Ranks from labels to labels, {wording.direction_name(direction)}"
-    return rank_chart(f"ranks-{direction}", title, [task_name(task) for task in steps], series)
 
 
 def page_style(*names: str, package: str = "cxc_eccv.report") -> Markup:
@@ -131,7 +153,9 @@ def template(name: str, package: str = "cxc_eccv.report", **options: Any) -> Tem
         "unjudged": wording.unjudged_text,
         "upper_first": upper_first,
         "value": wording.value_text,
+        "is_code": is_code,
         "verdict_segments": _verdict_segments,
+        "verdict_table": verdict_table,
     }
     environment.globals |= {
         name: getattr(wording, name)

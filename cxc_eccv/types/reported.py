@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cxc_eccv.discovery import presenter
 from cxc_eccv.terminal import visible
 from cxc_eccv.types.models import UNKNOWN
 
@@ -238,7 +238,7 @@ class Report:
             >>> [path.name for path in Report((), {}, {"split": "test"}).save(f"{tempfile.mkdtemp()}/out")][:2]
             ['report.json', 'per_query.parquet']
         """
-        written: list[Path] = presenter().save_report(self, folder, images=images)
+        written: list[Path] = _import_shower("folder").save_report(self, folder, images=images)
         return written
 
     def __repr__(self) -> str:
@@ -247,12 +247,17 @@ class Report:
         return visible(f"<Report of {name}: {len(self.results)} results of {tasks} tasks, {split} split>")
 
     def __str__(self) -> str:
-        text: str = presenter().report_text(self)
+        text: str = _import_shower("console").report_text(self)
         return text
 
     def _repr_html_(self) -> str:
-        html: str = presenter().report_html(self)
+        html: str = _import_shower("console").report_html(self)
         return html
+
+
+def _import_shower(name: str) -> Any:  # noqa: ANN401 - a module of a higher layer
+    """A module of the package that shows and saves reports; it needs tasks, metrics and labels."""
+    return importlib.import_module(f"cxc_eccv.report.{name}")
 
 
 COLUMNS = ["task", "direction", "metric", "value", "low", "high", "n_queries", "ties", "coverage"]

@@ -1,7 +1,6 @@
 """Ranks of a comparison: those of the differences between all its models, under every set of labels, on its page."""
 
 import json
-import re
 
 import numpy as np
 import pytest
@@ -104,7 +103,6 @@ def test_tables_file_and_page_show_the_ranks(comparison):
     page = render_comparison(comparison)
     assert "<b><b>" not in page
     assert page.count('class="forest"') == len(KEYS)
-    assert re.search(r"&lt;b&gt;: 3 to 4 under COCO 5K|&lt;b&gt;: 4 to 4 under COCO 5K", page)
     assert len(comparison.tables()) == 3 + 2
     assert len(compare(*models()[:2], samples=100).tables()) == 1
 

@@ -88,8 +88,6 @@ def test_what_the_rows_count_is_told_once_under_the_tables():
     assert plain.count(f"ties: {TIES}") == both.count(f"ties: {TIES}") == 1
     assert (plain.count(COVERAGE), both.count(f"judged pairs, least: {COVERAGE}")) == (0, 1)
     assert both.index("Entail@5") < both.index(TIES)
-    notebook = Report((ranked, labelled), {}, {})._repr_html_()
-    assert notebook.count(TIES) == notebook.count(COVERAGE) == 1
     assert TIES not in shown()
 
 

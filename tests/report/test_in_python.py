@@ -52,17 +52,12 @@ def test_its_repr_is_one_short_line_and_it_travels_to_other_processes(report):
     assert pickle.loads(pickle.dumps(report)) == report
 
 
-def test_a_notebook_shows_the_scores_and_no_page(report):
+def test_a_notebook_shows_the_console_form(report):
     text = report._repr_html_()
-    page = Parsed(text)
-    assert len(text) < 20_000
-    assert not page.all("style", "svg", "script")
+    assert not Parsed(text).all("style", "svg", "script")
     assert type(text) is str  # and no Markup, which would escape what a user adds to it
-    cells = [one["text"] for one in page.all("td")]
     result = next(row for row in report.results if row.key == "eccv_caption/i2t/map_at_r")
-    assert f"{100 * result.value:.1f} [{100 * result.low:.1f}, {100 * result.high:.1f}]" in cells
-    assert any("±" in cell for cell in cells)
-    assert len(page.all("details")) == 1
+    assert f"{100 * result.value:.1f} [{100 * result.low:.1f}, {100 * result.high:.1f}]" in text
 
 
 def test_a_notebook_shows_names_as_text():
@@ -70,7 +65,7 @@ def test_a_notebook_shows_names_as_text():
     report = Report((Result(NASTY, NASTY, NASTY, 0.5, 2),), {NASTY: NASTY}, facts)
     text = report._repr_html_()
     assert "<script" not in text
-    assert len(Parsed(text).all("table")) == 1
+    assert "\x1b" not in text
     assert "No task could be scored." in Report((), {}, {})._repr_html_()
 
 
@@ -159,9 +154,9 @@ def test_a_comparison_is_shown_like_a_report(comparison, capsys):
     assert "\x1b" not in repr(comparison)
     assert repr(comparison).endswith(f"with old: {len(comparison.differences)} tests, {significant} significant>")
     text = comparison._repr_html_()
-    page = Parsed(text)
+    assert "won:lost" in text
     assert "<script" not in text
-    assert len([one for one in page.all("b") if one["text"][0] in "+-"]) == significant > 0
+    assert significant > 0
     frame = comparison.to_pandas()
     assert frame["significant"].sum() == significant
     assert frame.loc[0, "difference"] == comparison.differences[0].difference

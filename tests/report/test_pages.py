@@ -136,7 +136,7 @@ def test_an_axis_is_for_fractions():
 
 
 def test_ties_and_coverage_are_explained_beside_their_table(sample_content, page):
-    markdown = render_markdown(Page(*sample_content)).partition("## Ties, coverage")[2]
+    markdown = render_markdown(Page(*sample_content)).partition("## Scores")[2]
     lead = next(one for one in page.all("ul") if one["attrs"].get("class") == "lead told")["text"]
     for text in (lead, markdown):
         assert TIES in text
@@ -145,21 +145,22 @@ def test_ties_and_coverage_are_explained_beside_their_table(sample_content, page
 
 def test_every_score_and_caveat_is_on_both_pages(sample_content, html):
     report, examples = sample_content
-    markdown = render_markdown(Page(report, examples))
-    for text in (html.partition("</style>")[2].replace("\N{NO-BREAK SPACE}", " "), markdown):
+    page = html.partition("</style>")[2].replace("\N{NO-BREAK SPACE}", " ")
+    for text, interval in ((page, "{} to {}"), (render_markdown(Page(report, examples)), "[{}, {}]")):
         for result in report.results:
             scale = 1 if result.metric in ("median_rank", "mean_rank", "rsum") else 100
             scale, decimals = (1, 3) if result.metric.startswith("bootstrap_spearman") else (scale, 1)
             sign = "± " if result.metric.endswith("_std") else ""
             assert f"{sign}{scale * result.value:.{decimals}f}" in text
             if result.low is not None:
-                assert f"{scale * result.low:.{decimals}f} to {scale * result.high:.{decimals}f}" in text
+                ends = (f"{scale * end:.{decimals}f}" for end in (result.low, result.high))
+                assert interval.format(*ends) in text
         assert report.provenance["data"]["fingerprint"] in text
         for digest in report.provenance["data"]["files"].values():
             assert digest in text
         assert "Entail@1 (unjudged: not entailed)" in text
-        assert re.search(r"\d%", text)
-        assert not re.search(r"\d\s%", text)
+    assert re.search(r"\d%", page)
+    assert not re.search(r"\d\s%", page)
 
 
 def test_colours_are_readable(html):
