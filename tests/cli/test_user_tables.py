@@ -21,7 +21,7 @@ from cxc_eccv.errors import DataError
         (
             "quote.csv",
             'image_id,caption_id,label\n1,"2,1\n1,3,1"\n',
-            "line 2: found a quote that is not closed on its line",
+            "line 2: found .*expected quotes around whole cells, each closed on its line",
         ),
         ("twice.csv", "image_id,label,label\n1,1,1\n", "two columns 'label'"),
         ("twice.jsonl", '{"image_id": 1, "image_id": 2}', "line 1, key 'image_id': found it twice"),
