@@ -9,14 +9,17 @@ source of everything it uses from this package.
 from __future__ import annotations
 
 import argparse
+import re
+from importlib.metadata import requires
 from pathlib import Path
 
 from metric_modules.inlining import inline
-from metric_modules.script import written_out
+from metric_modules.script import alone, written_out
 
 import cxc_eccv
 from cxc_eccv import registry
-from cxc_eccv.adapters.described import Description, metric_card, requirements, space_app
+from cxc_eccv.adapters.described import Description
+from cxc_eccv.adapters.space import GRADIO, metric_card, space_app
 from cxc_eccv.errors import CxcEccvError
 
 HEADER = f"""\
@@ -45,12 +48,24 @@ def main() -> None:
 def export_files(name: str) -> dict[str, str]:
     """File name to text."""
     described = Description(registry.metric(name))
+    packages = ("evaluate", "numpy", *described.packages)
+    *others, last = (f"`{package}`" for package in packages)
+    install = (
+        f"The module is self-contained: it needs {', '.join(others)} and {last}, not the package it was exported from."
+    )
     return {
         f"{name}.py": inline(written_out(described), HEADER),
         "app.py": space_app(described),
-        "README.md": metric_card(described, self_contained=True),
-        "requirements.txt": requirements(described, self_contained=True),
+        "README.md": metric_card(described, alone(name), install),
+        "requirements.txt": requirements(packages),
     }
+
+
+def requirements(packages: tuple[str, ...]) -> str:
+    """The requirements of the Space, with the version limits of this package."""
+    pins = (pin.partition(";")[0].strip() for pin in requires("cxc_eccv") or ())
+    wanted = {re.split("[<>=]", pin)[0]: pin for pin in pins}
+    return "\n".join([*(wanted[name] for name in ("datasets", *packages)), f"gradio=={GRADIO}", ""])
 
 
 if __name__ == "__main__":

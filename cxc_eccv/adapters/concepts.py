@@ -97,8 +97,7 @@ class SimilarConceptsModule(MetricModule):
     ) -> dict[str, Any]:
         """Name to value, and the number of rows with a value."""
         similarity = similarity_matrix if similarities is None else tabulate(similarities)
-        pairs = _pair(inputs)
-        values = cls.spec.function(pairs, similarity, **parameters)
+        values = cls.spec.function(_pair(inputs), similarity, **parameters)
         return _results_of(cls.spec, values, per_query=per_query, partial=True)
 
 
@@ -108,9 +107,14 @@ class ConceptSizesModule(MetricModule):
     columns: ClassVar[Mapping[str, Column]] = {
         **IMAGES,
         "prediction_areas": Column(
-            number_lists, "list of float64", "area of each prediction as a share of its image: above 0, at most 1."
+            number_lists,
+            "list of float64",
+            "area of each prediction as a share of its image: above 0, at most 1.",
+            beside="predictions",
         ),
-        "reference_areas": Column(number_lists, "list of float64", "area of each reference as a share of its image."),
+        "reference_areas": Column(
+            number_lists, "list of float64", "area of each reference as a share of its image.", beside="references"
+        ),
     }
     option_texts: ClassVar[Mapping[str, str]] = {"per_query": PER_QUERY}
     result_texts = DEFINED
@@ -129,16 +133,7 @@ class ConceptSizesModule(MetricModule):
         cls, inputs: Mapping[str, list[Any]], *, per_query: bool = False, **parameters: object
     ) -> dict[str, Any]:
         """Name to value, the number of rows with a value, and the options."""
-        for side in ("prediction", "reference"):
-            images = zip(inputs[f"{side}s"], inputs[f"{side}_areas"], strict=True)
-            for row, (concepts, sizes) in enumerate(images):
-                if len(concepts) != len(sizes):
-                    raise DataError(
-                        f"row {row} has {len(concepts)} {side}s and {len(sizes)} {side}_areas; give the area of each "
-                        "instance"
-                    )
-        pairs = _pair(inputs)
-        values = cls.spec.function(pairs, **parameters)
+        values = cls.spec.function(_pair(inputs), **parameters)
         return _results_of(cls.spec, values, per_query=per_query, partial=True) | parameters
 
 

@@ -1,4 +1,4 @@
-"""What an ``evaluate`` module says of itself, and its Space on the Hub.
+"""What an ``evaluate`` module says of itself.
 
 The texts come from the metric's SPEC and docstring, and from the class for metrics with the same needs.
 """
@@ -6,31 +6,21 @@ The texts come from the metric's SPEC and docstring, and from the class for metr
 from __future__ import annotations
 
 import inspect
-import json
 import re
-import shutil
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from importlib.metadata import requires
-from pathlib import Path
-from string import Template
 from typing import Any
 
-import yaml
-
-import cxc_eccv
 from cxc_eccv import registry
-from cxc_eccv.adapters import module_folder
 from cxc_eccv.adapters.concepts import ConceptModule, ConceptSizesModule, SimilarConceptsModule
 from cxc_eccv.adapters.judged import GradedRankingModule, JudgedRankingModule
 from cxc_eccv.adapters.module import LIST, MetricModule
 from cxc_eccv.adapters.pairs import RatedPairsModule
 from cxc_eccv.adapters.plausible import PlausibleMatchModule
 from cxc_eccv.adapters.ranks import BothDirectionsModule, RankingModule
-from cxc_eccv.errors import InvalidOption
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.sources.catalog import load_catalog
 
@@ -62,23 +52,12 @@ class Description:
         needs = self.spec.needs
         if needs == "scores":
             needs = f"scores of {' and '.join(dict.fromkeys(spec.needs for spec, _ in self.parts.values()))}"
-        if needs not in KINDS:
-            known = ", ".join(KINDS)
-            raise InvalidOption(
-                f"metric {self.spec.name} needs {needs!r}, for which adapters/described.py has no module class; it has "
-                f"{known}"
-            )
         return KINDS[needs]
 
     @property
     def title(self) -> str:
         """The first line of the metric's file, up to a comma."""
         return (sys.modules[self.spec.function.__module__].__doc__ or "").splitlines()[0].split(",")[0].rstrip(".")
-
-    @property
-    def class_name(self) -> str:
-        """The name of the module's class."""
-        return "".join(part.capitalize() for part in self.spec.name.split("_"))
 
     @property
     def packages(self) -> tuple[str, ...]:
@@ -104,7 +83,7 @@ class Description:
     @cached_property
     def module(self) -> type[MetricModule]:
         """The class of the generated module."""
-        return type(self.class_name, (self.kind,), {"spec": self.spec, "parts": self.parts})
+        return type(self.spec.name, (self.kind,), {"spec": self.spec, "parts": self.parts})
 
     @property
     def inputs(self) -> dict[str, str]:
@@ -178,7 +157,7 @@ def module_info(spec: Spec) -> dict[str, Any]:
     return {
         "description": f"{described.text}\n",
         "citation": f"{described.citation}\n",
-        "inputs_description": f"\n{inputs_description(described)}\n",
+        "inputs_description": f"\n{inputs_description(described, from_package(spec.name))}\n",
         "features": datasets.Features(features),
         "license": "Apache-2.0",
         "reference_urls": described.addresses,
@@ -190,23 +169,16 @@ def module_parts(spec: Spec) -> Mapping[str, tuple[Spec, dict[str, Any]]]:
     return Description(spec).parts
 
 
-def inputs_description(described: Description, *, self_contained: bool = False) -> str:
-    """Description of inputs and outputs, with the example."""
+def inputs_description(described: Description, load: Iterable[str]) -> str:
+    """Description of inputs and outputs, with the example; ``load`` are its lines that load the module."""
     lines = ["Args:", *_entries(described.inputs), "", "Returns:", *_entries(described.results), "", "Examples:"]
-    example = [
-        *(f">>> {line}" for line in imports_and_load(described.spec.name, self_contained=self_contained)),
-        ">>> metric.compute(",
-        *(f"...     {line}" for line in described.call),
-        "... )",
-        described.result,
-    ]
+    call = [f"...     {line}" for line in described.call]
+    example = [*(f">>> {line}" for line in load), ">>> metric.compute(", *call, "... )", described.result]
     return "\n".join([*lines, *(f"    {line}" for line in example)])
 
 
-def imports_and_load(name: str, *, self_contained: bool) -> list[str]:
-    """Lines that load a module from the package, or from an exported folder."""
-    if self_contained:
-        return ["import evaluate", f'metric = evaluate.load("{name}")']
+def from_package(name: str) -> list[str]:
+    """Lines that load a module from the package."""
     return ["import cxc_eccv as ce", "import evaluate", f'metric = evaluate.load(ce.metric("{name}"))']
 
 
@@ -232,102 +204,3 @@ def arguments(docstring: str) -> dict[str, str]:
     sections = dict(zip(parts[::2], parts[1::2], strict=True))
     _, *parts = ENTRY.split(inspect.cleandoc(sections.get("Args", "")))
     return {name: " ".join(text.split()) for name, text in zip(parts[::2], parts[1::2], strict=True)}
-
-
-GENERATED = "Made from the metric's declaration; do not edit."
-GRADIO = "6.31.0"
-
-
-def write_space(name: str, parent: Path) -> Path:
-    """Write the Space of a metric to a folder with its name."""
-    folder, described = parent / name, Description(registry.metric(name))
-    shutil.copytree(module_folder(name), folder, ignore=shutil.ignore_patterns("__pycache__"))
-    texts = {
-        "app.py": space_app(described),
-        "README.md": metric_card(described),
-        "requirements.txt": requirements(described),
-    }
-    for file, text in texts.items():
-        (folder / file).write_text(text, encoding="utf-8", newline="\n")
-    return folder
-
-
-def space_app(described: Description) -> str:
-    """The program of the Space, in ruff's format."""
-    columns = described.kind.example
-    cells = [*(json.dumps(column) for column in columns.values()), json.dumps(described.kind.example_options)]
-    literals = [f"'{cell}'" if '"' in cell else f'"{cell}"' for cell in cells]
-    return _fill(
-        "app.py",
-        title=described.title,
-        quoted_title=json.dumps(described.title, ensure_ascii=False),
-        generated=GENERATED,
-        name=described.spec.name,
-        columns=json.dumps(list(columns)),
-        example="[\n" + "".join(f"    {literal},\n" for literal in literals) + "]",
-    )
-
-
-def requirements(described: Description, *, self_contained: bool = False) -> str:
-    """The requirements of the Space, with the version limits of this package."""
-    pins = [_lower_bound_first(pin.partition(";")[0].strip()) for pin in requires("cxc_eccv") or ()]
-    wanted = ("datasets", "evaluate", "numpy", *described.packages)
-    package = [] if self_contained else [f"cxc_eccv>={cxc_eccv.__version__}"]
-    lines = [*package, *dict.fromkeys(pin for pin in pins if pin.startswith(wanted)), f"gradio=={GRADIO}"]
-    return "\n".join(lines) + "\n"
-
-
-def _lower_bound_first(pin: str) -> str:
-    name = re.split("[<>=]", pin)[0]
-    return name + ",".join(sorted(pin.removeprefix(name).split(","), reverse=True))
-
-
-PACKAGE = "The module computes with the package `cxc_eccv` (`pip install 'cxc_eccv[metrics]'`)."
-ALONE = "The module is self-contained: it needs {packages}, not the package it was exported from."
-
-
-def metric_card(described: Description, *, self_contained: bool = False) -> str:
-    """The card of the Space."""
-    settings = {
-        "title": described.title,
-        "emoji": "📐",
-        "colorFrom": "blue",
-        "colorTo": "green",
-        "sdk": "gradio",
-        "sdk_version": GRADIO,
-        "python_version": "3.11",
-        "app_file": "app.py",
-        "pinned": False,
-        "license": "apache-2.0",
-        "tags": ["evaluate", "metric", "image-text-retrieval"],
-        "description": described.text.split("\n\n")[0].replace("\n", " "),
-    }
-    entries = [entry for entry in described.citation.split("\n\n") if entry.startswith("@")]
-    *imports, load = imports_and_load(described.spec.name, self_contained=self_contained)
-    *others, last = (f"`{name}`" for name in ("evaluate", "numpy", *described.packages))
-    alone = ALONE.format(packages=f"{', '.join(others)} and {last}")
-    papers = ARXIV.sub(r"[\g<0>](https://arxiv.org/abs/\1)", described.spec.citation).split("; ")
-    return _fill(
-        "card.md",
-        settings=yaml.safe_dump(settings, sort_keys=False, allow_unicode=True, width=110),
-        title=described.title,
-        text=described.text,
-        load="\n".join([*imports, "", load]),
-        arguments="\n".join(f"    {line}" for line in described.call),
-        result=described.result,
-        install=alone if self_contained else PACKAGE,
-        inputs=_list_items(described.inputs),
-        outputs=_list_items(described.results),
-        limits=described.kind.limits,
-        papers="\n".join(f"- {paper}" for paper in papers),
-        bibtex="```bibtex\n" + "\n\n".join(entries) + "\n```\n" if entries else "",
-    )
-
-
-def _list_items(texts: dict[str, str]) -> str:
-    return "\n".join(f"- `{name}`: {text}" for name, text in texts.items())
-
-
-def _fill(file: str, /, **values: str) -> str:
-    template = Path(__file__).parent / "templates" / f"{file}.template"
-    return Template(template.read_text(encoding="utf-8")).substitute(values)

@@ -46,6 +46,7 @@ class GradedRankingModule(MetricModule):
             number_lists,
             "list of float64",
             "gain of each reference, in the same order: a rating, a label 0 or 1, or a degree from 0 to 1.",
+            beside="references",
         ),
     }
     n_inputs = 2
@@ -74,9 +75,6 @@ class GradedRankingModule(MetricModule):
         **parameters: object,
     ) -> dict[str, Any]:
         """Name to value and coverage, for every combination of parameters."""
-        for row, (items, gains) in enumerate(zip(inputs["references"], inputs["gains"], strict=True)):
-            if len(items) != len(gains):
-                raise DataError(f"query {row} has {len(gains)} gains for {len(items)} references; give one for each")
         run = run_of(inputs["predictions"])
         sizes = gallery_sizes(gallery_size, run)
         results: dict[str, Any] = {}
@@ -168,6 +166,7 @@ class JudgedRankingModule(MetricModule):
             "list of int64",
             "the verdict on each reference, in the same order: 0 for a judged negative, 1 for a positive, 2 for a "
             "positive that the original links of the benchmark lack; at least one positive.",
+            beside="references",
         ),
     }
     option_texts: ClassVar[Mapping[str, str]] = {"per_query": PER_QUERY}
@@ -193,8 +192,6 @@ class JudgedRankingModule(MetricModule):
     def _find_ranks(cls, inputs: Mapping[str, list[Any]]) -> JudgedRanks:
         rows = zip(*(inputs[name] for name in ("predictions", "references", "verdicts")), strict=True)
         for row, (ranked, items, verdicts) in enumerate(rows):
-            if len(items) != len(verdicts):
-                raise DataError(f"query {row} has {len(verdicts)} verdicts for {len(items)} references; give one each")
             if wrong := [verdict for verdict in verdicts if verdict not in VERDICTS]:
                 raise DataError(f"query {row} has the verdict {wrong[0]}; a verdict is 0, 1 or 2")
             if lost := sorted(set(items) - set(ranked)):

@@ -16,7 +16,7 @@ import numpy as np
 from filelock import FileLock
 from numpy.typing import ArrayLike
 
-from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
+from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, UnknownName
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.runs.run import whole_ids
 from cxc_eccv.types import FloatArray
@@ -26,11 +26,15 @@ LIST = "list of "
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a module: its check, which returns plain Python values, and their type in ``datasets``."""
+    """A column of a module: its check, which returns plain Python values, and their type in ``datasets``.
+
+    A row holds one value for each entry of the column ``beside``, if that is named.
+    """
 
     check: Callable[[str, Any], list[Any]]
     dtype: str
     description: str
+    beside: str = ""
 
 
 def check_batch(columns: Mapping[str, Column], batch: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -47,6 +51,10 @@ def check_batch(columns: Mapping[str, Column], batch: Mapping[str, Any]) -> dict
         raise MalformedRun(f"unequal lengths: {', '.join(f'{size} {name}' for name, size in sizes.items())}")
     if not all(sizes.values()):
         raise MalformedRun(f"nothing to score: {', '.join(columns)} are empty")
+    for name, other in ((name, column.beside) for name, column in columns.items() if column.beside):
+        for row, (values, entries) in enumerate(zip(checked[name], checked[other], strict=True)):
+            if len(values) != len(entries):
+                raise DataError(f"row {row} has {len(values)} {name} for {len(entries)} {other}; give one for each")
     return checked
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,8 +26,16 @@ LOG_IN = "Run `hf auth login`, or set HF_TOKEN, with a token of the role `write`
 TRANSPORT: type[Exception] = HfHubHTTPError.__mro__[1]
 """Base of the errors of a connection: that of httpx in release 1 of the client, of httpx2 in release 2."""
 
-PASSING = (408, 425, 429, 500, 502, 503, 504)
-"""Statuses after which the same request may succeed later."""
+LATER = "Run the command again later. Files that arrived are not sent again."
+BUSY = "Somebody else may be changing the repository; run the command again."
+STATUSES: Mapping[int, tuple[type[HubError], str]] = {
+    401: (HubAccessDenied, f"The Hub does not accept the token. {LOG_IN}"),
+    403: (HubAccessDenied, f"The token may not do this. {LOG_IN}"),
+    404: (HubError, "Check the name; a private or gated repository needs a token that may read it."),
+    **dict.fromkeys((409, 412), (HubConflict, BUSY)),
+    **dict.fromkeys((408, 425, 429, 500, 502, 503, 504), (HubUnavailable, LATER)),
+}
+"""Status to the error that it becomes, and advice; others become HubError."""
 
 
 @contextmanager
@@ -93,18 +101,8 @@ def _translate_status(doing: str, error: HfHubHTTPError) -> HubError:
     status = error.response.status_code
     # The client's own message has the address of the request, which may be signed.
     reason = redact(" ".join((error.server_message or "").split())[:300]).rstrip(".")
-    what = f"{doing}: HTTP {status}{f', {reason}' if reason else ''}."
-    if status == 401:
-        return HubAccessDenied(f"{what} The Hub does not accept the token. {LOG_IN}")
-    if status == 403:
-        return HubAccessDenied(f"{what} The token may not do this. {LOG_IN}")
-    if status == 404:
-        return HubError(f"{what} Check the name; a private or gated repository needs a token that may read it.")
-    if status in (409, 412):
-        return HubConflict(f"{what} Somebody else may be changing the repository; run the command again.")
-    if status in PASSING:
-        return HubUnavailable(f"{what} Run the command again later. Files that arrived are not sent again.")
-    return HubError(what)
+    kind, advice = STATUSES.get(status, (HubError, ""))
+    return kind(f"{doing}: HTTP {status}{f', {reason}' if reason else ''}. {advice}".rstrip())
 
 
 def redact(text: str) -> str:

@@ -108,12 +108,12 @@ DESCRIPTION = (
 )
 
 
-def eval_yaml(configs: Collection[str] | None = None, *, all_tasks: bool = False) -> str:
-    """The text of ``eval.yaml``: the main tasks whose config is in ``configs``, or with ``all_tasks`` all of them."""
+def eval_yaml(configs: Collection[str]) -> str:
+    """The text of ``eval.yaml``: the main tasks whose config is in ``configs``."""
     tasks = [
         {"id": task.task_id, "config": task.config, "split": SPLIT}
         for task in leaderboard_tasks().values()
-        if (task.main or all_tasks) and (configs is None or task.config in configs)
+        if task.main and task.config in configs
     ]
     content = {"name": NAME, "description": DESCRIPTION, "evaluation_framework": FRAMEWORK, "tasks": tasks}
     return str(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100))

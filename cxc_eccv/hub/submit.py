@@ -37,9 +37,6 @@ RESULTS = ".eval_results/cxc_eccv.yaml"
 
 LONGEST_NOTES = 300
 
-Board = Sequence[tuple[LeaderboardTask, EvalResultEntry]]
-"""The results that are submitted, with their tasks."""
-
 
 @dataclass(frozen=True, slots=True)
 class SubmitOptions:
@@ -50,7 +47,6 @@ class SubmitOptions:
 
     dataset: str | None = None
     tasks: tuple[str, ...] | None = None
-    date: str | None = None
     notes: str | None = None
     source: str | None = None
 
@@ -58,11 +54,6 @@ class SubmitOptions:
         if self.tasks is not None and not self.tasks:
             raise InvalidOption("--tasks is empty; name tasks, as in eccv_caption,cxc/i2t")
         select_tasks(self.tasks or ())
-        try:
-            date = datetime.date.fromisoformat(self.date) if self.date else datetime.datetime.now(datetime.UTC).date()
-        except ValueError:
-            raise InvalidOption(f"date {self.date!r}: expected a day of the calendar, as 2026-11-20") from None
-        object.__setattr__(self, "date", date.isoformat())
         if self.source is not None and urlsplit(self.source).scheme not in ("http", "https"):
             raise InvalidOption("the source is not a web address; expected https://...")
         if len(self.notes or "") > LONGEST_NOTES or not (self.notes or " ").isprintable():
@@ -128,7 +119,7 @@ def plan_submission(path: str | Path, model: str, options: SubmitOptions) -> Sub
         benchmark = read_benchmark(api, options.dataset)
     check_same_files(report, benchmark, options.dataset)
     tasks, left_out = _choose_tasks(report, options, benchmark.task_ids, path)
-    board = [(task, _make_entry(report, task, options, benchmark.revision)) for task in tasks]
+    entries = [_make_entry(report, task, options, benchmark.revision) for task in tasks]
     notes = []
     if left_out:
         notes = [f"left out, because {options.dataset} declares no task for it:", *_group_by_place(left_out)]
@@ -146,7 +137,9 @@ def plan_submission(path: str | Path, model: str, options: SubmitOptions) -> Sub
         info = api.repo_info(model, revision=opened.git_reference if opened else None)
         if info.private:
             notes.append(f"{model} is private: leaderboards show its results only after it becomes public")
-        files = _changed_files(api, model, str(info.sha), board)
+        before = read_text(api, model, "model", RESULTS, str(info.sha))
+    after = merge_results(before, entries, f"{RESULTS} of {model}")
+    files = {} if after == before else {RESULTS: after}
     return Submission(model, files, title, description, str(info.sha), opened, tuple(notes))
 
 
@@ -208,7 +201,7 @@ def _make_entry(report: Report, task: LeaderboardTask, options: SubmitOptions, r
         task_id=task.task_id,
         value=report.scores[task.key],
         dataset_revision=revision,
-        date=options.date,
+        date=datetime.datetime.now(datetime.UTC).date().isoformat(),
         source_url=options.source,
         notes=f"{options.notes}; {made}" if options.notes else made,
     )
@@ -221,12 +214,6 @@ def _find_opened(api: HfApi, model: str, title: str) -> Discussion | None:
     wanted: dict[str, Any] = {"discussion_type": "pull_request", "discussion_status": "open"}
     opened = api.get_repo_discussions(model, author=api.whoami()["name"], **wanted)
     return max((one for one in opened if one.title == title), key=lambda one: one.num, default=None)
-
-
-def _changed_files(api: HfApi, model: str, revision: str, board: Board) -> dict[str, str]:
-    before = read_text(api, model, "model", RESULTS, revision)
-    after = merge_results(before, [entry for _, entry in board], f"{RESULTS} of {model}")
-    return {} if after == before else {RESULTS: after}
 
 
 def merge_results(before: str | None, entries: Sequence[EvalResultEntry], where: str = RESULTS) -> str:

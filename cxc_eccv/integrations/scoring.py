@@ -152,15 +152,9 @@ def mteb_results(report: Report) -> dict[str, dict[str, Any]]:
     Raises:
         InvalidOption: the report covers a part of the split, other labels or modified data, or has no main score.
     """
-    facts = report.provenance
-    split, data = str(facts.get("split")), facts.get("data") or {}
-    for is_other, what in (
-        (facts.get("restriction"), "a part of the split"),
-        (facts.get("labels"), "other labels than those of the tasks"),
-        (data.get("modified"), "modified data"),
-    ):
-        if is_other:
-            raise InvalidOption(f"the report is on {what}, and mteb's tasks are on the whole, official data")
+    if report.departure:
+        raise InvalidOption(f"the report is on {report.departure}; mteb's tasks are on the whole, official data")
+    split, data = str(report.provenance.get("split")), report.provenance.get("data") or {}
     edition, version = str(data.get("edition")), str(data.get("version"))
     files = {}
     for direction in DIRECTIONS:

@@ -189,6 +189,22 @@ class Report:
         return [f"{count['used']:,} of {count['of']:,} {side}" for side, count in counts]
 
     @property
+    def departure(self) -> str:
+        """What was scored instead of the whole split, the labels of each task and unmodified files; empty for these.
+
+        Example:
+            >>> Report((), {}, {"restriction": {"images": {"used": 198, "of": 5000}}}).departure
+            'a part of the split, 198 of 5,000 images'
+        """
+        modified = (self.provenance.get("data") or {}).get("modified")
+        faults = [
+            ", ".join(["a part of the split", *self._parts]) if self.provenance.get("restriction") else "",
+            f"the labels {self.labels} instead of those of each task" if self.provenance.get("labels") else "",
+            f"modified raw files, {', '.join(modified)}" if modified else "",
+        ]
+        return " and ".join(filter(None, faults))
+
+    @property
     def scores(self) -> dict[str, float]:
         """Key to value, as under ``scores`` in report.json."""
         return {result.key: result.value for result in self.results}

@@ -88,7 +88,7 @@ BAD_AREAS = {
         MalformedRun,
         "reference_areas, row 0, row 1 is nan",
     ),
-    "too few": ({"prediction_areas": [[0.5]]}, DataError, "row 0 has 2 predictions and 1 prediction_areas"),
+    "too few": ({"prediction_areas": [[0.5]]}, DataError, "row 0 has 1 prediction_areas for 2 predictions"),
     "way": ({"relative_to": "larger"}, UnknownName, "way to compare areas 'larger'"),
     "threshold": ({"threshold": 0}, InvalidOption, "threshold is 0; give a number above 0"),
 }

@@ -123,7 +123,7 @@ def test_other_refusals(load_metric):
 @pytest.mark.parametrize(
     ("changed", "error", "message"),
     [
-        ({"gains": [[1], [1, 0]]}, DataError, "query 1 has 2 gains for 1 references"),
+        ({"gains": [[1], [1, 0]]}, DataError, "row 1 has 2 gains for 1 references"),
         ({"gains": [[1], [float("nan")]]}, MalformedRun, "gains, row 1, row 0 is nan"),
         ({"gains": [["1"], [1]]}, MalformedRun, "gains, row 0 are not a flat list of numbers"),
         ({"gains": None}, MalformedRun, "gains missing; this metric needs predictions, references, gains"),
@@ -146,7 +146,7 @@ def test_bad_gains_are_refused(load_metric, changed, error, message):
 @pytest.mark.parametrize(
     ("changed", "error", "message"),
     [
-        ({"verdicts": [[1], [1]]}, DataError, "query 1 has 1 verdicts for 2 references"),
+        ({"verdicts": [[1], [1]]}, DataError, "row 1 has 1 verdicts for 2 references"),
         ({"verdicts": [[1], [1, 3]]}, DataError, "query 1 has the verdict 3; a verdict is 0, 1 or 2"),
         ({"predictions": [[1, 2], [3, 2]]}, RunTooShallow, "query 1: its ranking lacks the judged item 1"),
     ],

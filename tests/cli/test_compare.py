@@ -51,7 +51,7 @@ def test_errors_are_one_message_and_status_2(run, write, tmp_path):
         ((old, broken), "broken.json: not a report.json"),
         ((old, old), "2 reports need 2 different names"),
         ((old, bare, "--name", "one"), "2 reports need 2 different names"),
-        ((validation, "--published"), "split is 'validation', and theirs is 'test'"),
+        ((validation, "--published"), "on the split 'validation' of the edition 'official'"),
     ):
         status, _, err = run("compare", *arguments)
         assert status == 2

@@ -4,7 +4,7 @@ import json
 
 from cxc_eccv import __version__
 from cxc_eccv.evaluation import report_to_json
-from cxc_eccv.hub.leaderboard import eval_yaml
+from cxc_eccv.hub.leaderboard import leaderboard_tasks
 from cxc_eccv.sources.catalog import fingerprint_files, load_catalog
 from cxc_eccv.types import Report, Result
 
@@ -45,10 +45,16 @@ def edited(report, edit):
     return json.dumps(content)
 
 
-def add_benchmark(hub, name=BENCHMARK, all_tasks=True, **manifest):
-    """The released dataset as `cxc-eccv push` leaves it, as far as a submission looks at it."""
+def add_benchmark(hub, name=BENCHMARK, main_alone=False, **manifest):
+    """A released dataset, as far as a submission looks at it, with all tasks or the main ones that a push declares."""
     content = {"edition": "official", "data_version": load_catalog().version, "sources": FILES} | manifest
-    files = {"eval.yaml": eval_yaml(all_tasks=all_tasks).encode(), "manifest.json": json.dumps(content).encode()}
+    declared = [
+        {"id": task.task_id, "config": task.config, "split": "test"}
+        for task in leaderboard_tasks().values()
+        if task.main or not main_alone
+    ]
+    board = {"name": "CxC", "description": "", "evaluation_framework": "cxc_eccv", "tasks": declared}
+    files = {"eval.yaml": json.dumps(board).encode(), "manifest.json": json.dumps(content).encode()}
     return hub.store.create("dataset", name, files)
 
 

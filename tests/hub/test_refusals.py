@@ -1,14 +1,10 @@
 """A Hub that refuses, hangs up or is not there: one line that says what to do, without secrets."""
 
 import json
-import os
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
-from hub_endpoints import READER, WRITER
+from hub_endpoints import READER
 from hub_server import Fault
 from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError, OfflineModeIsEnabled
 from official import BENCHMARK, MODEL, add_benchmark, add_model, official_report
@@ -100,29 +96,6 @@ def test_a_change_between_reading_and_committing_is_a_conflict(hub, client, buil
     client.command("push", built, REPO, "--yes")
     assert repository.files()["LICENSE"] == b"x"
     assert "eval.yaml" in repository.files()
-
-
-@pytest.mark.slow
-def test_a_process_that_is_killed_leaves_the_repository_as_it_was(hub, client, built, repository, tmp_path):
-    before, stored = repository.main.oid, len(hub.store.objects)
-    hub.faults = [Fault(PUT, times=99, skip=2, status=0, seconds=30.0)]
-    settings = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HF_ENDPOINT": hub.url, "HF_TOKEN": WRITER}
-    settings |= {"HF_HOME": str(tmp_path / "hf"), "HF_HUB_DISABLE_XET": "1"}
-    program = "from cxc_eccv.cli.app import main; main()"
-    command = [sys.executable, "-c", program, "push", str(built), REPO, "--yes"]
-    process = subprocess.Popen(command, env=settings, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while len(hub.seen(PUT)) < 5 and time.monotonic() < deadline:
-        time.sleep(0.05)
-    process.kill()
-    process.wait()
-    assert repository.main.oid == before
-    assert len(hub.store.objects) == stored + 2
-    hub.faults = []
-    hub.requests.clear()
-    assert "uploaded to" in client.command("push", built, REPO, "--yes").out
-    assert len(hub.seen(PUT)) == 3
-    assert len(repository.branches["main"]) == 3
 
 
 @pytest.fixture

@@ -9,9 +9,7 @@ import pytest
 
 from cxc_eccv import registry
 from cxc_eccv.adapters import MODULES
-from cxc_eccv.adapters.described import Description, arguments, lead
-from cxc_eccv.errors import InvalidOption
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.adapters.described import arguments, lead
 
 pytestmark = pytest.mark.thorough
 
@@ -67,18 +65,6 @@ def test_writing_leaves_exactly_the_generated_files(tmp_path):
     write_files(tmp_path, files)
     assert differences(tmp_path, files) == []
     assert sorted(path.name for path in tmp_path.iterdir()) == list(registry.metric_functions())
-
-
-def test_a_kind_of_metric_without_module_is_refused():
-    def novel(matrix):
-        return matrix
-
-    spec = Spec(function=novel, needs="top_k", citation="")
-    object.__setattr__(spec, "needs", "matrix")
-    with pytest.raises(
-        InvalidOption, match=r"novel needs 'matrix', for which adapters/described.py has no module class"
-    ):
-        print(Description(spec).kind)
 
 
 def test_a_docstring_is_what_leads_it_and_its_arguments():

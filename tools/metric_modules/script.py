@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 
-from cxc_eccv.adapters.described import GENERATED, Description, inputs_description
+from cxc_eccv.adapters.described import Description, inputs_description
 from cxc_eccv.adapters.module import LIST, Column
+from cxc_eccv.adapters.space import GENERATED
 
-__all__ = ["module_script", "written_out"]
+__all__ = ["alone", "module_script", "written_out"]
 
 SHORT = '''\
 """{title}: a module for ``evaluate``."""
@@ -83,7 +84,7 @@ def module_script(described: Description) -> str:
                 f"from cxc_eccv.metrics.{described.spec.name} import SPEC",
             ]
         ),
-        class_name=described.class_name,
+        class_name=_class_name(described),
         base=kind.__name__,
         parts="    parts = described.module_parts(SPEC)\n" if described.parts else "",
     )
@@ -98,14 +99,23 @@ def written_out(described: Description) -> str:
         typing="\nfrom typing import ClassVar\n" if described.parts else "",
         imports="\n".join(_imports(described)),
         description=_quoted(described.text),
-        inputs=_quoted(inputs_description(described, self_contained=True)),
+        inputs=_quoted(inputs_description(described, alone(described.spec.name))),
         citation=_quoted(described.citation),
-        class_name=described.class_name,
+        class_name=_class_name(described),
         base=described.kind.__name__,
         parts=_parts(described),
         features="\n".join(f'                    "{name}": {_feature(column)},' for name, column in columns),
         addresses=json.dumps(described.addresses),
     )
+
+
+def alone(name: str) -> list[str]:
+    """Lines that load a module from an exported folder."""
+    return ["import evaluate", f'metric = evaluate.load("{name}")']
+
+
+def _class_name(described: Description) -> str:
+    return "".join(part.capitalize() for part in described.spec.name.split("_"))
 
 
 def _feature(column: Column) -> str:

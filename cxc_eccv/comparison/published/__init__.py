@@ -8,13 +8,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
+from operator import itemgetter
 
 import numpy as np
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.metrics.rsum import SPEC, rsum
 from cxc_eccv.registry import metric_labelled, task
-from cxc_eccv.sources.catalog import OFFICIAL, load_catalog
+from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.types import FloatArray, Report
 from cxc_eccv.types.reported import SPREAD
 from cxc_eccv.wording import unit_of
@@ -118,32 +119,13 @@ def eccv_caption_table() -> PublishedTable:
     return _table("eccv_caption", 4, (*headlines, *per_direction))
 
 
-ORIGINAL_LINKS = {"i2t": "coco_5k", "t2i": "coco_5k", "t2t": "co_captions"}
-"""Direction to the task of the paper's row MS-COCO; its row CxC is the task cxc."""
-
-
 @cache
 def cxc_table() -> PublishedTable:
-    """The models of Crisscrossed Captions, Tables 2 to 5; co-captions from Table 3 of its appendix."""
-    retrieval = [score for row in packaged_rows("cxc_retrieval.csv") for score in _retrieval(row)]
-    correlation = [score for row in packaged_rows("cxc_correlation.csv") for score in _correlation(row)]
-    return _table("cxc", 3, (*retrieval, *correlation))
+    """The models of Crisscrossed Captions, Tables 2 to 5; co-captions from Table 3 of its appendix.
 
-
-def _retrieval(row: dict[str, str]) -> Iterator[PublishedScore]:
-    direction = row["task"]
-    start = f"{ORIGINAL_LINKS[direction] if row['annotations'] == 'coco' else 'cxc'}/{direction}"
-    for metric in filter(row.get, ("recall_at_1", "recall_at_5", "recall_at_10")):
-        yield PublishedScore(row["model"], f"{start}/{metric}", _fraction(row[metric], 3))
-    if row["median_rank"]:
-        yield PublishedScore(row["model"], f"{start}/median_rank", float(row["median_rank"]))
-
-
-def _correlation(row: dict[str, str]) -> Iterator[PublishedScore]:
-    for kind in ("sts", "sis", "sits"):
-        if row[f"{kind}_mean"]:
-            mean, deviation = (_fraction(row[f"{kind}_{part}"], 3) for part in ("mean", "std"))
-            yield PublishedScore(row["model"], f"cxc/{kind}/bootstrap_spearman", mean, deviation)
+    The papers' rows MS-COCO are the tasks coco_5k and co_captions here.
+    """
+    return _table("cxc", 3, _read_scores("cxc_models.csv", 3))
 
 
 @cache
@@ -153,13 +135,17 @@ def open_clip_table() -> PublishedTable:
     A hit is any positive in the top K. Queries are 5,000 and 1,000 images, and their captions. Equal scores stand in
     the order of ``torch.topk``, so a model whose scores often tie is rated higher than under our tie rule.
     """
-    scores = [
-        PublishedScore(row["model"], key, _fraction(printed, 4))
-        for row in packaged_rows("open_clip_models.csv")
-        for key, printed in row.items()
-        if key != "model"
-    ]
-    return _table("open_clip", 4, scores)
+    return _table("open_clip", 4, _read_scores("open_clip_models.csv", 4))
+
+
+def _read_scores(file_name: str, decimals: int) -> Iterator[PublishedScore]:
+    """Scores of a file with a row per model and a column per key, and perhaps one with the key's deviations."""
+    rows = packaged_rows(file_name)
+    for key in (column for column in rows[0] if column != "model" and not column.endswith(SPREAD)):
+        for row in filter(itemgetter(key), rows):
+            value = float(row[key]) if key.endswith("rank") else _fraction(row[key], decimals)
+            spread = row.get(f"{key}{SPREAD}")
+            yield PublishedScore(row["model"], key, value, _fraction(spread, decimals) if spread else None)
 
 
 def packaged_rows(file_name: str) -> list[dict[str, str]]:
@@ -274,30 +260,15 @@ def _row_of_report(table: PublishedTable, name: str, report: Report) -> Row:
 
 def check_as_published(name: str, report: Report) -> None:
     """Refuse a report that is not on the whole, unmodified, official test split with each task's own labels."""
-    refused = f"{name} cannot be compared with published models:"
-    if report.restriction:
-        part = report.restriction
-        raise InvalidOption(f"{refused} it was scored on a part of the split, {part}, and they on the whole split.")
-    if report.labels:
+    data, split = report.provenance.get("data") or {}, report.provenance.get("split")
+    faults = [report.departure] if report.departure else []
+    if (data.get("edition"), split) != (OFFICIAL, "test"):
+        faults.append(f"the split {split!r} of the edition {data.get('edition')!r}")
+    if faults:
         raise InvalidOption(
-            f"{refused} it was scored on the labels {report.labels}, and they on the labels of each task. Evaluate it "
-            "without sources (--sources)."
+            f"{name} cannot be compared with published models: it was scored on {' and '.join(faults)}; they on the "
+            "whole test split of the official data with the labels of each task. Evaluate it on these."
         )
-    data = report.provenance.get("data") or {}
-    split = report.provenance.get("split")
-    for what, value, wanted in (("edition", data.get("edition"), OFFICIAL), ("split", split, "test")):
-        if value != wanted:
-            raise InvalidOption(
-                f"{refused} its {what} is {value!r}, and theirs is {wanted!r}. Evaluate it on the test split of the "
-                "official data."
-            )
-    catalog = load_catalog()
-    for file, sha256 in (data.get("files") or {}).items():
-        official = catalog.entry(file).sha256 if file in catalog else None
-        if official is not None and sha256 != official:
-            raise InvalidOption(
-                f"{refused} its {file} was modified: sha256 {sha256}; the official file has {official}."
-            )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

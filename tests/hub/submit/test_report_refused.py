@@ -91,15 +91,15 @@ PART = {"limit": 200, "images": {"used": 200, "of": 5_000}}
 
 EDITS = {
     "edition": (set_data(edition="sample"), "edition 'sample', not the official data"),
-    "part": (set_facts(restriction=PART), "it covers a part of the split; the leaderboard takes whole splits"),
+    "part": (set_facts(restriction=PART), "computed from a part of the split, 200 of 5,000 images"),
     "labels": (
         set_facts(labels={"sources": ["coco"], "policy": "union", "files": {}}),
-        "it uses other labels than those of its tasks",
+        "computed from the labels coco instead of those of each task",
     ),
     "data-version": (set_data(version="0.9.0"), "version 0.9.0 of the data, not 1.0.0"),
     "modified-files": (
         set_data(modified={"sts_test": {"expected": "a", "found": "b"}}),
-        "computed from modified raw files: sts_test",
+        "computed from modified raw files, sts_test",
     ),
     "own-file": (set_data(files=FILES | {"entailment_test": "a" * 64}), "entailment_test, which only you have"),
     "no-files": (set_data(files={}), "does not name this package and its data"),

@@ -5,7 +5,6 @@ import json
 import re
 from urllib.parse import parse_qs
 
-import yaml
 from hub_store import BadRequest
 
 WRITER, READER = "hf_writerwriterwriter", "hf_readerreaderreader"
@@ -92,8 +91,6 @@ class Endpoints:
         siblings = [{"rfilename": path} for path in commit.files]
         told = {"id": name, "sha": commit.oid, "siblings": siblings, "tags": [], "private": repository.private}
         told |= {"lastModified": "2026-01-01T00:00:00.000Z", "downloads": 0, "likes": 0, "cardData": {}}
-        if "evalResults" in str(self.query.get("expand")):
-            told["evalResults"] = self.server.store.results(repository)
         return 200, told
 
     def tree(self, kind, name, revision, path=None):
@@ -174,20 +171,6 @@ class Endpoints:
         ]
         return 200, {"discussions": rows, "count": len(rows), "start": 0}
 
-    def leaderboard(self, name):
-        files = self._repository("dataset", name).files()
-        if "eval.yaml" not in files:
-            raise Refused(404, "EntryNotFound", "this dataset is no benchmark")
-        first = yaml.safe_load(files["eval.yaml"])["tasks"][0]["id"]
-        task_id = self.query.get("task_id", [first])[0]
-        rows = self.server.store.leaderboard(name, task_id)
-        return 200, [
-            {"rank": place, "modelId": model, "value": value, "filename": ".eval_results/cxc_eccv.yaml"}
-            | {"verified": False, "source": None, "author": {"name": "writer", "type": "user"}}
-            | {"pullRequest": number, "notes": notes}
-            for place, (value, model, number, notes) in enumerate(rows, 1)
-        ]
-
     def resolve(self, kind, name, revision, path):
         commit = self._commit_at(self._repository(kind, name), revision)
         blob = commit.files.get(path)
@@ -217,7 +200,6 @@ ROUTES = [
     (rf"POST {API}/preupload/{REVISION}", Endpoints.preupload),
     (rf"POST {API}/commit/{REVISION}", Endpoints.commit),
     (rf"GET {API}/discussions", Endpoints.discussions),
-    (r"GET /api/datasets/(?P<name>[^/]+/[^/]+)/leaderboard", Endpoints.leaderboard),
     (rf"POST {FILE}\.git/info/lfs/objects/batch", Endpoints.lfs_batch),
     (r"PUT /lfs-objects/(?P<oid>[0-9a-f]{64})", Endpoints.lfs_put),
     (rf"(?:GET|HEAD) {FILE}/resolve/{REVISION}/(?P<path>.+)", Endpoints.resolve),

@@ -20,8 +20,6 @@ class Fault:
     times: int = 1
     status: int = 500  # of the answer instead; 0 to hang up without one, 200 to answer well
     message: str = "internal error"  # {authorization} becomes what the client sent
-    seconds: float = 0.0  # to wait before the answer
-    skip: int = 0  # matching requests that are answered well before
     happens: Callable | None = None  # called before anything else
 
 
@@ -29,9 +27,6 @@ def next_fault(faults, request):
     """The fault that a request meets, or None; each is used up after its times."""
     for fault in faults:
         if fault.times and re.search(fault.request, request):
-            if fault.skip:
-                fault.skip -= 1
-                return None
             fault.times -= 1
             return fault
     return None
@@ -44,14 +39,11 @@ class Hub(ThreadingHTTPServer):
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.silence = threading.Event()
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
         self.reset()
 
     def reset(self):
-        """Empty; requests that still wait are let go."""
-        self.silence.set()
-        self.silence = threading.Event()
+        """Empty it."""
         self.store, self.faults, self.requests, self.lock = Store(), [], [], threading.RLock()
 
     def __enter__(self):
@@ -59,7 +51,6 @@ class Hub(ThreadingHTTPServer):
         return self
 
     def __exit__(self, *_):
-        self.silence.set()
         self.shutdown()
         self.server_close()
 
@@ -121,7 +112,6 @@ class Handler(Endpoints, BaseHTTPRequestHandler):
         with self.server.lock:
             if fault.happens:
                 fault.happens()
-        self.server.silence.wait(fault.seconds)
         if fault.status == 0:
             self.close_connection = True
             self.connection.close()

@@ -1,4 +1,4 @@
-"""What the local Hub keeps: repositories with commits, content stored apart, pull requests, the leaderboard."""
+"""What the local Hub keeps: repositories with commits, content stored apart, pull requests."""
 
 import base64
 import hashlib
@@ -129,28 +129,6 @@ class Store:
         repository.pull_requests.append(PullRequest(number, header["summary"], header["description"], author))
         repository.branches[f"refs/pr/{number}"] = [tip]
         return self._append(repository, f"refs/pr/{number}", files, header["summary"]), number
-
-    def leaderboard(self, dataset, task_id, pull_requests=True):
-        """(value, model, pull request, notes), best first."""
-        rows = []
-        for (kind, name), repository in self.repositories.items():
-            branches = {"main": None}
-            branches |= {
-                f"refs/pr/{one.number}": one.number for one in repository.pull_requests if one.status == "open"
-            }
-            for branch, number in branches.items() if kind == "model" else ():
-                found = self.results(repository, branch)
-                rows += [
-                    (entry["value"], name, number, entry.get("notes"))
-                    for entry in found
-                    if entry["dataset"]["id"] == dataset and entry["dataset"]["task_id"] == task_id
-                ]
-        return sorted(rows, key=lambda row: (-row[0], row[1]))
-
-    def results(self, repository, branch="main"):
-        files = repository.files(branch)
-        named = [path for path in files if path.startswith(".eval_results/") and path.endswith(".yaml")]
-        return [entry for path in named for entry in yaml.safe_load(files[path])]
 
     def _apply(self, files, key, value):
         if key == "file":
