@@ -1,17 +1,11 @@
-"""Shared parts of the training scripts: command line, tokens, processes, epochs, progress and checkpoints.
-
-The command line is made from dataclasses, with hyphenated names, help and presets.
-"""
+"""Shared parts of the training scripts: command line from dataclasses, tokens, processes, epochs and checkpoints."""
 
 from __future__ import annotations
 
 import json
 import math
-import re
-import sys
 import time
 import warnings
-from argparse import Action, ArgumentDefaultsHelpFormatter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -22,20 +16,16 @@ import torch
 from torch import distributed
 from torch.distributed.nn.functional import all_gather
 from torch.utils.data import Sampler
-from tqdm.auto import tqdm
 from transformers import (
     HfArgumentParser,
-    PrinterCallback,
-    ProgressCallback,
     Trainer,
     TrainerCallback,
     TrainingArguments,
 )
-from transformers.hf_argparser import string_to_bool
 from transformers.trainer_utils import speed_metrics
 
 from cxc_eccv.encoding.checkpoints import open_checkpoint
-from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, UnknownName
+from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError
 from cxc_eccv.writing import resumable
 
 # Our dual encoders and those of transformers share no type, nor do tokenizers and processors.
@@ -197,10 +187,7 @@ class ScriptArguments(TrainingArguments):
 
     _argument_group_name = "training, with all of transformers' TrainingArguments"
 
-    resume: bool | None = option(
-        None, "Require a checkpoint to resume from, or refuse one; by default a run resumes if it can."
-    )
-    resume_from_checkpoint: str | None = option(None, "Not supported: use --resume.")
+    resume_from_checkpoint: str | None = option(None, "Not supported: a run resumes from its newest checkpoint.")
     dataloader_pin_memory: bool = field(default_factory=torch.cuda.is_available)
     remove_unused_columns: bool = False
     eval_strategy: str = "epoch"
@@ -214,8 +201,7 @@ class ScriptArguments(TrainingArguments):
         if self.resume_from_checkpoint is not None:
             raise InvalidOption(
                 "--resume-from-checkpoint is not supported: a run resumes from the newest checkpoint of its "
-                "--output-dir, and --resume requires one; to start a new run from a checkpoint's weights, use "
-                "--pretrained"
+                "--output-dir; to start a new run from a checkpoint's weights, use --pretrained"
             )
         super().__post_init__()  # type: ignore[no-untyped-call] # transformers' own
 
@@ -231,100 +217,19 @@ class EpochCallback(TrainerCallback):
         self.sampler.epoch = math.floor((state.epoch or 0) + 1e-6)
 
 
-class Progress(TrainerCallback):
-    """Prints a line for every log and evaluation on the first process, above a bar if standard error is a terminal."""
-
-    def __init__(self, selecting: Collection[str] = ()) -> None:
-        self.selecting = selecting
-        self.bar: Any = None
-
-    def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:  # noqa: ANN401 - Trainer's
-        """Start a bar over all steps, including those of an earlier run."""
-        if state.is_world_process_zero and not args.disable_tqdm and sys.stderr.isatty():
-            options: dict[str, Any] = {"initial": state.global_step, "dynamic_ncols": True, "leave": False}
-            self.bar = tqdm(desc="training", total=state.max_steps, unit="step", **options)
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:  # noqa: ANN401
-        """Advance the bar."""
-        if self.bar is not None:
-            self.bar.update()
-
-    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **others: Any) -> None:  # noqa: ANN401
-        """Print a line if the log has anything to show."""
-        if state.is_world_process_zero and (text := describe_log(logs, self.selecting)):
-            width = len(str(state.max_steps))
-            self.tell(f"step {state.global_step:{width}}/{state.max_steps}  epoch {state.epoch:.2f}  {text}")
-
-    def on_train_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:  # noqa: ANN401
-        """Close the bar."""
-        if self.bar is not None:
-            self.bar.close()
-
-    @staticmethod
-    def tell(line: str) -> None:
-        """Print a line above the bar, if any."""
-        tqdm.write(line)
-        sys.stdout.flush()
-
-
-def show_progress(trainer: Trainer, selecting: Collection[str] = ()) -> None:
-    """Show progress as lines and a bar, in place of the dictionaries that Trainer prints."""
-    for kind in (PrinterCallback, ProgressCallback):
-        trainer.remove_callback(kind)
-    trainer.add_callback(Progress(selecting))
-
-
-EVALUATED = re.compile(r"eval_\w+/(\w+)/recall_at_10")
-
-
-def describe_log(logs: Mapping[str, Any], selecting: Collection[str] = ()) -> str:
-    """A Trainer's log in words; empty for logs that are not shown.
-
-    Example:
-        >>> describe_log({"loss": 1.8312, "learning_rate": 5e-05, "grad_norm": 7.4})
-        'loss 1.8312  learning rate 5.00e-05'
-        >>> scores = {"eval_recall_at_10": 0.42, "eval_cxc/i2t/recall_at_10": 0.5, "eval_cxc/t2i/recall_at_10": 0.34}
-        >>> describe_log(scores, ["i2t", "t2i"])
-        'validation R@10 42.0 (i2t 50.0, t2i 34.0)'
-        >>> describe_log({"train_runtime": 93.4})
-        'done in 93 s'
-        >>> describe_log({"eval_f_half": 0.812, "eval_accuracy": 0.8})
-        'held out: F0.5 81.2  accuracy 80.0'
-    """
-    if "loss" in logs:
-        return f"loss {logs['loss']:.4f}  learning rate {logs['learning_rate']:.2e}"
-    if "train_runtime" in logs:
-        return f"done in {logs['train_runtime']:.0f} s"
-    if "eval_f_half" in logs:
-        return f"held out: F0.5 {100 * logs['eval_f_half']:.1f}  accuracy {100 * logs['eval_accuracy']:.1f}"
-    if "eval_recall_at_10" not in logs:
-        return ""
-    recalls = {match[1]: value for key, value in logs.items() if (match := EVALUATED.fullmatch(key))}
-    each = ", ".join(f"{way} {100 * recalls[way]:.1f}" for way in selecting)
-    return f"validation R@10 {100 * logs['eval_recall_at_10']:.1f}{f' ({each})' if len(selecting) > 1 else ''}"
-
-
-def train_resumably(trainer: Trainer, identity: dict[str, Any], resume: bool | None) -> None:
+def train_resumably(trainer: Trainer, identity: dict[str, Any]) -> None:
     """Train from the newest checkpoint of the run with this ``identity``, if any."""
     output = str(trainer.args.output_dir)
-    checkpoint = last_checkpoint(Path(output), identity, resume=resume, is_first=trainer.is_world_process_zero())
+    checkpoint = last_checkpoint(Path(output), identity, is_first=trainer.is_world_process_zero())
     with resumable(f"Checkpoints saved so far are in {output}; the same command continues from the last one."):
         trainer.train(resume_from_checkpoint=checkpoint)
 
 
-def last_checkpoint(
-    folder: Path, identity: dict[str, Any], *, resume: bool | None = None, is_first: bool = True
-) -> str | None:
+def last_checkpoint(folder: Path, identity: dict[str, Any], *, is_first: bool = True) -> str | None:
     """The newest complete checkpoint of a run, or None; CheckpointMismatch if its run had another ``identity``."""
     record = folder / "run.json"
     checkpoints = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.partition("-")[2]))
     complete = [path for path in checkpoints if all((path / name).is_file() for name in CHECKPOINT_FILES)]
-    if resume is True and not complete:
-        raise InvalidOption(f"--resume: {folder} has no complete checkpoint. Leave the option out to start a new run")
-    if resume is False and complete:
-        raise InvalidOption(
-            f"--no-resume: {folder} has {complete[-1].name}. Remove the folder, or choose another --output-dir"
-        )
     if checkpoints:
         _refuse_another_run(record, identity)
     elif is_first:
@@ -366,46 +271,12 @@ def read_arguments(
         prog=f"cxc-eccv train {name}",
         usage="%(prog)s [OPTIONS]",  # there are over a hundred options
         description=about,
-        formatter_class=_HyphensHelp,
         allow_abbrev=False,  # as in all commands
     )
-    _prefer_hyphens(parser)
     preset = parser.parse_known_args(list(command))[0].preset if presets else None
     if preset is not None:
-        if preset not in presets:
-            raise UnknownName("preset", preset, presets)
         parser.set_defaults(**presets[preset])
     *arguments, unknown = parser.parse_args_into_dataclasses(list(command), return_remaining_strings=True)
     if unknown:
         parser.error(f"unknown options: {' '.join(unknown)}; --help lists the options")
     return tuple(arguments)
-
-
-def _prefer_hyphens(parser: HfArgumentParser) -> None:
-    """Accept but hide names with underscores; make each switch ``--name`` or ``--no-name``."""
-    for action in list(parser._actions):
-        action.option_strings = [name for name in action.option_strings if "_" not in name]
-        if action.type is string_to_bool:
-            action.nargs, action.const = "?", True
-            off = f"--no-{action.dest.replace('_', '-')}"
-            if off not in parser._option_string_actions and not action.dest.startswith("no_"):
-                parser.add_argument(off, f"--no_{action.dest}", dest=action.dest, action="store_false", default=None)
-
-
-class _HyphensHelp(ArgumentDefaultsHelpFormatter):
-    """Help that shows a switch and its opposite as one entry, and hides defaults of None and empty lists."""
-
-    def add_argument(self, action: Action) -> None:
-        if action.const is not False:  # the opposite of a switch
-            super().add_argument(action)
-
-    def _format_action_invocation(self, action: Action) -> str:
-        shown = super()._format_action_invocation(action)
-        if action.type is not string_to_bool:
-            return shown
-        name = action.option_strings[-1]
-        return name if name.startswith("--no-") else f"{name}, --no-{name[2:]}"
-
-    def _get_help_string(self, action: Action) -> str | None:
-        text = action.help if action.default in (None, []) else super()._get_help_string(action)
-        return text and re.sub(r"--\w+", lambda match: match[0].replace("_", "-"), text)

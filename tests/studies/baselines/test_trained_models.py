@@ -19,9 +19,7 @@ from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.report_files import find_report
 from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.studies.baselines.commands import _training_command
-from cxc_eccv.studies.baselines.dual_encoder.arguments import DataArguments, ModelArguments
 from cxc_eccv.studies.baselines.model_card import Trained, write_model_card
-from cxc_eccv.studies.baselines.training import Progress, last_checkpoint, read_arguments
 
 pytestmark = pytest.mark.thorough
 
@@ -124,7 +122,7 @@ def test_what_is_said_to_score_it_gives_the_scores_of_its_report(tmp_path, capsy
     (folder / "report").rename(tmp_path / "by_hand")
     card = folder / "README.md"
     card.write_text(card.read_text().replace("license: unknown", "license: mit").replace("---\n\n", "---\n\nMine.\n\n"))
-    assert status(*words, "--report-on", "test", "--resume") == 0  # trains nothing anew
+    assert status(*words, "--report-on", "test") == 0  # trains nothing anew
     assert scores(folder / "report") == pytest.approx(by_hand, abs=1e-6)
     text = card.read_text()
     assert "Mine." in text
@@ -138,30 +136,11 @@ def test_what_is_said_to_score_it_gives_the_scores_of_its_report(tmp_path, capsy
     assert "somebody edited its generated part" in told.err
     assert status(*words) == 2
     assert "report belongs to an earlier run" in capsys.readouterr().err
-    assert status(*words, "--no-resume") == 2
-    assert "has checkpoint-2. Remove the folder" in capsys.readouterr().err
 
 
 def test_the_character_gru_says_how_it_is_scored(tmp_path, capsys):
     assert status("train", "char-gru", *COMMANDS["char-gru"], "--output-dir", tmp_path / "gru") == 0
     assert "score it:\n  the same command with --report-on test\n" in capsys.readouterr().out
-    with pytest.raises(InvalidOption, match="no-resume"):
-        last_checkpoint(tmp_path / "gru" / "checkpoints", {}, resume=False)
-
-
-def test_hyphens_and_underscores_name_the_same_option():
-    kinds = [ModelArguments, DataArguments]
-    shown = ["--text-model", "a", "--no-normalize", "--train-text-model", "--report-on", "val", "--held-out=3"]
-    known = ["--text_model", "a", "--normalize", "False", "--train_text_model", "True", "--report_on", "val"]
-    read = read_arguments("x", "y", kinds, shown)
-    assert read == read_arguments("x", "y", kinds, [*known, "--held_out=3"])
-    assert (read[0].normalize, read[0].train_text_model, read[1].held_out) == (False, True, 3)
-
-
-def test_a_wrong_value_is_told_by_the_name_with_hyphens(capsys):
-    with pytest.raises(SystemExit):
-        read_arguments("x", "y", [DataArguments], ["--held_out", "few"])
-    assert "argument --held-out: invalid int value: 'few'" in capsys.readouterr().err
 
 
 def test_a_command_keeps_no_secret_and_no_place(tmp_path):
@@ -193,37 +172,3 @@ def test_the_card_names_public_data_and_the_checkpoints_that_were_fine_tuned(tmp
     assert data["pipeline_tag"] == "feature-extraction"
     told = "Trained on `coco/train`, `coco/restval` and `flickr8k/all`, from `google-bert/bert-base-uncased`."
     assert told in card.text
-
-
-def test_progress_is_lines_of_the_first_process_that_fit_a_terminal(capsys):
-    logs = [
-        {"loss": 1.83, "learning_rate": 5e-5, "grad_norm": 7.0},
-        {"eval_recall_at_10": 0.42, **{f"eval_cxc/{way}/recall_at_10": 0.5 for way in ("i2t", "t2i", "t2t", "sts")}},
-        {"eval_runtime": 3.0},
-        {"train_runtime": 93.4},
-    ]
-    for is_first in (True, False):
-        state = SimpleNamespace(is_world_process_zero=is_first, global_step=250, max_steps=30000, epoch=1.25)
-        for log in logs:
-            Progress(["i2t", "t2i", "t2t"]).on_log(None, state, None, logs=log)
-    lines = capsys.readouterr().out.splitlines()
-    assert lines == [
-        "step   250/30000  epoch 1.25  loss 1.8300  learning rate 5.00e-05",
-        "step   250/30000  epoch 1.25  validation R@10 42.0 (i2t 50.0, t2i 50.0, t2t 50.0)",
-        "step   250/30000  epoch 1.25  done in 93 s",
-    ]
-    assert max(map(len, lines)) <= 82
-
-
-def test_the_bar_is_for_terminals(monkeypatch, capsys):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    state = SimpleNamespace(is_world_process_zero=True, global_step=0, max_steps=2)
-    progress = Progress()
-    progress.on_train_begin(SimpleNamespace(disable_tqdm=False), state, None)
-    progress.on_step_end(None, state, None)
-    progress.on_train_end(None, state, None)
-    assert "training:" in capsys.readouterr().err
-    progress = Progress()
-    progress.on_train_begin(SimpleNamespace(disable_tqdm=True), state, None)
-    progress.on_train_end(None, state, None)
-    assert capsys.readouterr().err == ""

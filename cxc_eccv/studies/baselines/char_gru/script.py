@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import MISSING, asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -18,9 +18,8 @@ from transformers import AutoTokenizer, TrainingArguments, set_seed
 from cxc_eccv.encoding import encode
 from cxc_eccv.encoding.checkpoints import load_part
 from cxc_eccv.encoding.processes import Processes
-from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation import evaluate
-from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.download import sha256_of
 from cxc_eccv.sources.library import Library
@@ -47,7 +46,6 @@ from cxc_eccv.studies.baselines.training import (
     process_count,
     process_rank,
     read_arguments,
-    show_progress,
     train_resumably,
 )
 from cxc_eccv.tasks.task import COCO, FLICKR8K, Collection
@@ -75,7 +73,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
 }
 """Preset to the options of the paper's runs (Tables 2 and 3) that differ from the defaults."""
 
-OF_NO_WEIGHT = ("preset", "output_dir", "data_dir", "image_folder", "report_on", "intervals", "resume")
+OF_NO_WEIGHT = ("preset", "output_dir", "data_dir", "image_folder", "report_on", "intervals")
 """Options that do not change the ensemble."""
 
 ELSEWHERE = (*OF_NO_WEIGHT, "image_features", "image_model", "ensemble", "epochs")
@@ -87,7 +85,9 @@ class CharGruArguments:
     """Options of the character GRU's training; the defaults are the paper's, except for the data."""
 
     output_dir: str = option(MISSING, "Folder for checkpoints, snapshots, ensemble, curves and report.")
-    preset: str | None = option(None, "flickr8k or coco: use the paper's data, splits and learning rate as defaults.")
+    preset: Literal["flickr8k", "coco"] | None = option(
+        None, "Use the paper's data, splits and learning rate as defaults."
+    )
     data_dir: str | None = option(None, "Mirror folder with the raw files, or 'sample'.")
     train_on: list[str] = option(
         ["flickr8k/all", "coco/val"],
@@ -95,11 +95,12 @@ class CharGruArguments:
     )
     select_on: list[str] | None = option(None, "Parts whose images select the snapshots: flickr8k/dev, coco/val.")
     held_out: int = option(500, "Without --select-on: training images held out to select snapshots by.")
-    report_on: str | None = option(
-        None,
-        "val or test of COCO, flickr8k/dev or flickr8k/test: score the ensemble there, and write OUTPUT-DIR/report.",
+    report_on: Literal["val", "validation", "test", "flickr8k/dev", "flickr8k/test"] | None = option(
+        None, "Split of COCO or Flickr8k to score the ensemble on; writes OUTPUT-DIR/report."
     )
-    intervals: str = option("bootstrap", "Intervals of the report: bootstrap, binomial, binomial_images or none.")
+    intervals: Literal["bootstrap", "binomial", "binomial_images", "none"] = option(
+        "bootstrap", "Intervals of the report."
+    )
     image_features: str | None = option(None, "Embeddings file with a vector per image; default: captions only.")
     image_model: str | None = option(
         None,
@@ -107,9 +108,9 @@ class CharGruArguments:
     )
     image_folder: str | None = option(None, "Folder with the images for --image-model, at any depth.")
     coco_tokens: bool = option(True, "Use COCO captions as lower-case tokens with a full stop; else unchanged.")
-    recurrent_unit: str = option("gru", "gru or lstm.")
+    recurrent_unit: Literal["gru", "lstm"] = option("gru", "Recurrent unit.")
     hidden_size: int = option(1024, "Units per direction.")
-    pooling: str = option("attention", "attention or max.")
+    pooling: Literal["attention", "max"] = option("attention", "How steps are pooled.")
     margin: float = option(0.2, "Margin of the hinge loss.")
     highest_rate: float = option(1e-3, "Upper bound of the learning rate; the paper's is 1e-4 for COCO.")
     lowest_rate: float = option(1e-6, "Lower bound of the learning rate.")
@@ -120,9 +121,6 @@ class CharGruArguments:
     ensemble: int = option(2, "Number of snapshots in the ensemble: the best on the selection images.")
     bf16: bool = option(False, "Train in bfloat16.")
     seed: int = option(0, "Seed of the weights and of the order of the images.")
-    resume: bool | None = option(
-        None, "Require a checkpoint to resume from, or refuse one; by default a run resumes if it can."
-    )
 
     def __post_init__(self) -> None:
         cycles = self.epochs // self.cycle_epochs if self.cycle_epochs > 0 else 0
@@ -199,8 +197,7 @@ def train(command: Sequence[str]) -> Trained:
     if features_file is not None:
         identity["image_features_sha256"] = sha256_of(features_file)
     trainer = _trainer(groups, selecting, arguments, features)
-    show_progress(trainer)
-    train_resumably(trainer, identity, arguments.resume)
+    train_resumably(trainer, identity)
     processes = Processes(process_rank(), process_count())
     if processes.rank == 0:
         _save_ensemble(folder, arguments.ensemble)
@@ -244,12 +241,7 @@ def _describe(folder: Path, library: Library, arguments: CharGruArguments) -> Tr
 
 
 def _check_report(arguments: CharGruArguments) -> None:
-    Settings(intervals=arguments.intervals)
-    if arguments.report_on is None:
-        return
-    if arguments.report_on not in REPORTS:
-        raise UnknownName("split", arguments.report_on, REPORTS)
-    if REPORTS[arguments.report_on][0] is FLICKR8K and not arguments.has_images:
+    if arguments.report_on and REPORTS[arguments.report_on][0] is FLICKR8K and not arguments.has_images:
         raise InvalidOption(
             f"--report-on {arguments.report_on} measures retrieval between images and captions: give image features, "
             "or report on COCO, which also has tasks of captions only"

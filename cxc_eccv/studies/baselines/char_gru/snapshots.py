@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tqdm.auto import tqdm
 from transformers import TrainerCallback
 
 from cxc_eccv.encoding import text_encoder
@@ -17,7 +18,7 @@ from cxc_eccv.ranking import positive_ranks
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, link_judgments
 from cxc_eccv.studies.baselines.char_gru.data import ImageFeatures
-from cxc_eccv.studies.baselines.training import AnyModel, AnyTokenizer, Progress, token_ids
+from cxc_eccv.studies.baselines.training import AnyModel, AnyTokenizer, token_ids
 from cxc_eccv.types import Embeddings
 from cxc_eccv.writing import replaced_file
 
@@ -98,7 +99,7 @@ class EpochRecord(TrainerCallback):
             writer = csv.DictWriter(lines, columns, lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)
-        Progress.tell(f"epoch {epoch}: R@10 {100 * measures[SELECTION]:.1f} on the selection images")
+        tqdm.write(f"epoch {epoch}: R@10 {100 * measures[SELECTION]:.1f} on the selection images")
 
     def _save(self, name: str, model: AnyModel, score: float) -> None:
         folder = self.folder / "snapshots"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
@@ -29,7 +29,7 @@ from transformers import (
 from cxc_eccv.encoding.checkpoints import load_part
 from cxc_eccv.encoding.models import from_checkpoint
 from cxc_eccv.encoding.text_input import context_length, in_lower_case, never_saw_capitals, padded_length
-from cxc_eccv.errors import CheckpointMismatch, InvalidOption, TowerMissing, UnknownName
+from cxc_eccv.errors import CheckpointMismatch, InvalidOption, TowerMissing
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.dual_encoder.data import tokenizer_of
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
@@ -69,16 +69,18 @@ class ObjectiveArguments:
 
     _argument_group_name = "objective"
 
-    mode: str | None = option(None, "t2t, i2t or t2t+i2t; default: i2t to pre-train, t2t+i2t to fine-tune.")
-    loss: str = option(
+    mode: Literal["t2t", "i2t", "t2t+i2t"] | None = option(None, "Default: i2t to pre-train, t2t+i2t to fine-tune.")
+    loss: Literal["paper", "softmax", "triplet_all", "triplet_semi_hard", "triplet_hardest"] = option(
         "paper",
         "paper: the positive is not in the denominator; softmax; triplet_all (VSE0), triplet_semi_hard, "
         "triplet_hardest (VSE++): hinge losses over all negatives of the batch, or over one.",
     )
     margin: float = option(0.2, "Margin of the triplet losses; VSE uses it with --normalize.")
     text_weight: float = option(1.0, "c, the weight of the text-text loss relative to image-text.")
-    judged_positives: str | None = option(None, "val or test: pairs rated similar in this split are positives too.")
-    weak_positives_as: str = option(
+    judged_positives: Literal["val", "validation", "test"] | None = option(
+        None, "Split whose pairs that are rated similar are positives too."
+    )
+    weak_positives_as: Literal["extra_batch", "weight", "multi_positive"] = option(
         "extra_batch",
         "extra_batch: follow each batch by one of weak positives, at --alpha times the learning rate; weight: add "
         "their loss times --alpha; multi_positive: those within a batch are positives. Weak positives are never "
@@ -108,7 +110,9 @@ class DataArguments:
         "--pairs-file, but at most a tenth, and none of --train-on.",
     )
     recolour: bool = option(False, "Augment the embedded sample by changing colours in pictures and captions.")
-    report_on: str | None = option(None, "val or test: score the trained model there, and write OUTPUT-DIR/report.")
+    report_on: Literal["val", "validation", "test"] | None = option(
+        None, "Split to score the trained model on; writes OUTPUT-DIR/report."
+    )
 
 
 @dataclass
@@ -116,11 +120,13 @@ class DualEncoderTrainingArguments(ScriptArguments):
     """The paper's training: Adam, 64 pairs per process, no clipping, the checkpoint with the best R@10."""
 
     output_dir: str = option("dual_encoder", "Folder for checkpoints, model and report.")
-    stage: str = option("finetune", "pretrain: from 1e-4; finetune: from 5e-6.")
+    stage: Literal["pretrain", "finetune"] = option("finetune", "pretrain: from 1e-4; finetune: from 5e-6.")
     learning_rate: float | None = option(  # type: ignore[assignment] # Trainer sees a number
         None, "Initial learning rate; default: that of the stage."
     )
-    schedule: str = option("staircase", "staircase: 0.1%% less every 1000 steps; other: --lr-scheduler-type.")
+    schedule: Literal["staircase", "other"] = option(
+        "staircase", "staircase: 0.1%% less every 1000 steps; other: --lr-scheduler-type."
+    )
     num_train_epochs: float | None = option(  # type: ignore[assignment] # Trainer sees a number
         None, "Default: 3; to pre-train, --max-steps 30000."
     )
@@ -131,10 +137,6 @@ class DualEncoderTrainingArguments(ScriptArguments):
     metric_for_best_model: str = "recall_at_10"
 
     def __post_init__(self) -> None:
-        if self.stage not in LEARNING_RATES:
-            raise UnknownName("stage", self.stage, LEARNING_RATES)
-        if self.schedule not in ("staircase", "other"):
-            raise UnknownName("schedule", self.schedule, ("staircase", "other"))
         if self.learning_rate is None:
             self.learning_rate = LEARNING_RATES[self.stage]
         if self.num_train_epochs is None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from cxc_eccv.contrastive import in_batch_softmax, mean_of_positives
-from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.errors import InvalidOption
 from cxc_eccv.judgments.qrels import merged_qrels
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import MinedPairs
@@ -176,10 +176,6 @@ class Objective:
     ignored: BatchPositives = field(default_factory=BatchPositives)
 
     def __post_init__(self) -> None:
-        if self.mode not in MODES:
-            raise UnknownName("mode", self.mode, MODES)
-        if self.loss not in {**SOFTMAXES, **TRIPLETS}:
-            raise UnknownName("loss", self.loss, {**SOFTMAXES, **TRIPLETS})
         if not self.text_weight > 0:
             raise InvalidOption(
                 f"text_weight={self.text_weight}: give a weight above 0; mode i2t has no text-text loss"
@@ -261,13 +257,8 @@ class Objective:
         return SOFTMAXES[self.loss](similarities, positives).mean()
 
 
-USES = ("extra_batch", "weight", "multi_positive")
-
-
 def check_weak_positives(objective: ObjectiveArguments, data: DataArguments) -> None:
     """Raise InvalidOption for options that do not go together, before anything is loaded."""
-    if objective.weak_positives_as not in USES:
-        raise UnknownName("use of weak positives", objective.weak_positives_as, USES)
     if not 0 <= objective.alpha <= 1:
         raise InvalidOption(f"--alpha {objective.alpha}: give a weight from 0 to 1")
     if not data.weak_positives:

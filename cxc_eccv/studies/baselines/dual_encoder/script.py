@@ -18,7 +18,7 @@ from transformers import MODEL_FOR_ZERO_SHOT_IMAGE_CLASSIFICATION_MAPPING, set_s
 from cxc_eccv.demo import sample_images
 from cxc_eccv.encoding import encode
 from cxc_eccv.encoding.text_input import padded_length
-from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.evaluation.report_files import REPORT_FOLDER
 from cxc_eccv.metrics.recall_at_k import recall_at_k
@@ -64,7 +64,6 @@ from cxc_eccv.studies.baselines.training import (
     Processing,
     WholeTrainer,
     read_arguments,
-    show_progress,
     train_resumably,
 )
 from cxc_eccv.studies.entailment.enhanced import EnhancedTrainer, WeakBatches
@@ -72,7 +71,6 @@ from cxc_eccv.studies.entailment.quality import warn_of_training_data
 
 Metrics = dict[str, float]
 
-SPLITS = {name: split for name, split in SPLIT_NAMES.items() if split in ("validation", "test")}
 ABOUT = "Train a dual encoder of the CxC paper, or fine-tune a model such as CLIP."
 HELD_OUT = 5000
 """Images of a file of pairs that select the checkpoint, as many as in COCO's validation split; at most a tenth."""
@@ -94,7 +92,7 @@ def train(command: Sequence[str]) -> Trained:
     # Checks the options before anything is loaded.
     objective = Objective(mode, objective_arguments.loss, objective_arguments.text_weight, objective_arguments.margin)
     check_weak_positives(objective_arguments, data)
-    split = None if data.report_on is None else _split_named(data.report_on)
+    split = None if data.report_on is None else SPLIT_NAMES[data.report_on]
     _refuse_to_recolour(data, mode)
     set_seed(training.seed)
     model, processing = starting_model(model_arguments, mode)
@@ -113,7 +111,7 @@ def train(command: Sequence[str]) -> Trained:
     identity = run_identity(model_arguments, replace(objective_arguments, mode=mode), data, training)
     identity |= _hash_files(data)
     folder = Path(training.output_dir)
-    train_resumably(trainer, identity, training.resume)
+    train_resumably(trainer, identity)
     trainer.save_model()
     trainer.save_state()
     trained = _describe(folder, library, model_arguments, data, identity, trainer.model)
@@ -163,7 +161,7 @@ def _match(
     objective: Objective, library: Library, pairs: TrainingPairs, data: DataArguments, arguments: ObjectiveArguments
 ) -> tuple[Objective, WeakPositives | None]:
     if arguments.judged_positives is not None:
-        judged = BatchPositives.judged(library, _split_named(arguments.judged_positives), pairs.groups)
+        judged = BatchPositives.judged(library, SPLIT_NAMES[arguments.judged_positives], pairs.groups)
         if not judged.has_pairs:
             raise InvalidOption(
                 f"--judged-positives {arguments.judged_positives}: no image that is trained on is in this split, so "
@@ -274,7 +272,7 @@ def _trainer(
     collate = PairCollator(tokenizer, image_processor, padded_length(tokenizer, model))
     dataset = RecolouredPairs(pairs, tokenizer) if data.recolour else pairs
     batches = {"size": training.train_batch_size, "seed": training.seed}
-    trainer = DualEncoderTrainer(
+    return DualEncoderTrainer(
         model=model,
         args=training,
         objective=objective,
@@ -285,8 +283,6 @@ def _trainer(
         processing_class=processing,
         **({} if weak is None else weak.batches(dataset, collate, **batches)),
     )
-    show_progress(trainer, MODES[objective.mode])
-    return trainer
 
 
 LOADING = """\
@@ -356,12 +352,6 @@ def _tell(model: AnyModel, library: Library, data: DataArguments) -> list[str]:
     cautions = [caution for record in records for caution in warn_of_training_data(record)]
     seen = warn_of_training_data(model.config.training_data, "{:,} images of {}")
     return [*seen, *(f"The classifier of its weak positives: {caution}" for caution in cautions)]
-
-
-def _split_named(name: str) -> str:
-    if name not in SPLITS:
-        raise UnknownName("split", name, SPLITS)
-    return SPLITS[name]
 
 
 def _refuse_to_recolour(data: DataArguments, mode: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tokenizers.processors import TemplateProcessing
 from transformers import (
@@ -35,10 +35,6 @@ from cxc_eccv.studies.entailment.processing import EntailmentProcessor
 from cxc_eccv.studies.entailment.scoring import load_classifier
 from cxc_eccv.studies.entailment.training_data import part_of
 
-BRANCHES = ("both", "text", "visual")
-ATTENTION = ("sdpa", "eager")
-MEASURES = ("f_half", "accuracy")
-
 
 @dataclass
 class ModelArguments:
@@ -49,7 +45,7 @@ class ModelArguments:
     pretrained: str | None = option(
         None, "Classifier of this script to start from, which determines the other options of the model."
     )
-    branches: str | None = option(None, "both, text or visual; default: both with --images, text without.")
+    branches: Literal["both", "text", "visual"] | None = option(None, "Default: both with --images, text without.")
     text_model: str = option(
         "google-bert/bert-base-uncased", "Encoder of the text branch; sample: a tiny one for the sample."
     )
@@ -63,15 +59,11 @@ class ModelArguments:
     )
     head: str = option("softmax", "softmax over two values, or sigmoid of one.")
     head_dropout: float = option(0.0, "Dropout in the heads.")
-    attention: str | None = option(
-        None, "sdpa or eager, which is faster on a CPU with --bf16 and dropout; default: that of the encoders."
+    attention: Literal["sdpa", "eager"] | None = option(
+        None, "eager is faster on a CPU with --bf16 and dropout; default: that of the encoders."
     )
 
     def __post_init__(self) -> None:
-        if self.branches not in (None, *BRANCHES):
-            raise UnknownName("branches", self.branches, BRANCHES)
-        if self.attention not in (None, *ATTENTION):
-            raise UnknownName("attention", self.attention, ATTENTION)
         if self.shared_text_encoder and self.branches not in (None, "both"):
             raise InvalidOption(f"--shared-text-encoder needs both branches, but --branches is {self.branches}")
 
@@ -142,14 +134,14 @@ class DataArguments:
     dev: str | None = option(
         None, "A part such as snli_ve/dev to choose checkpoint, threshold and calibration, in place of --held-out."
     )
-    threshold_for: str = option("f_half", "f_half or accuracy: the measure that chooses threshold and checkpoint.")
+    threshold_for: Literal["f_half", "accuracy"] = option(
+        "f_half", "The measure that chooses threshold and checkpoint."
+    )
     precision: float | None = option(None, "Choose the threshold that reaches this precision (0.9) instead.")
     allow_test_data: bool = option(False, "Allow test splits; every report of the model then says so.")
     report_on: str | None = option(None, "A part, such as cxc/test, to score; writes OUTPUT-DIR/report.")
 
     def __post_init__(self) -> None:
-        if self.threshold_for not in MEASURES:
-            raise UnknownName("measure to choose a threshold for", self.threshold_for, MEASURES)
         if self.precision is not None and not 0 < self.precision <= 1:
             raise InvalidOption(f"--precision {self.precision:g}: give a fraction above 0 and at most 1")
         if self.held_out is not None and self.held_out < 0:

@@ -40,7 +40,6 @@ from cxc_eccv.studies.baselines.training import (
     WholeTrainer,
     process_rank,
     read_arguments,
-    show_progress,
     train_resumably,
 )
 from cxc_eccv.studies.entailment.classifier import EntailmentClassifier, EntailmentConfig
@@ -83,7 +82,7 @@ def train(command: Sequence[str]) -> Trained:
         say(pairs.summary, err=True)
     identity = run_identity(model_arguments, objective, data, training)
     folder = Path(training.output_dir)
-    train_resumably(trainer, identity, training.resume)
+    train_resumably(trainer, identity)
     trained_model = _settle_and_save(trainer, data, record)
     is_first = trainer.is_world_process_zero()
     seen = record_seen(folder, pairs.trained, pairs.held, model_arguments.pretrained, is_first=is_first)
@@ -186,7 +185,7 @@ def _trainer(
             f"{cut:,} of {len(items):,} pairs to train on are longer than the context; their premises are truncated",
             stacklevel=2,
         )
-    trainer = EntailmentTrainer(
+    return EntailmentTrainer(
         held=PairItems(pairs.held, soft_targets(pairs.held, 0), pairs.files) if pairs.held.num_rows else None,
         threshold_for=data.threshold_for,
         model=model,
@@ -195,8 +194,6 @@ def _trainer(
         data_collator=PairCollator(processor, looks),
         processing_class=processor,
     )
-    show_progress(trainer)
-    return trainer
 
 
 def _settle_and_save(trainer: EntailmentTrainer, data: DataArguments, record: dict[str, Any]) -> EntailmentClassifier:

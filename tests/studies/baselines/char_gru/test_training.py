@@ -13,7 +13,7 @@ from torchrun import torchrun
 from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.encoding import TenCrops, encode
 from cxc_eccv.encoding.towers import text_encoder
-from cxc_eccv.errors import CheckpointMismatch, InvalidOption, MissingIds, SourceMissing, UnknownName
+from cxc_eccv.errors import CheckpointMismatch, InvalidOption, MissingIds, SourceMissing
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
 from cxc_eccv.studies.baselines.char_gru.data import ImageFeatures, SharedBatches
 from cxc_eccv.studies.baselines.char_gru.script import train
@@ -112,7 +112,6 @@ def test_image_features_are_extracted_once(tmp_path, sample_library):
             "flickr8k",
         ),
         ("--epochs 1", InvalidOption, "the ensemble needs 2 snapshots"),
-        ("--epochs 2 --report-on train", UnknownName, "unknown split"),
         ("--epochs 2 --images 1", InvalidOption, "at least two images"),
         (
             "--epochs 2 --train-on coco/train coco/val --select-on coco/val",

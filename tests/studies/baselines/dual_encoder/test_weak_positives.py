@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from scipy.sparse import csr_matrix
 from tiny_flickr import IMAGES, flickr_library
 
-from cxc_eccv.errors import CheckpointMismatch, DataError, InvalidOption, UnknownName
+from cxc_eccv.errors import CheckpointMismatch, DataError, InvalidOption
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.caption_groups import caption_groups
 from cxc_eccv.studies.baselines.dual_encoder.arguments import DataArguments, ObjectiveArguments
@@ -109,7 +109,6 @@ def test_files_that_do_not_fit_are_refused(tmp_path, sample_library, groups):
 @pytest.mark.parametrize(
     ("objective", "data", "error", "words"),
     [
-        ({"weak_positives_as": "extra"}, {}, UnknownName, "extra_batch"),
         ({"alpha": 1.1}, {"weak_positives": ["x"]}, InvalidOption, "--alpha 1.1: .* from 0 to 1"),
         ({"alpha": 0.5}, {}, InvalidOption, "need --weak-positives"),
         ({"weak_positives_as": "weight"}, {}, InvalidOption, "need --weak-positives"),

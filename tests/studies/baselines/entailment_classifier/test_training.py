@@ -177,7 +177,7 @@ def test_an_interrupted_run_goes_on_to_the_same_result(whole_run, tmp_path):
     first = min(folder.glob("checkpoint-*"), key=lambda path: int(path.name.partition("-")[2]))
     shutil.copytree(first, tmp_path / first.name)
     shutil.copy(folder / "run.json", tmp_path)
-    train([*RUN, "--output-dir", str(tmp_path), "--resume"])
+    train([*RUN, "--output-dir", str(tmp_path)])
     for name, value in weights(tmp_path).items():
         assert torch.equal(value, weights(folder)[name]), name
     with pytest.raises(CheckpointMismatch, match=r"soft_labels was 0\.0 and is 2\.0"):
@@ -259,13 +259,11 @@ def test_pairs_that_are_cut_in_training_are_counted(tmp_path, monkeypatch):
     ("options", "error", "words"),
     [
         ("--train-on cxc_st/val", UnknownName, "cxc_sts"),
-        ("--branches texts", UnknownName, "branches"),
         ("--report-on cxc/tests", UnknownName, "cxc/test"),
         ("--soft-labels -1", InvalidOption, "--soft-labels -1"),
         ("--held-out 1000", InvalidOption, "hold out fewer"),
         ("--held-out 0", InvalidOption, "no pairs are held out"),
         ("--no-text-data", InvalidOption, "of kind text, which this run does not use"),
-        ("--resume", InvalidOption, r"--resume: .* has no complete checkpoint"),
     ],
 )
 def test_bad_arguments_are_named(tmp_path, options, error, words):
