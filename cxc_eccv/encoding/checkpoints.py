@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -15,9 +14,7 @@ from transformers import AutoModel, PreTrainedConfig, dynamic_module_utils
 from cxc_eccv.errors import ModelError
 
 MODULES = "modules.json"
-"""The file, a list, that marks a folder as a sentence-transformers model."""
-
-WEIGHTS = (".safetensors", ".bin")
+"""The file that marks a folder as a sentence-transformers model."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +45,7 @@ def open_checkpoint(kind: Any, source: str | Path, origin: Origin = NAMELESS, **
 
 def load_part(kind: Any, source: str | Path, origin: Origin = NAMELESS, **options: Any) -> Any:  # noqa: ANN401 - see open_checkpoint
     """Load a class from a folder or Hub id; raises ModelError with the reason."""
-    with explain_damage(source, lambda reason: f"{source}: {kind.__name__} cannot load it ({reason})"):
+    with explain_damage(lambda reason: f"{source}: {kind.__name__} cannot load it ({reason})"):
         return open_checkpoint(kind, source, origin, **options)
 
 
@@ -67,14 +64,14 @@ def card_datasets(source: str, revision: str | None = None) -> list[str]:
 
 
 @contextmanager
-def explain_damage(source: str | Path, message: Callable[[str], str]) -> Iterator[None]:
+def explain_damage(message: Callable[[str], str]) -> Iterator[None]:
     """Turn errors of the libraries into a ModelError with a message made from the reason."""
     try:
         yield
     except ModelError:
         raise
     except Exception as error:
-        raise ModelError(message(reason_of(error, str(source)))) from None
+        raise ModelError(message(str(error).strip().partition("\n")[0] or type(error).__name__)) from None
 
 
 def build_model(config: PreTrainedConfig) -> Any:  # noqa: ANN401 - any model
@@ -87,7 +84,7 @@ def build_model(config: PreTrainedConfig) -> Any:  # noqa: ANN401 - any model
 
 def load_of_open_clip(open_clip: Any, source: str, name: str, checkpoint: str | None) -> tuple[Any, Any, Any]:  # noqa: ANN401 - a module, and what it loads
     """A model of open_clip with its preprocessing and tokenizer, which may use transformers."""
-    with explain_damage(source, lambda reason: f"{source}: open_clip cannot load it ({reason})"), _refuse_code(source):
+    with explain_damage(lambda reason: f"{source}: open_clip cannot load it ({reason})"), _refuse_code(source):
         model, preprocess = open_clip.create_model_from_pretrained(name, checkpoint)
         return model, preprocess, open_clip.get_tokenizer(name)
 
@@ -118,23 +115,3 @@ def _refuse_code(source: str | Path) -> Iterator[None]:
 
 def _refuse_module(*_: object, **options: object) -> NoReturn:
     raise ValueError("the code is not read without trust_remote_code")
-
-
-def reason_of(error: Exception, source: str) -> str:
-    """Why a model or processor cannot be loaded: the damaged file if one is found, else the error."""
-    files = sorted(path for path in Path(source).glob("*") if path.is_file())
-    damaged = [fault for path in files if path.suffix == ".json" and (fault := _fault_of(path))]
-    damaged += [f"{path.name} is empty" for path in files if path.suffix in WEIGHTS and not path.stat().st_size]
-    return " and ".join(damaged) or str(error).strip().partition("\n")[0] or type(error).__name__
-
-
-def _fault_of(path: Path) -> str:
-    """The fault of a JSON file, or an empty string."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        content = None
-    if path.name != MODULES:
-        return "" if isinstance(content, dict) else f"{path.name} is not a JSON object"
-    is_list = isinstance(content, list) and content and all(isinstance(module, dict) for module in content)
-    return "" if is_list else f"{path.name} is not a list of modules"

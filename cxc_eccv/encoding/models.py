@@ -27,7 +27,7 @@ from transformers import (
 )
 from transformers.utils.hub import cached_file
 
-from cxc_eccv.encoding.checkpoints import MODULES, NAMELESS, Origin, explain_damage, open_checkpoint, reason_of
+from cxc_eccv.encoding.checkpoints import MODULES, NAMELESS, Origin, explain_damage, open_checkpoint
 from cxc_eccv.encoding.open_clip import (
     ADDRESS,
     CONFIG,
@@ -279,9 +279,9 @@ def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str],
     """Load a model from a folder or Hub id; architectures in ``own_class`` with their head, others without."""
     if find_file(source, MODULES, origin.revision):
         return _sentence_transformer(source, dtype, origin)
-    with explain_damage(source, lambda reason: f"{source}: no model found ({reason}); {_advice(source, origin)}"):
+    with explain_damage(lambda reason: f"{source}: no model found ({reason}); {_advice(source, origin)}"):
         config = open_checkpoint(AutoConfig, source, origin)
-    with explain_damage(source, lambda reason: f"{source}: the checkpoint cannot be loaded ({reason})"):
+    with explain_damage(lambda reason: f"{source}: the checkpoint cannot be loaded ({reason})"):
         architecture = (config.architectures or [""])[0]
         as_itself = architecture in own_class or architecture.endswith("WithProjection")
         brings_code = "AutoModel" in (getattr(config, "auto_map", None) or {})
@@ -290,7 +290,8 @@ def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str],
         try:
             model, loading = open_checkpoint(kind, source, origin, **options)
         except RuntimeError as error:
-            raise CheckpointMismatch(f"{source}: weights and config do not fit ({reason_of(error, source)})") from None
+            reason = str(error).strip().partition("\n")[0]
+            raise CheckpointMismatch(f"{source}: weights and config do not fit ({reason})") from None
     missing = sorted(key for key in loading["missing_keys"] if not any(part in key for part in UNUSED))
     if missing:
         raise CheckpointMismatch(
@@ -320,7 +321,7 @@ def _sentence_transformer(source: str, dtype: torch.dtype, origin: Origin) -> An
         raise InvalidOption(f"{source} is a sentence-transformers model: pip install 'cxc_eccv[st]'")
     from sentence_transformers import SentenceTransformer
 
-    with explain_damage(source, lambda why: f"{source}: the sentence-transformers model cannot be loaded ({why})"):
+    with explain_damage(lambda why: f"{source}: the sentence-transformers model cannot be loaded ({why})"):
         return open_checkpoint(SentenceTransformer, source, origin, device="cpu", model_kwargs={"dtype": dtype})
 
 
@@ -373,7 +374,7 @@ class Processors:
         if not self._source:
             raise ModelError(f"the model has no {name}; pass processor=")
         advice = "save it with the model, or pass processor="
-        with explain_damage(self._source, lambda reason: f"no {name} at {self._source} ({reason}); {advice}"):
+        with explain_damage(lambda reason: f"no {name} at {self._source} ({reason}); {advice}"):
             return open_checkpoint(kind, self._source, self._origin)
 
 

@@ -58,7 +58,7 @@ RECIPE = shlex.split("""
 --image-pooling max --train-text-model --extra-layers 0 --pooling mean --normalize --scale 15 --loss softmax
 --learning-rate 3e-3 --schedule other --lr-scheduler-type cosine --warmup-steps 20 --train-on coco/train
 --per-device-train-batch-size 30 --num-train-epochs 60 --max-grad-norm 1 --eval-strategy no --save-strategy no
---no-load-best-model-at-end --report-on test --use-cpu --disable-tqdm --logging-steps 1000
+--no-load-best-model-at-end --report-on test --use-cpu --disable-tqdm true --logging-steps 1000
 """)
 
 SHOWN = {

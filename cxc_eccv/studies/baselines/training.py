@@ -126,8 +126,12 @@ def option(default: Any, text: str, *, aliases: Sequence[str] = ()) -> Any:  # n
     return field(default=default, metadata=metadata)
 
 
-class FiniteTrainer(Trainer):
-    """A Trainer that stops if the loss is not finite; transformers' would log 0 and continue."""
+class WholeTrainer(Trainer):
+    """A Trainer with its own evaluation and order of the training data, and complete loading of checkpoints.
+
+    It stops if the loss is not finite; transformers' would log 0 and continue. ``save_pretrained`` writes some
+    backbones' weights (ViT's) under old names, which ``load_state_dict`` ignores.
+    """
 
     def training_step(self, *arguments: Any, **options: Any) -> torch.Tensor:  # noqa: ANN401 - Trainer's own
         """Take a step as Trainer does; ModelError if the loss is not finite."""
@@ -138,13 +142,6 @@ class FiniteTrainer(Trainer):
                 "learning rate, with clipped gradients, or without --fp16"
             )
         return loss
-
-
-class WholeTrainer(FiniteTrainer):
-    """A Trainer with its own evaluation and order of the training data, and complete loading of checkpoints.
-
-    ``save_pretrained`` writes some backbones' weights (ViT's) under old names, which ``load_state_dict`` ignores.
-    """
 
     def measure(self) -> Mapping[str, float]:
         """The metrics of an evaluation; empty for none."""

@@ -15,7 +15,7 @@ from PIL import Image
 from tqdm.auto import tqdm
 from transformers import AutoConfig
 
-from cxc_eccv.encoding.checkpoints import Origin, load_part, open_checkpoint, reason_of
+from cxc_eccv.encoding.checkpoints import Origin, explain_damage, load_part, open_checkpoint
 from cxc_eccv.encoding.images import open_picture
 from cxc_eccv.encoding.models import LoadedModel, Processors, load_model, model_key, processor_state
 from cxc_eccv.encoding.sides import work_ahead
@@ -228,15 +228,9 @@ def load_classifier(
         raise ModelError(f"{loaded.name} ({type(loaded.model).__name__}) is no classifier of entailment: {MAKE_ONE}")
     if processor is None:
         source = str(model) if isinstance(model, str | Path) else loaded.model.config._name_or_path
-        try:
+        where, advice = source or "the model", "Save it with the model, or give processor="
+        with explain_damage(lambda reason: f"{where} has no readable processor ({reason}). {advice}"):
             processor = open_checkpoint(EntailmentProcessor, source, Origin(revision or "main"))
-        except ModelError:
-            raise
-        except Exception as error:  # the libraries raise anything on damaged files
-            raise ModelError(
-                f"{source or 'the model'} has no readable processor ({reason_of(error, source)}). Save it with the "
-                "model, or give processor="
-            ) from None
     return Classifier.of(loaded.model, processor, str(loaded.title))
 
 

@@ -23,9 +23,9 @@ def test_help_lists_the_options_of_a_script(name, helped):
     ("arguments", "message"),
     [
         ("char-gru --epoch-count 3", "unknown options: --epoch-count 3; --help lists the options"),
-        ("char-gru --report-on t2i", "invalid choice: 't2i' (choose from val, validation, test, flickr8k/dev"),
-        ("char-gru --preset flickr", "invalid choice: 'flickr' (choose from flickr8k, coco)"),
-        ("dual-encoder --no-pretraining --mode t2i", "invalid choice: 't2i' (choose from t2t, i2t, t2t+i2t)"),
+        ("char-gru --report-on t2i", "invalid choice: 't2i' "),
+        ("char-gru --preset flickr", "invalid choice: 'flickr'"),
+        ("dual-encoder --no-pretraining --mode t2i", "invalid choice: 't2i'"),
         ("dual-encoder --loss sofmax", "invalid choice: 'sofmax'"),
         ("dual-encoder --held_out few", "invalid int value: 'few'"),
         ("entailment-classifier --branches texts", "invalid choice: 'texts'"),

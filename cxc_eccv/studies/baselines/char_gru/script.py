@@ -36,11 +36,11 @@ from cxc_eccv.studies.baselines.char_gru.data import (
     hold_out,
 )
 from cxc_eccv.studies.baselines.char_gru.model import CharGruConfig, CharGruEnsemble, CharGruModel, hinge_loss_of_views
-from cxc_eccv.studies.baselines.char_gru.snapshots import EpochRecord, HeldOut, best_snapshots
+from cxc_eccv.studies.baselines.char_gru.snapshots import SNAPSHOTS, CycleCallback, HeldOut, best_snapshots
 from cxc_eccv.studies.baselines.model_card import Trained, without_places
 from cxc_eccv.studies.baselines.training import (
     EpochCallback,
-    FiniteTrainer,
+    WholeTrainer,
     gather,
     option,
     process_count,
@@ -84,7 +84,7 @@ ELSEWHERE = (*OF_NO_WEIGHT, "image_features", "image_model", "ensemble", "epochs
 class CharGruArguments:
     """Options of the character GRU's training; the defaults are the paper's, except for the data."""
 
-    output_dir: str = option(MISSING, "Folder for checkpoints, snapshots, ensemble, curves and report.")
+    output_dir: str = option(MISSING, "Folder for checkpoints, snapshots, ensemble and report.")
     preset: Literal["flickr8k", "coco"] | None = option(
         None, "Use the paper's data, splits and learning rate as defaults."
     )
@@ -282,13 +282,13 @@ def _refuse_shared(groups: Sequence[CaptionGroup], others: Set[tuple[str, int]],
         )
 
 
-class CharGruTrainer(FiniteTrainer):
+class CharGruTrainer(WholeTrainer):
     """A Trainer with the hinge loss over the images of all processes, a mean over the batch."""
 
     loss_is_scaled_for_ga = False
 
-    def __init__(self, *, batches: SharedBatches, **options: Any) -> None:  # noqa: ANN401 - Trainer's own
-        self.batches = batches
+    def __init__(self, *, batches: SharedBatches, held_out: HeldOut, **options: Any) -> None:  # noqa: ANN401 - Trainer's own
+        self.batches, self.held_out = batches, held_out
         super().__init__(**options)
         self.add_callback(EpochCallback(batches))
 
@@ -296,6 +296,10 @@ class CharGruTrainer(FiniteTrainer):
         """The batches of :class:`SharedBatches`, which are already split among the processes."""
         rows: Any = self.train_dataset
         return DataLoader(rows, batch_sampler=self.batches, collate_fn=collate)
+
+    def measure(self) -> dict[str, float]:
+        """Recalls on the held-out images."""
+        return self.held_out(self.accelerator.unwrap_model(self.model))
 
     def compute_loss(self, model: torch.nn.Module, inputs: dict[str, Any], *_: Any, **_options: Any) -> Tensor:  # noqa: ANN401 - Trainer's own
         """The loss of the whole batch, the same on every process."""
@@ -326,15 +330,16 @@ def _trainer(
     width = 0 if features is None else features.width
     model = CharGruModel(CharGruConfig(vocab_size=len(tokenizer), image_feature_size=width, **sizes))
     cycle = arguments.cycle_epochs * len(batches)
-    measure = HeldOut(selecting, tokenizer, features)
     optimizer = torch.optim.Adam(model.parameters(), lr=arguments.highest_rate)
     return CharGruTrainer(
         model=model,
         args=options,
         batches=batches,
+        held_out=HeldOut(selecting, tokenizer, features),
         train_dataset=rows,
+        eval_dataset=rows,  # Trainer requires one, which measure does not use
         optimizers=(optimizer, cyclic_cosine(optimizer, cycle, arguments.lowest_rate)),
-        callbacks=[EpochRecord(folder, len(batches), arguments.cycle_epochs, measure, tokenizer)],
+        callbacks=[CycleCallback(folder, cycle, tokenizer)],
     )
 
 
@@ -347,6 +352,7 @@ def _training_arguments(arguments: CharGruArguments, checkpoints: Path) -> Train
         bf16=arguments.bf16,
         use_cpu=not torch.cuda.is_available(),
         seed=arguments.seed,
+        eval_strategy="epoch",
         save_strategy="epoch",
         save_total_limit=1,
         ddp_find_unused_parameters=False,
@@ -385,7 +391,7 @@ def cyclic_cosine_rate(step: int, cycle: int, highest: float, lowest: float) -> 
 
 
 def _save_ensemble(folder: Path, count: int) -> None:
-    chosen, target = best_snapshots(folder / "snapshots", count), folder / "ensemble"
+    chosen, target = best_snapshots(folder / SNAPSHOTS, count), folder / "ensemble"
     CharGruEnsemble.of([load_part(CharGruModel, path) for path in chosen]).save_pretrained(target)
     load_part(AutoTokenizer, chosen[0]).save_pretrained(target)
 

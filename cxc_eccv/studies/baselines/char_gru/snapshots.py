@@ -1,15 +1,13 @@
-"""Snapshots of a run: measure the model after every epoch, save it after every cycle, and choose the best."""
+"""Snapshots of a run: measure the model on held-out images, save it after every cycle, and choose the best."""
 
 from __future__ import annotations
 
-import csv
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm.auto import tqdm
 from transformers import TrainerCallback
 
 from cxc_eccv.encoding import text_encoder
@@ -22,8 +20,7 @@ from cxc_eccv.studies.baselines.training import AnyModel, AnyTokenizer, token_id
 from cxc_eccv.types import Embeddings
 from cxc_eccv.writing import replaced_file
 
-SCORES = "snapshots.json"
-CURVES = "curves.csv"
+SNAPSHOTS, SCORES = "snapshots", "snapshots.json"
 SELECTION = "selection"
 DEPTHS = (1, 5, 10)
 
@@ -62,61 +59,30 @@ class HeldOut:
         return {SELECTION: selection, **recalls}
 
 
-class EpochRecord(TrainerCallback):
-    """Writes measures after every epoch to ``curves.csv``, and saves a snapshot at the end of every cycle."""
+class CycleCallback(TrainerCallback):
+    """Saves the model and its score after the evaluation at the end of every cycle, in ``snapshots``."""
 
-    def __init__(
+    def __init__(self, folder: Path, cycle: int, tokenizer: AnyTokenizer) -> None:
+        self.folder, self.cycle, self.tokenizer = folder / SNAPSHOTS, cycle, tokenizer
+
+    def on_evaluate(
         self,
-        folder: Path,
-        epoch_steps: int,
-        cycle_epochs: int,
-        measure: Callable[[Any], Mapping[str, float]],
-        tokenizer: AnyTokenizer,
+        args: Any,  # noqa: ANN401 - Trainer's
+        state: Any,  # noqa: ANN401
+        control: Any,  # noqa: ANN401
+        metrics: Any = None,  # noqa: ANN401
+        model: Any = None,  # noqa: ANN401
+        **others: Any,  # noqa: ANN401
     ) -> None:
-        self.folder, self.epoch_steps, self.cycle_epochs = folder, epoch_steps, cycle_epochs
-        self.measure, self.tokenizer = measure, tokenizer
-
-    def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **others: Any) -> None:  # noqa: ANN401
-        """Measure the untrained model."""
-        if state.global_step == 0 and state.is_world_process_zero:
-            self._note(0, 0, self.measure(model))
-
-    def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **others: Any) -> None:  # noqa: ANN401
-        """Measure at the end of an epoch; save at the end of a cycle."""
-        epoch, within = divmod(state.global_step, self.epoch_steps)
-        if within or not state.is_world_process_zero:
+        """Save on the first process if a cycle ends; ``cycle`` is in steps."""
+        if state.global_step % self.cycle or not state.is_world_process_zero:
             return
-        measures = self.measure(model)
-        self._note(epoch, state.global_step, measures)
-        if epoch % self.cycle_epochs == 0:
-            self._save(f"step-{state.global_step:06d}", model, measures[SELECTION])
-
-    def _note(self, epoch: int, step: int, measures: Mapping[str, float]) -> None:
-        row = {"epoch": str(epoch), "step": str(step), **{name: f"{value:.6f}" for name, value in measures.items()}}
-        rows = [*(known for known in read_curves(self.folder) if int(known["epoch"]) < epoch), row]
-        columns = dict.fromkeys(name for line in rows for name in line)
-        with replaced_file(self.folder / CURVES) as part, part.open("w", encoding="utf-8", newline="") as lines:
-            writer = csv.DictWriter(lines, columns, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
-        tqdm.write(f"epoch {epoch}: R@10 {100 * measures[SELECTION]:.1f} on the selection images")
-
-    def _save(self, name: str, model: AnyModel, score: float) -> None:
-        folder = self.folder / "snapshots"
-        model.save_pretrained(folder / name)
-        self.tokenizer.save_pretrained(folder / name)
-        scores = _read_scores(folder) | {name: score}
-        with replaced_file(folder / SCORES) as part:
+        name = f"step-{state.global_step:06d}"
+        model.save_pretrained(self.folder / name)
+        self.tokenizer.save_pretrained(self.folder / name)
+        scores = _read_scores(self.folder) | {name: metrics[f"eval_{SELECTION}"]}
+        with replaced_file(self.folder / SCORES) as part:
             part.write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
-
-
-def read_curves(folder: Path) -> list[dict[str, str]]:
-    """The rows of a run's ``curves.csv``, by epoch; empty before the first."""
-    path = folder / CURVES
-    if not path.is_file():
-        return []
-    with path.open(encoding="utf-8", newline="") as lines:
-        return list(csv.DictReader(lines))
 
 
 def _read_scores(folder: Path) -> dict[str, float]:

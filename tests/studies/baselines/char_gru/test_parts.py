@@ -2,7 +2,6 @@
 
 import json
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -31,7 +30,7 @@ from cxc_eccv.studies.baselines.char_gru.model import (
     hinge_loss,
 )
 from cxc_eccv.studies.baselines.char_gru.script import PRESETS, cyclic_cosine, parse_arguments
-from cxc_eccv.studies.baselines.char_gru.snapshots import EpochRecord, HeldOut, best_snapshots, read_curves
+from cxc_eccv.studies.baselines.char_gru.snapshots import HeldOut, best_snapshots
 from cxc_eccv.studies.baselines.dual_encoder.model import encode_by_length
 from cxc_eccv.types import Embeddings
 
@@ -223,45 +222,6 @@ def test_of_equal_snapshots_the_later_is_chosen(tmp_path):
     (tmp_path / "snapshots.json").write_text(json.dumps(scores))
     assert [path.name for path in best_snapshots(tmp_path, 1)] == ["step-000012"]
     assert [path.name for path in best_snapshots(tmp_path)] == ["step-000012", "step-000004"]
-
-
-class Saved:
-    """A model or a tokenizer that notes where it is saved."""
-
-    def save_pretrained(self, folder):
-        folder.mkdir(parents=True, exist_ok=True)
-
-
-def recorded(folder, steps, *, first=True, values=None, begin=True):
-    """Three steps an epoch, two epochs a cycle."""
-    found = iter(values or [number / 10 for number in range(20)])
-    record = EpochRecord(folder, 3, 2, lambda _: {"selection": next(found), "i2t/recall_at_1": 0.25}, Saved())
-    for step in steps:
-        state = SimpleNamespace(global_step=step, is_world_process_zero=first)
-        if begin and step == 0:
-            record.on_train_begin(None, state, None, model=Saved())
-        elif step:
-            record.on_step_end(None, state, None, model=Saved())
-
-
-def test_epochs_are_measured_and_cycles_saved(tmp_path, capsys):
-    recorded(tmp_path, range(14))
-    rows = read_curves(tmp_path)
-    expected = [(f"{epoch}", f"{3 * epoch}", f"0.{epoch}00000") for epoch in range(5)]
-    assert [(row["epoch"], row["step"], row["selection"]) for row in rows] == expected
-    assert {row["i2t/recall_at_1"] for row in rows} == {"0.250000"}
-    scores = json.loads((tmp_path / "snapshots" / "snapshots.json").read_text())
-    assert scores == {"step-000006": 0.2, "step-000012": 0.4}
-    assert all((tmp_path / "snapshots" / name).is_dir() for name in scores)
-    assert capsys.readouterr().out.splitlines()[-1] == "epoch 4: R@10 40.0 on the selection images"
-    # Killed after epoch 2's checkpoint, it goes on there and writes the later rows anew.
-    recorded(tmp_path, range(7, 11), values=[0.9])
-    assert [row["selection"] for row in read_curves(tmp_path)] == ["0.000000", "0.100000", "0.200000", "0.900000"]
-
-
-def test_only_the_first_process_measures_and_writes(tmp_path):
-    recorded(tmp_path, range(14), first=False)
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(("name", "rate"), [("flickr8k", 1e-3), ("coco", 1e-4)])

@@ -239,7 +239,7 @@ RECIPE += ["--loss", "softmax", "--learning-rate", "3e-3", "--schedule", "other"
 RECIPE += ["--warmup-steps", "20", "--per-device-train-batch-size", "70", "--num-train-epochs", "800"]
 RECIPE += ["--eval-strategy", "no", "--save-strategy", "no", "--no-load-best-model-at-end", "--use-cpu"]
 RECIPE += ["--max-grad-norm", "1"]
-DATA = ["--data-dir", "sample", "--train-on", "coco/train", "coco/restval", "--disable-tqdm"]
+DATA = ["--data-dir", "sample", "--train-on", "coco/train", "coco/restval"]
 
 
 def test_the_colours_are_those_of_the_generator(monkeypatch):

@@ -38,7 +38,7 @@ from cxc_eccv.studies.baselines.training import EpochCallback
 
 pytestmark = pytest.mark.thorough
 
-SAMPLE = ["--data-dir", "sample", "--use-cpu", "--disable-tqdm", "--learning-rate", "1e-3"]
+SAMPLE = ["--data-dir", "sample", "--use-cpu", "--learning-rate", "1e-3"]
 SAMPLE += ["--train-on", "coco/train", "coco/restval"]
 BACKBONES = ["--no-pretraining", "--text-model", "sample", "--image-model", "sample", "--train-text-model"]
 LAYERS = ["--extra-layers", "1", "--extra-feed-forward", "32", "--normalize", "--scale", "10", "--loss", "softmax"]
@@ -183,7 +183,7 @@ def test_ctrl_c_says_where_the_checkpoints_are(whole_run, tmp_path, monkeypatch)
     def interrupt(*_arguments, **_options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cxc_eccv.studies.baselines.training.FiniteTrainer.training_step", interrupt)
+    monkeypatch.setattr("cxc_eccv.studies.baselines.training.WholeTrainer.training_step", interrupt)
     with pytest.raises(KeyboardInterrupt) as died:
         train([*whole_run[1], "--output-dir", str(tmp_path)])
     assert died.value.__notes__ == [
@@ -222,7 +222,7 @@ def pairs_file(folder, count=60):
 
 def test_pre_training_selects_by_recall_on_held_out_pairs(tmp_path):
     (tmp_path / "empty").mkdir()
-    command = ["--use-cpu", "--disable-tqdm", "--data-dir", str(tmp_path / "empty"), *pairs_file(tmp_path)]
+    command = ["--use-cpu", "--data-dir", str(tmp_path / "empty"), *pairs_file(tmp_path)]
     command += ["--held-out", "20", "--per-device-train-batch-size", "20", "--num-train-epochs", "3"]
     train([*command, "--output-dir", str(tmp_path / "run")])
     assert json.loads((tmp_path / "run" / "run.json").read_text())["mode"] == "i2t"
@@ -406,7 +406,7 @@ RECOLOURED = ["--data-dir", "sample", "--images", "sample", "--text-model", "sam
 RECOLOURED += ["--train-on", "coco/train", "coco/restval"]
 RECIPE = ["--recolour", "--no-pretraining", "--train-text-model", "--extra-layers", "0", "--pooling", "mean"]
 RECIPE += ["--image-pooling", "max", "--normalize", "--scale", "15", "--loss", "softmax", "--learning-rate", "3e-3"]
-RECIPE += ["--num-train-epochs", "2", "--use-cpu", "--logging-steps", "1", "--disable-tqdm"]
+RECIPE += ["--num-train-epochs", "2", "--use-cpu", "--logging-steps", "1"]
 
 
 @pytest.mark.slow

@@ -227,7 +227,7 @@ def test_alpha_0_has_no_batches_of_weak_positives(tmp_path, use):
     assert weak.matrix.nnz == 8
 
 
-SAMPLE = ["--data-dir", "sample", "--use-cpu", "--disable-tqdm", "--train-on", *TRAIN_ON, "--mode", "t2t"]
+SAMPLE = ["--data-dir", "sample", "--use-cpu", "--train-on", *TRAIN_ON, "--mode", "t2t"]
 SAMPLE += ["--no-pretraining", "--text-model", "sample", "--train-text-model", "--extra-layers", "0"]
 SAMPLE += ["--max-steps", "2", "--per-device-train-batch-size", "30", "--eval-strategy", "no"]
 SAMPLE += ["--no-load-best-model-at-end"]

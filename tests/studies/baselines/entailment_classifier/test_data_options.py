@@ -84,7 +84,7 @@ def run(words):
 @pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:held-out pairs", "ignore:without --images")
 def test_the_command_that_is_printed_runs(tmp_path, capsys):
-    command = "train entailment-classifier --data-dir sample --use-cpu --disable-tqdm --text-model sample --max-steps 1"
+    command = "train entailment-classifier --data-dir sample --use-cpu --text-model sample --max-steps 1"
     folder = str(tmp_path / "it")
     assert run([*command.split(), "--train-on", "cxc/val", "--held-out", "12", "--output-dir", folder]) == 0
     told = capsys.readouterr().out

@@ -58,7 +58,7 @@ def test_one_epoch_on_val_beats_them(cosines, real_library, tmp_path):
             *("--head-learning-rate", "5e-4", "--warmup-steps", "0.06", "--num-train-epochs", "1"),
             *("--per-device-train-batch-size", "32", "--bf16", "--use-cpu", "--attention", "eager"),
             *("--threshold-for", "accuracy"),
-            *("--report-on", "cxc/test", "--output-dir", str(tmp_path), "--disable-tqdm"),
+            *("--report-on", "cxc/test", "--output-dir", str(tmp_path)),
         ]
     ).pairs
     similarities, labels, _ = cosines["val"]

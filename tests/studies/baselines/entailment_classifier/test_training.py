@@ -45,7 +45,7 @@ from cxc_eccv.studies.entailment.training_data import load_training_data
 pytestmark = [pytest.mark.filterwarnings("ignore:held-out pairs"), pytest.mark.thorough]
 
 MODEL = ["--text-model", "sample", "--visual-text-model", "sample", "--image-model", "sample"]
-COMMON = ["--data-dir", "sample", "--use-cpu", "--disable-tqdm", "--learning-rate", "1e-3"]
+COMMON = ["--data-dir", "sample", "--use-cpu", "--learning-rate", "1e-3"]
 COMMON += ["--per-device-train-batch-size", "32", "--held-out", "12"]
 RUN = [*MODEL, *COMMON, "--images", "sample", "--train-on", "cxc/val", "coco/val", "--num-train-epochs", "2"]
 TEXT = [*COMMON, "--branches", "text", "--text-model", "sample", "--train-on", "cxc/val", "coco/val"]
