@@ -9,15 +9,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from cxc_eccv.comparison.scored_report import QueryValues, ScoredReport
-from cxc_eccv.errors import DataError, InvalidOption, UnknownName
+from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.registry import metric_variants, task
 from cxc_eccv.types import FloatArray, IntArray, Report, Result
 from cxc_eccv.types.models import DATA_SETS, UNKNOWN, describe_training_data
 from cxc_eccv.types.reported import group_by_reason
-
-TOLERANCE = 1e-9
-"""A report's value and the mean over its queries may differ by the rounding of a sum."""
 
 
 def check_comparable(baseline: ScoredReport, other: ScoredReport) -> None:
@@ -178,8 +175,6 @@ def _pair_of(
         return "there are no values of single queries"
     if spec is None:
         return "this version does not know the metric"
-    for of_model, result, model in zip(values, results, (baseline, other), strict=True):
-        _check_belongs(of_model, result, spec, model.name)
     return _align(results, spec, *values)
 
 
@@ -202,13 +197,3 @@ def _pair_of_whole(results: tuple[Result, Result], spec: Spec, pairs: Mapping[st
         lacking = [part for part, pair in zip(parts, of_parts, strict=True) if not isinstance(pair, Pair)]
         return f"it is computed from {', '.join(lacking) or 'other scores'}, which cannot be compared"
     return Pair(results, spec, np.zeros((0, 2)), np.unique(np.concatenate(images)), parts)
-
-
-def _check_belongs(values: QueryValues, result: Result, spec: Spec, name: str) -> None:
-    aggregate = float(np.median(values.values) if spec.aggregate == "median" else values.values.mean())
-    if values.query_ids.size != result.n_queries or abs(aggregate - result.value) > TOLERANCE * max(1, abs(aggregate)):
-        raise DataError(
-            f"{name}: per_query.parquet does not belong to report.json: {result.key} is {result.value} over "
-            f"{result.n_queries} queries in the report, {aggregate} over {values.query_ids.size} in the file. "
-            "Evaluate the model again into one folder."
-        )

@@ -11,11 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
-from cxc_eccv.evaluation.report_files import PER_QUERY, PER_QUERY_SCHEMA, find_report, read_report
-from cxc_eccv.sources.reading import read_table
+from cxc_eccv.evaluation.report_files import PER_QUERY, PER_QUERY_SCHEMA, find_report, read_own_table, read_report
 from cxc_eccv.types import FloatArray, IntArray, Report
 
-COLUMNS = ("query_id", "task", "direction", "metric", "value", "cluster")
 NO_VALUES = (
     "A comparison needs the values of single queries. Run cxc-eccv evaluate again with --output, or ce.evaluate with "
     "per_query=True."
@@ -48,13 +46,12 @@ class QueryValues:
 
 def query_values(table: pa.Table, source: str | Path) -> dict[str, QueryValues]:
     """``task/direction/metric`` to the values of its queries."""
-    checked = _check_columns(table, source)
-    keys = pc.binary_join_element_wise(checked["task"], checked["direction"], checked["metric"], "/")
-    encoded = keys.combine_chunks().dictionary_encode()
+    names = (table[name].cast("string") for name in ("task", "direction", "metric"))
+    encoded = pc.binary_join_element_wise(*names, "/").combine_chunks().dictionary_encode()
     codes = encoded.indices.to_numpy()
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(len(encoded.dictionary) + 1))
-    columns = [checked[name].to_numpy() for name in ("query_id", "value", "cluster")]
+    columns = [table[name].to_numpy() for name in ("query_id", "value", "cluster")]
     values = {}
     for key, start, stop in zip(encoded.dictionary.to_pylist(), bounds[:-1], bounds[1:], strict=True):
         rows = order[start:stop]
@@ -63,23 +60,6 @@ def query_values(table: pa.Table, source: str | Path) -> dict[str, QueryValues]:
         except ValueError as error:
             raise MalformedSource(source, key, error, "one finite value per query") from None
     return values
-
-
-def _check_columns(table: pa.Table, source: str | Path) -> pa.Table:
-    wanted = {name: _decode(PER_QUERY_SCHEMA.field(name).type) for name in COLUMNS}
-    for name, kind in wanted.items():
-        if name not in table.column_names:
-            raise MalformedSource(source, "", f"the columns {', '.join(table.column_names)}", f"{name} among them")
-        column = table[name]
-        if _decode(column.type) != kind:
-            raise MalformedSource(source, f"column {name}", column.type, str(kind))
-        if column.null_count:
-            raise MalformedSource(source, f"column {name}", f"{column.null_count} nulls", "none")
-    return table.select(COLUMNS).cast(pa.schema(wanted))
-
-
-def _decode(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,10 +121,9 @@ def load_reports(paths: Sequence[str | Path], names: Sequence[str] | None = None
     files = [find_report(Path(path)) for path in paths]
     loaded = []
     for (name, report), file in zip(read_reports(paths, names).items(), files, strict=True):
-        beside = file.with_name(PER_QUERY)
-        if not beside.is_file():
+        if not file.with_name(PER_QUERY).is_file():
             raise DataError(f"{file}: no {PER_QUERY} beside it. {NO_VALUES}")
-        values = read_table(beside, "what evaluate --output wrote")
+        values = read_own_table(file, PER_QUERY, PER_QUERY_SCHEMA)
         loaded.append(ScoredReport.of(name, replace(report, per_query=values)))
     return tuple(loaded)
 

@@ -1,8 +1,9 @@
-"""Reads and writes report.json by its schema, and makes the table of per_query.parquet."""
+"""Reads and writes report.json by its schema, reads the tables beside it, and makes that of per_query.parquet."""
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,8 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
 from cxc_eccv.evaluation.needs import Scored
+from cxc_eccv.sources.reading import read_table
 from cxc_eccv.types import Bounds, Report, Result
 from cxc_eccv.types.strict_json import (
     COUNT,
@@ -144,6 +146,30 @@ def find_report(path: Path) -> Path:
     if len(files) > 1:
         raise InvalidOption(f"{path} holds both {REPORT} and {REPORT_FOLDER}/{REPORT}; name one of the two files")
     return (files or places)[0]
+
+
+DIGEST = b"report"
+"""Key in the metadata of the tables: the digest of the report.json that they were written with."""
+
+
+def digest_of(file: Path) -> bytes:
+    """Hexadecimal sha256 of the content of a report.json, whatever its whitespace."""
+    content = json.dumps(json.loads(file.read_text(encoding="utf-8")), sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest().encode()
+
+
+def read_own_table(file: Path, name: str, schema: pa.Schema) -> pa.Table:
+    """The table beside a report.json with at least the columns of the schema; refuse one that belongs to another."""
+    path = file.with_name(name)
+    table = read_table(path, "what evaluate --output wrote")
+    for column in schema:
+        if column.name not in table.column_names or table.schema.field(column.name).type != column.type:
+            raise MalformedSource(path, f"column {column.name}", "none, or another type", f"one of {column.type}")
+    if (table.schema.metadata or {}).get(DIGEST) != digest_of(file):
+        raise DataError(
+            f"{path} does not belong to the {file.name} beside it. Evaluate the model again into one folder."
+        )
+    return table
 
 
 NAME = pa.dictionary(pa.int32(), pa.string())

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 
-from cxc_eccv.errors import DataError, MalformedSource
-from cxc_eccv.evaluation.report_files import PER_QUERY, PER_QUERY_SCHEMA, REPORT, read_report, write_report
+from cxc_eccv.errors import DataError
+from cxc_eccv.evaluation.report_files import (
+    DIGEST,
+    PER_QUERY,
+    PER_QUERY_SCHEMA,
+    REPORT,
+    digest_of,
+    read_own_table,
+    read_report,
+    write_report,
+)
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.report.cards import SCHEMA, find_shown_files
 from cxc_eccv.report.collect import collect_examples
 from cxc_eccv.report.page import Page
 from cxc_eccv.report.pages import page_images, render_html, render_markdown
 from cxc_eccv.sources.download import image_folder
-from cxc_eccv.sources.reading import read_table
 from cxc_eccv.types import Report
 from cxc_eccv.writing import refuse_unwritable, replaced_folder
 
@@ -28,9 +34,6 @@ FILES = (REPORT, PER_QUERY, EXAMPLES, MARKDOWN, HTML)
 
 RUN = "run.yaml"
 """Beside them after ``cxc-eccv evaluate``: the options that make the same report again."""
-
-DIGEST = b"report"
-"""Key in the metadata of the tables: the digest of the report.json that they were written with."""
 
 
 def save_report(report: Report, folder: str | Path, *, images: str | Path | None = None) -> list[Path]:
@@ -65,10 +68,10 @@ def load_report(path: str | Path) -> Report:
     file = path / REPORT if path.is_dir() else path
     report = read_report(file)
     if file.with_name(PER_QUERY).is_file():
-        values = _read_own_table(file, PER_QUERY, PER_QUERY_SCHEMA)
+        values = read_own_table(file, PER_QUERY, PER_QUERY_SCHEMA)
         report = replace(report, per_query=values if values.num_rows else None)
     if file.with_name(EXAMPLES).is_file():
-        report = replace(report, examples=_read_own_table(file, EXAMPLES, SCHEMA))
+        report = replace(report, examples=read_own_table(file, EXAMPLES, SCHEMA))
     return report
 
 
@@ -97,7 +100,7 @@ def write_folder(
         if run is not None:
             (new / RUN).write_text(run, encoding="utf-8", newline="\n")
         for name, table in ((PER_QUERY, values), (EXAMPLES, page.example_table)):
-            metadata = {**(table.schema.metadata or {}), DIGEST: _digest(new / REPORT)}
+            metadata = {**(table.schema.metadata or {}), DIGEST: digest_of(new / REPORT)}
             marked = table.replace_schema_metadata(metadata)
             write_parquet(marked, new / name)
         _write_pages(new, page, uris)
@@ -126,12 +129,6 @@ def _write_pages(folder: Path, page: Page, uris: dict[str, str] | None) -> None:
         (folder / name).write_text(text, encoding="utf-8", newline="\n")
 
 
-def _digest(file: Path) -> bytes:
-    """Hexadecimal sha256 of the content of a report.json, whatever its whitespace."""
-    content = json.dumps(json.loads(file.read_text(encoding="utf-8")), sort_keys=True)
-    return hashlib.sha256(content.encode()).hexdigest().encode()
-
-
 def _refuse_incomplete(folder: Path) -> None:
     if not folder.is_dir():
         raise DataError(f"{folder} is not a folder. Name one that cxc-eccv evaluate --output wrote.")
@@ -141,17 +138,3 @@ def _refuse_incomplete(folder: Path) -> None:
             f"{folder} lacks {' and '.join(missing)}. The pages are made from {REPORT}, {PER_QUERY} and {EXAMPLES}, "
             "which cxc-eccv evaluate --output writes; run it again."
         )
-
-
-def _read_own_table(file: Path, name: str, schema: pa.Schema) -> pa.Table:
-    """A table with at least the columns of the schema; refuse one that does not belong to the report.json."""
-    path = file.with_name(name)
-    table = read_table(path, "what evaluate --output wrote")
-    absent = [column for column in schema.names if column not in table.column_names]
-    if absent:
-        raise MalformedSource(path, "", f"the columns {', '.join(table.column_names)}", f"{absent[0]} among them")
-    if (table.schema.metadata or {}).get(DIGEST) != _digest(file):
-        raise DataError(
-            f"{path} does not belong to the {file.name} beside it. Evaluate the model again into one folder."
-        )
-    return table

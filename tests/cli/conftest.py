@@ -10,10 +10,12 @@ import pytest
 from command_line import run_command
 from full_disk import told
 from report_samples import near_run
+from scored_reports import rows as per_query_rows
 
 from cxc_eccv.cli.app import main
 from cxc_eccv.comparison.published import eccv_caption_table
 from cxc_eccv.evaluation import report_to_json
+from cxc_eccv.evaluation.report_files import DIGEST, digest_of
 from cxc_eccv.runs import save_embeddings
 from cxc_eccv.types import Report, Result
 
@@ -64,15 +66,14 @@ def write(tmp_path):
             values = np.where(hits, 1234.0, 1.0) if metric == "median_rank" else hits.astype(float)
             value = float(np.median(values) if metric == "median_rank" else values.mean())
             rows.append(Result(task, direction, metric, value, 400))
-            labels = {"task": [task] * 400, "direction": [direction] * 400, "metric": [metric] * 400}
-            ids = {"query_id": np.arange(400), "cluster": np.arange(400) // 2}
-            tables.append(pa.table({**ids, **labels, "value": values}))
+            tables.append(per_query_rows(key, np.arange(400), values, np.arange(400) // 2))
         folder = tmp_path / name
         folder.mkdir(exist_ok=True)
         facts = {"split": "test", "data": DATA} | facts
         (folder / "report.json").write_text(report_to_json(Report(tuple(rows), {}, facts)))
         if per_query:
-            pq.write_table(pa.concat_tables(tables), folder / "per_query.parquet")
+            marked = pa.concat_tables(tables).replace_schema_metadata({DIGEST: digest_of(folder / "report.json")})
+            pq.write_table(marked, folder / "per_query.parquet")
         return folder / "report.json"
 
     return written

@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.comparison import ScoredReport
+from cxc_eccv.evaluation.report_files import PER_QUERY_SCHEMA
 from cxc_eccv.types import Report, Result
 
 DATA = {"edition": "official", "version": "1", "fingerprint": "f", "files": {"karpathy": "k", "sts": "s"}}
@@ -11,10 +12,9 @@ DATA = {"edition": "official", "version": "1", "fingerprint": "f", "files": {"ka
 
 def rows(key, queries, values, clusters):
     task, direction, metric = key.split("/")
-    labels = {"task": [task] * len(queries), "direction": [direction] * len(queries), "metric": [metric] * len(queries)}
-    return pa.table(
-        {"query_id": np.asarray(queries), **labels, "value": np.asarray(values, float), "cluster": clusters}
-    )
+    names = [[name] * len(queries) for name in (task, direction, metric)]
+    columns = [np.asarray(queries), *names, np.asarray(values, float), pa.nulls(len(queries)), np.asarray(clusters)]
+    return pa.table(columns, PER_QUERY_SCHEMA.names).cast(PER_QUERY_SCHEMA)
 
 
 def scored(name, per_key, *, data=DATA, split="test", parameters=None, extra=(), **facts):
