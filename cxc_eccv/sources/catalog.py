@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import lru_cache
-from pathlib import Path, PurePosixPath
-from types import MappingProxyType
+from pathlib import Path
 from typing import Any, TypeVar
 
 from cxc_eccv.errors import MalformedSource, SourceMissing, UnknownName
@@ -49,49 +48,38 @@ class Entry:
     sha256: str | None = None  # None where none is published
     size: int | None = None  # in bytes, as it was published
     licence: str = ""  # the group's, unless the file has its own
-    citation: str = ""  # likewise
     archive: str | None = None  # key of the archive that holds the file
     member: str | None = None  # its name there
-    optional: bool = False  # nothing that is built by default needs it
     derived_from: tuple[str, ...] = ()  # names of entries
 
 
 Record = TypeVar("Record", Group, Archive, Entry)
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip())
-
-
-def _is_address(value: object) -> bool:
-    return isinstance(value, str) and value.startswith(("http://", "https://"))
-
-
-def _is_texts(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(_is_text(item) for item in value)
-
-
-def _is_inner_path(value: object) -> bool:
-    if not isinstance(value, str) or not value or "\\" in value:
-        return False
-    path = PurePosixPath(value)
-    return not path.is_absolute() and ".." not in path.parts and path.as_posix() == value and value != "."
-
-
-FORMS: dict[str, tuple[Callable[[object], bool], str]] = {
-    "sha256": (
-        lambda value: isinstance(value, str) and re.fullmatch(r"[0-9a-f]{64}", value) is not None,
-        "64 lower-case hexadecimal digits",
-    ),
-    "size": (lambda value: type(value) is int and value > 0, "a positive number of bytes"),
-    "optional": (lambda value: isinstance(value, bool), "true or false"),
-    "derived_from": (_is_texts, "a list of names"),
-    "citations": (_is_texts, "a list of names"),
-    "path": (_is_inner_path, "a path inside the mirror folder, with forward slashes"),
-    "url": (_is_address, "an http(s) address"),
-    "homepage": (_is_address, "an http(s) address"),
+TEXT = (r"(?s).*\S.*", "text")
+ADDRESS = (r"https?://.+", "an http(s) address")
+FORMS = {
+    "sha256": (r"[0-9a-f]{64}", "64 lower-case hexadecimal digits"),
+    "path": (r"(?!(.*/)?\.{1,2}(/|$))[^/\\]+(/[^/\\]+)*", "a path inside the mirror folder, with forward slashes"),
+    "url": ADDRESS,
+    "homepage": ADDRESS,
 }
-"""Key to a test and a description of its value; other keys hold text."""
+"""Key to the pattern and the description of its text; other keys hold any text."""
+
+LISTS = ("citations", "derived_from")
+
+
+def _check_value(file: Path, place: str, key: str, value: object) -> None:
+    pattern, description = FORMS.get(key, TEXT)
+    holds: object
+    if key == "size":
+        holds, description = type(value) is int and value > 0, "a positive number of bytes"
+    elif key in LISTS:
+        holds, description = isinstance(value, list) and value and all(isinstance(item, str) for item in value), "names"
+    else:
+        holds = isinstance(value, str) and re.fullmatch(pattern, value)
+    if not holds:
+        raise MalformedSource(file, place, "nothing" if value is None else repr(value), description)
 
 
 def _parse_record(kind: type[Record], file: Path, place: str, table: object, inherited: Mapping[str, Any]) -> Record:
@@ -102,9 +90,7 @@ def _parse_record(kind: type[Record], file: Path, place: str, table: object, inh
     for key, value in table.items():
         if key not in known:
             raise MalformedSource(file, place, f"the unknown key {key!r}", f"one of {', '.join(known)}")
-        holds, description = FORMS.get(key, (_is_text, "text"))
-        if not holds(value):
-            raise MalformedSource(file, f"{place}.{key}", repr(value), description)
+        _check_value(file, f"{place}.{key}", key, value)
     listed = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
     values: dict[str, Any] = {**inherited, **listed}
     for item in fields(kind):
@@ -117,7 +103,7 @@ OFFICIAL = "official"  # Edition of the data as its authors published it
 
 OFFICIAL_FILE = Path(__file__).with_name("catalog.toml")
 
-INHERITED = ("group", "path", "title", "licence", "citation", "optional")
+INHERITED = ("group", "path", "title", "licence")
 """Values that an entry of a mirror folder's catalog inherits from the official one; address, hash and size are not."""
 
 SECTIONS = ("edition", "version", "groups", "archives", "citations", "entries")
@@ -191,18 +177,26 @@ def _parse(file: Path, _mtime_ns: int, base: Catalog | None) -> Catalog:
     base = base or Catalog("", "", {}, {}, {}, {})
     groups = {**base.groups, **_parse_records(Group, file, document, "groups")}
     archives = {**base.archives, **_parse_records(Archive, file, document, "archives")}
-    texts = {key: _text(file, f"citations.{key}", text) for key, text in _section(file, document, "citations")}
+    texts: dict[str, Any] = dict(_section(file, document, "citations"))
+    header: dict[str, Any] = {
+        "edition": document.get("edition"),
+        "version": document.get("version", base.version or None),
+    }
+    for place, value in {**header, **{f"citations.{key}": text for key, text in texts.items()}}.items():
+        _check_value(file, place, "", value)
     entries = _parse_records(Entry, file, document, "entries", base.entries)
     listed = {name: _complete(file, entry, groups, archives) for name, entry in entries.items()}
     catalog = Catalog(
-        edition=_text(file, "edition", document.get("edition")),
-        version=_text(file, "version", document.get("version", base.version)),
-        groups=MappingProxyType(groups),
-        archives=MappingProxyType(archives),
-        citations=MappingProxyType({**base.citations, **{key: text.strip() for key, text in texts.items()}}),
-        entries=MappingProxyType({**base.entries, **listed}),
+        **header,
+        groups=groups,
+        archives=archives,
+        citations={**base.citations, **{key: text.strip() for key, text in texts.items()}},
+        entries={**base.entries, **listed},
     )
-    _check_references(file, catalog)
+    for group in groups.values():
+        _check_known(file, f"groups.{group.name}.citations", group.citations, catalog.citations)
+    for entry in listed.values():
+        _check_known(file, f"entries.{entry.name}.derived_from", entry.derived_from, catalog.entries)
     return catalog
 
 
@@ -224,45 +218,14 @@ def _section(file: Path, document: dict[str, Any], key: str) -> Iterable[tuple[s
     return table.items()
 
 
-def _text(file: Path, place: str, value: object) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise MalformedSource(file, place, "nothing" if value is None else repr(value), "text")
-    return value
-
-
 def _complete(file: Path, entry: Entry, groups: Mapping[str, Group], archives: Mapping[str, Archive]) -> Entry:
     """The entry with the terms of its group and the address of its archive."""
-    place = f"entries.{entry.name}"
-    if entry.group not in groups:
-        raise MalformedSource(file, f"{place}.group", repr(entry.group), f"one of {', '.join(groups)}")
-    if (entry.archive is None) != (entry.member is None):
-        raise MalformedSource(file, place, "one of archive and member", "both or neither")
-    if entry.archive is not None and entry.archive not in archives:
-        raise MalformedSource(file, f"{place}.archive", repr(entry.archive), f"one of {', '.join(archives)}")
-    if entry.archive is not None and entry.url is not None:
-        raise MalformedSource(file, place, "both url and archive", "one of them")
-    group = groups[entry.group]
-    return replace(
-        entry,
-        url=archives[entry.archive].url if entry.archive else entry.url,
-        licence=entry.licence or group.licence,
-        citation=entry.citation or group.citations[0],
-    )
-
-
-def _check_references(file: Path, catalog: Catalog) -> None:
-    for group in catalog.groups.values():
-        _check_known(file, f"groups.{group.name}.citations", group.citations, catalog.citations)
-    owners: dict[str, str] = {}
-    for item in (*catalog, *catalog.archives.values()):
-        section = "entries" if isinstance(item, Entry) else "archives"
-        if item.path in owners:
-            actual = f"{item.path!r}, the path of {owners[item.path]} too"
-            raise MalformedSource(file, f"{section}.{item.name}.path", actual, "every path once")
-        owners[item.path] = f"{section}.{item.name}"
-    for entry in catalog:
-        _check_known(file, f"entries.{entry.name}.citation", [entry.citation], catalog.citations)
-        _check_known(file, f"entries.{entry.name}.derived_from", entry.derived_from, catalog.entries)
+    _check_known(file, f"entries.{entry.name}.group", [entry.group], groups)
+    licence = entry.licence or groups[entry.group].licence
+    if entry.archive is None:
+        return replace(entry, licence=licence)
+    _check_known(file, f"entries.{entry.name}.archive", [entry.archive], archives)
+    return replace(entry, licence=licence, url=archives[entry.archive].url)
 
 
 def _check_known(file: Path, place: str, names: Iterable[str], known: Mapping[str, object]) -> None:

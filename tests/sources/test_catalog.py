@@ -58,8 +58,6 @@ def test_the_official_catalog_is_pinned_and_takes_what_it_does_not_say_from_grou
     assert (entry.member, entry.size) == ("annotations/instances_val2014.json", 160_682_675)
     catalog = load_catalog()
     assert catalog.entry("sts_val").licence == catalog.group("cxc").licence
-    assert catalog.entry("sts_val").citation == "parekh2021crisscrossed"
-    assert catalog.entry("captions_val2014").citation == "chen2015microsoft"
 
 
 def test_only_these_files_have_no_published_hash():
@@ -70,17 +68,8 @@ def test_only_these_files_have_no_published_hash():
     copies = {"snli_ve_train", "snli_ve_val", "snli_ve_test"}
     copies |= {"visual_genome_objects", "visual_genome_image_data"}
     assert unknown == raw | own | copies | {"karpathy_coco", "flickr30k", "instances_train2014"}
-    semantic = {entry.name for entry in load_catalog() if entry.group in {"semeval_sts", "stsb", "sick"}}
-    assert {entry.name for entry in load_catalog() if entry.optional} == raw | own | copies | semantic | {
-        "captions_val2014",
-        "flickr8k_tokens",
-        "flickr8k_train_images",
-        "flickr8k_dev_images",
-        "flickr8k_test_images",
-        "flickr8k_crowd",
-        "flickr8k_experts",
-        "instances_subset",
-    }
+    paths = [item.path for item in (*load_catalog(), *load_catalog().archives.values())]
+    assert len(set(paths)) == len(paths)
 
 
 def test_every_citation_is_bibtex_under_its_own_key_and_a_group_s_paper_comes_first():
@@ -126,25 +115,20 @@ def test_a_mirror_catalog_replaces_what_it_lists(tmp_path):
         ('path = "g/a.csv"', f'path = "g/a.csv"\nsha256 = "{"A" * 64}"', "expected 64 lower-case hexadecimal digits"),
         ('path = "g/a.csv"', 'path = "g/a.csv"\nsize = -1', "entries.a.size: found -1"),
         ('path = "g/a.csv"', 'path = "g/a.csv"\nsize = true', "entries.a.size: found True"),
-        ('path = "g/a.csv"', 'path = "g/a.csv"\noptional = 1', "entries.a.optional: found 1"),
         ('path = "g/a.csv"', 'path = "../a.csv"', "entries.a.path: found '../a.csv'"),
         ('path = "g/a.csv"', 'path = "/a.csv"', "entries.a.path: found '/a.csv'"),
-        ('path = "g/a.csv"', 'path = "g/b.csv"', "entries.b.path: found 'g/b.csv', the path of entries.a too"),
-        ('path = "g/a.csv"', 'path = "archives/z.zip"', "archives.z.path: found 'archives/z.zip', the path of"),
         ('path = "g/a.csv"\n', "", "entries.a: found no key 'path', expected one"),
         ('title = "A"', 'title = " "', "entries.a.title: found ' ', expected text"),
         ('url = "https://example.org/a.csv"', 'url = "ftp://example.org"', "expected an http"),
         ('title = "A"\n', 'title = "A"\ngroup = "h"\n', "Cannot overwrite a value"),
         ('[entries.a]\ngroup = "g"', '[entries.a]\ngroup = "h"', "entries.a.group: found 'h', expected one of g"),
-        ('member = "b.csv"\n', "", "entries.b: found one of archive and member"),
         ('archive = "z"', 'archive = "y"', "entries.b.archive: found 'y', expected one of z"),
-        ('archive = "z"', 'archive = "z"\nurl = "https://x/b"', "entries.b: found both url and archive"),
         ('derived_from = ["a"]', 'derived_from = ["c"]', "entries.b.derived_from: found 'c'"),
         ('derived_from = ["a"]', "derived_from = []", "entries.b.derived_from: found"),
         ('citations = ["paper"]', 'citations = ["papers"]', "groups.g.citations: found 'papers'"),
         ('paper = "@misc{paper}"', "paper = 1", "citations.paper: found 1"),
         ('edition = "official"\n', "", "edition: found nothing, expected text"),
-        ('version = "1.0.0"\n', "", "version: found ''"),
+        ('version = "1.0.0"\n', "", "version: found nothing"),
         ('version = "1.0.0"\n', 'version = "1.0.0"\nentry = 1\n', "found the unknown key 'entry'"),
         ('version = "1.0.0"\n', 'version = "1.0.0', "expected valid TOML"),
         ("[entries.a]", "[[entries]]", "entries: found [{"),
