@@ -118,7 +118,7 @@ class Library:
     def has_flickr30k(self) -> bool:
         """Whether a file of the Flickr30k splits is on this machine."""
         names = ["flickr30k", *(f"karpathy_f30k_{raw}" for raw in RAW_SPLIT.values())]
-        return any(self._locate(name) is not None for name in names if name in self.catalog)
+        return any(self.has([name]) for name in names)
 
     @property
     def flickr30k_splits(self) -> tuple[str, ...]:
@@ -272,14 +272,14 @@ class Library:
         Raises:
             DataError: a file is missing or malformed, or two files hold labels of the same name and split.
         """
-        return tuple(self._label_files())
+        return tuple(self.once("labels", self._read_labels))
 
     @property
     def label_files(self) -> dict[str, LabelFile]:
         """The label files that the library was opened with, under their names in :meth:`files_used`."""
         return {
             f"labels_{name}_{RAW_SPLIT[split]}": file
-            for name, by_split in self._label_files().items()
+            for name, by_split in self.once("labels", self._read_labels).items()
             for split, file in by_split.items()
         }
 
@@ -290,7 +290,7 @@ class Library:
             UnknownName: the library was opened without labels of this name.
             DataError: the labels are of other images or captions.
         """
-        files = self._label_files()
+        files = self.once("labels", self._read_labels)
         if name not in files:
             raise UnknownName("name of labels", name, files)
         file = files[name].get(split)
@@ -329,12 +329,7 @@ class Library:
         return self.once((name, reader), lambda: reader(self._path(name)))
 
     def has(self, names: Iterable[str]) -> bool:
-        """Whether all these raw files are in the catalog and on this machine.
-
-        Example:
-            >>> Library("sample").has(["karpathy_coco"]), Library("sample").has(["karpathy_coco", "flickr30k"])
-            (True, False)
-        """
+        """Whether all these raw files are in the catalog and on this machine."""
         return all(name in self.catalog and self._locate(name) is not None for name in names)
 
     def files_used(self) -> dict[str, str]:
@@ -346,12 +341,6 @@ class Library:
 
         Returns:
             Catalog name to ``expected`` and ``found``, both sha256.
-
-        Example:
-            >>> library = Library("sample")
-            >>> _ = library.splits
-            >>> library.modified_files()
-            {}
         """
         return self.catalog.modified(self._files)
 
@@ -380,9 +369,6 @@ class Library:
                 raise DataError(f"{files[part][0]} and {path} both hold weak positives of {pairs.split}: name only one")
             files[part] = path, pairs
         return files
-
-    def _label_files(self) -> dict[str, dict[str, LabelFile]]:
-        return self.once("labels", self._read_labels)
 
     def _read_labels(self) -> dict[str, dict[str, LabelFile]]:
         files: dict[str, dict[str, LabelFile]] = {}
@@ -426,9 +412,7 @@ class Library:
 
     def _read_optional(self, name: str, read: Callable[[Path], Content]) -> Content | None:
         """The content of a file that is never downloaded; None if it is missing."""
-        if name not in self.catalog or self._locate(name) is None:
-            return None
-        return self.once(name, lambda: read(self._path(name)))
+        return self.once(name, lambda: read(self._path(name))) if self.has([name]) else None
 
     def _locate(self, name: str) -> Path | None:
         return locate(name, self.data_dir, allow_modified=self._allow_modified)
@@ -446,12 +430,8 @@ class Library:
 
     def _split_files(self, whole: str, parts: str) -> list[Path]:
         """The file with all splits if it is on this machine, else the files of single splits, else the download."""
-        per_split = [f"{parts}_{raw}" for raw in RAW_SPLIT.values() if f"{parts}_{raw}" in self.catalog]
-        if self._locate(whole) is None:
-            present = [name for name in per_split if self._locate(name) is not None]
-            if present:
-                return [self._path(name) for name in present]
-        return [self._path(whole)]
+        names = [whole] if self.has([whole]) else [f"{parts}_{raw}" for raw in RAW_SPLIT.values()]
+        return [self._path(name) for name in names if self.has([name])] or [self._path(whole)]
 
     def _pick_split(self, splits: Mapping[str, KarpathySplit], split: str, whole: str) -> KarpathySplit:
         if split in splits:
@@ -502,8 +482,7 @@ class Library:
         """Full annotations of the folders with images of the split, or the split's category sets without them."""
         whole = [f"instances_{folder}" for folder in pc.unique(self.images(split)["folder"]).to_pylist()]
         derived = f"instances_karpathy_{RAW_SPLIT[split]}"
-        has_whole = all(self._locate(name) is not None for name in whole)
-        use_derived = not has_whole and derived in self.catalog and self._locate(derived) is not None
+        use_derived = not self.has(whole) and self.has([derived])
         return [self._path(name) for name in ([derived] if use_derived else whole)]
 
     def _read_categories(self, split: str) -> CategorySets:

@@ -16,7 +16,7 @@ import safetensors.numpy
 import cxc_eccv as ce
 from cxc_eccv import parquet
 from cxc_eccv.builders.output import write_shards
-from cxc_eccv.errors import CxcEccvError, InvalidOption, MalformedRun
+from cxc_eccv.errors import CxcEccvError, MalformedRun
 from cxc_eccv.parquet import read_parquet
 from cxc_eccv.report.folder import write_folder
 from cxc_eccv.runs import RankingsRun, load_embeddings, load_run
@@ -238,19 +238,13 @@ def test_true_zeros_are_scores(zero, tmp_path):
 
 
 def page_is_checked(path):
-    """Whether a value changed within an uncompressed or compressed page is noticed by its checksum."""
-    data, footer = path.read_bytes(), pq.read_metadata(path)
-    chunk = footer.row_group(0).column(0)
-    start = chunk.dictionary_page_offset or chunk.data_page_offset
-    last = start + chunk.total_compressed_size - 1
+    """Whether a value changed within a page is noticed by its checksum."""
+    data, chunk = path.read_bytes(), pq.read_metadata(path).row_group(0).column(0)
+    last = (chunk.dictionary_page_offset or chunk.data_page_offset) + chunk.total_compressed_size - 1
     path.write_bytes(data[:last] + bytes([data[last] ^ 1]) + data[last + 1 :])
-    try:
+    with pytest.raises(OSError, match="CRC checksum verification failed"):
         pq.read_table(path, page_checksum_verification=True)
-    except OSError as error:
-        return "CRC checksum verification failed" in str(error)
-    finally:
-        path.write_bytes(data)
-    return False
+    return True
 
 
 def test_tables_of_datasets_reports_and_rankings_are_written_with_checksums(tmp_path, make_run, sample_library):
@@ -265,38 +259,22 @@ def test_tables_of_datasets_reports_and_rankings_are_written_with_checksums(tmp_
         assert page_is_checked(tmp_path / name), name
 
 
-NASTY = "\x1b[31m\r\n\u202ex"
-
-
-@pytest.mark.parametrize("suffix", [".npz", ".safetensors", ".json", ".parquet", ".trec"])
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors", ".json", ".parquet", ".xyz"])
 def test_names_from_files_reach_the_terminal_escaped(suffix, tmp_path):
-    path = tmp_path / f"run_i2t{suffix}"
+    nasty = "\x1b[31m\r\n\u202ex"
+    path = tmp_path / f"a\n\x1b[31m_i2t{suffix}"
     if suffix == ".npz":
-        archive(path, [(NASTY, npy(IDS))])
+        archive(path, [(nasty, npy(IDS))])
     elif suffix == ".safetensors":
-        write_safetensors(path, {NASTY: IDS}, {})
+        write_safetensors(path, {nasty: IDS}, {})
     elif suffix == ".json":
-        path.write_text(json.dumps({NASTY: {"5": [7]}}))
-    elif suffix == ".parquet":
-        pq.write_table(pa.table({NASTY: [7]}), path)
+        path.write_text(json.dumps({nasty: {"5": [7]}}))
     else:
-        path.write_text("5 Q0 7 1 \x1b[31m\u202ex tag\n")
+        pq.write_table(pa.table({nasty: [7]}), path)
     with pytest.raises(CxcEccvError) as caught:
         load_run(path)
     assert str(caught.value).isprintable()
-    assert r"\x1b[31m" in str(caught.value)
-    assert r"\u202ex" in str(caught.value)
-
-
-def test_file_names_reach_the_terminal_escaped(tmp_path):
-    for name, options in (("a\n\x1b[31m.npz", {}), ("a\n\x1b[31m.xyz", {}), ("a\x1b[31m.npz", {"direction": "i2t"})):
-        path = tmp_path / name
-        if options:
-            np.savez(path, a=IDS)
-        with pytest.raises((MalformedRun, InvalidOption)) as caught:
-            load_run(path, **options)
-        assert str(caught.value).isprintable()
-        assert r"\x1b[31m" in str(caught.value)
+    assert str(caught.value).count(r"\x1b[31m") == 1 + (suffix != ".xyz")
 
 
 @pytest.mark.parametrize("field", [30, 32])

@@ -103,7 +103,7 @@ def test_other_files_are_refused(tmp_path, sample_library):
     text.write_text("image_id,caption_id")
     with pytest.raises(MalformedSource, match="annotate merge"):
         read_labels(text)
-    with pytest.raises(SourceMissing, match="annotate merge writes label files"):
+    with pytest.raises(SourceMissing, match="annotate merge writes such files"):
         read_labels(broken)
     with pytest.raises(MalformedSource, match="at least one"):
         write_labels(broken, label_table([], []), label_facts(sample_library))
@@ -219,7 +219,7 @@ def test_a_folder_holds_label_files_beside_what_else_a_project_has(tmp_path, sam
     assert Library("sample", labels=[folder]).label_names == ("mine",)
     with pytest.raises(SourceMissing, match="holds no label file"):
         Library("sample", labels=[folder / "rounds"]).label_names  # noqa: B018
-    with pytest.raises(SourceMissing, match=r"out/mine.parquet: there is no such label file"):
+    with pytest.raises(SourceMissing, match=r"out/mine.parquet: there is no such file of labels"):
         Library("sample", labels=["out/mine.parquet"]).label_names  # noqa: B018
 
 

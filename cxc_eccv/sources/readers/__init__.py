@@ -20,7 +20,6 @@ from cxc_eccv.sources.readers.judged import (
 from cxc_eccv.sources.readers.karpathy import KarpathySplit, fold_restval, read_karpathy
 from cxc_eccv.sources.readers.pairs import (
     LABELS_FACTS,
-    LABELS_FORMAT,
     LABELS_SCHEMA,
     MINED_FACTS,
     MINED_FORMAT,
@@ -39,7 +38,6 @@ from cxc_eccv.sources.readers.visual_genome import read_visual_genome
 __all__ = [
     "KINDS",
     "LABELS_FACTS",
-    "LABELS_FORMAT",
     "LABELS_SCHEMA",
     "MINED_FACTS",
     "MINED_FORMAT",

@@ -138,21 +138,20 @@ def write_labels(path: Path, table: pa.Table, facts: Mapping[str, Any]) -> Label
 
 def read_labels(path: Path) -> LabelFile:
     """The labels in a Parquet file that ``cxc-eccv annotate merge`` wrote."""
+    return _check_labels(path, *_read(path, LABELS_FACTS, "labels", "cxc-eccv annotate merge"))
+
+
+def _read(path: Path, key: bytes, what: str, writer: str) -> tuple[pa.Table, dict[str, Any]]:
+    """The table and the facts of a file that the command ``writer`` wrote."""
     if not path.is_file():
-        raise SourceMissing(f"{path}: there is no such label file. cxc-eccv annotate merge writes label files.")
-    table = read_table(path, "labels, as cxc-eccv annotate merge writes them")
-    expected = "the facts that cxc-eccv annotate merge writes"
-    return _check_labels(path, table, parse_metadata(path, table, LABELS_FACTS, expected))
+        raise SourceMissing(f"{path}: there is no such file of {what}. {writer} writes such files.")
+    table = read_table(path, f"{what}, as {writer} writes them")
+    return table, parse_metadata(path, table, key, f"the facts that {writer} writes")
 
 
 def read_mined(path: Path) -> MinedPairs:
     """The weak positives in a Parquet file that ``cxc-eccv mine`` wrote."""
-    if not path.is_file():
-        raise SourceMissing(
-            f"{path}: there is no such file of weak positives. cxc-eccv mine --output writes such files."
-        )
-    table = read_table(path, "weak positives, as cxc-eccv mine writes them")
-    facts = parse_metadata(path, table, MINED_FACTS, "the facts that cxc-eccv mine writes")
+    table, facts = _read(path, MINED_FACTS, "weak positives", "cxc-eccv mine")
     _check_kinds(path, facts, PAIR_FACTS)
     _check_facts(
         path,
