@@ -4,8 +4,8 @@
 
     run, "cxc", metrics, split
       | select    tasks() and metrics() of the registry -> Part: one direction of one task, its Plan, its Needs
-      | measure   all errors at once: items that the run lacks, unknown items, rankings that end too early;
-      |           then one pass of ranking.ranks_of_run, in which every Need reads the input of its metrics
+      | measure   all errors at once: items that the run lacks, unknown items; then one pass of
+      |           ranking.ranks_of_run, in which every Need reads the input of its metrics
       | score     Need.score: values of queries -> their mean or median; intervals by bootstrap over images
       | report    numbers over a whole task, reasons, provenance -> Report
     report.json

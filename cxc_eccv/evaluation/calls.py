@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cxc_eccv.errors import CxcEccvError, InvalidOption, MalformedRun, raise_all
+from cxc_eccv.errors import InvalidOption, MalformedRun, RunTooShallow, raise_all
 from cxc_eccv.evaluation.answers import Answers
 from cxc_eccv.evaluation.bounds import BoundsOfNeeds, Units
 from cxc_eccv.evaluation.labels import describe_sources
-from cxc_eccv.evaluation.measure import find_faults, measure, refuse_to_compute
+from cxc_eccv.evaluation.measure import find_faults, measure
 from cxc_eccv.evaluation.needs import Ranks
 from cxc_eccv.evaluation.report import choose_similarity, describe_run, make_report, name_model, training_data_of
 from cxc_eccv.evaluation.select import Part, plan_of, select
@@ -117,7 +117,7 @@ def evaluate(
         InvalidOption: an option is out of range, a named task cannot be computed, ``name`` is not a line of text, or
             ``similarity``, ``block_size`` or ``device`` is set for scores or rankings.
         RunError: the run lacks items that a task needs or has unknown items; or rankings are too short for a named
-            metric, or for all metrics of a named task. Errors that can be found before the pass are raised together.
+            metric, or for all metrics of a named task. All errors of its ids are raised together, before the pass.
         DataError: a raw file is missing or malformed.
 
     Example:
@@ -149,8 +149,7 @@ def evaluate(
     with one_blas_thread():  # idle BLAS threads would slow down our threads
         chosen = select(run, tasks, library, split, metrics, limit=limit, allow_missing=allow_missing, sources=sources)
         parts, left_out = chosen.parts, chosen.restriction.facts
-        faults = find_faults(run, parts, library, named=tasks != "all", strict=metrics is not None)
-        raise_all([*chosen.refused, *faults])
+        raise_all([*chosen.refused, *find_faults(run, parts, library)])
         ranges: BoundsOfNeeds | None = None
         if settings.bounds:
             needs = [need for part in parts for need in part.needs]
@@ -194,10 +193,7 @@ def check_request(
     check_training_data(training_data or ())
     Settings(**{option: value for option, value in settings.items() if option != "progress"})
     chosen = select(known, tasks, library, split, metrics, limit=limit, allow_missing=allow_missing, sources=sources)
-    faults: list[CxcEccvError] = []
-    if isinstance(run, Run):
-        faults = find_faults(run, chosen.parts, library, named=tasks != "all", strict=metrics is not None)
-    raise_all([*chosen.refused, *faults])
+    raise_all([*chosen.refused, *(find_faults(run, chosen.parts, library) if isinstance(run, Run) else ())])
 
 
 def _make_ones(sides: Sequence[str], library: Library, split: str) -> EmbeddingsRun:
@@ -216,7 +212,9 @@ def _refuse_empty_tasks(report: Report, tasks: str | Sequence[str]) -> None:
     reasons = {key: reason for key, reason in report.skipped.items() if key.partition("/")[0] not in computed}
     names = dict.fromkeys(key.partition("/")[0] for key in reasons)
     by_task = {name: [reason for key, reason in reasons.items() if key.startswith(f"{name}/")] for name in names}
-    raise_all(refuse_to_compute(name, why) for name, why in by_task.items())
+    raise_all(
+        RunTooShallow(f"{name} cannot be computed: " + "; ".join(dict.fromkeys(why))) for name, why in by_task.items()
+    )
 
 
 def evaluate_rankings(
@@ -308,7 +306,7 @@ def open_units(
         raise InvalidOption(f"number {key!r}: give task/direction/metric, such as coco_5k/t2i/recall_at_1")
     with one_blas_thread():
         chosen = select(run, [part], library, split, [metric], sources=sources)
-        raise_all([*chosen.refused, *find_faults(run, chosen.parts, library, named=True, strict=True)])
+        raise_all([*chosen.refused, *find_faults(run, chosen.parts, library)])
         needs = [need for each in chosen.parts for need in each.needs]
         bounds = BoundsOfNeeds(run, needs, library, split, settings.depth, chosen.sources)
         measure(run, chosen.parts, choose_similarity(run, similarity=None)["similarity"], bounds)

@@ -1,4 +1,4 @@
-"""One pass over a run for all needs, and checks of the run's items and depths before it."""
+"""One pass over a run for all needs, and checks of the run's items before it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cxc_eccv.errors import CxcEccvError, MissingIds, RunTooShallow, SourceMissing, UnknownIds
+from cxc_eccv.errors import CxcEccvError, MissingIds, SourceMissing, UnknownIds
 from cxc_eccv.evaluation.bounds import BoundsOfNeeds
 from cxc_eccv.evaluation.needs import Need
 from cxc_eccv.evaluation.select import Part
@@ -48,30 +48,11 @@ def measure(
         bounds.settle()
 
 
-def find_faults(run: Run, parts: Sequence[Part], library: Library, *, named: bool, strict: bool) -> list[CxcEccvError]:
-    """All errors of a run that can be found before the long pass."""
+def find_faults(run: Run, parts: Sequence[Part], library: Library) -> list[CxcEccvError]:
+    """An error for each side of a run that lacks items, or has unknown ones."""
     needs = [need for part in parts for need in part.needs]
-    missing = find_missing_ids(run, needs)
     unknown = find_unknown_ids(run, needs, library, {part.task.collection for part in parts})
-    if missing or not (named or strict) or not isinstance(run, RankingsRun):
-        return missing + unknown
-    shallow = {
-        part.key: {label: error for need in part.needs for label, error in need.find_too_short(run).items()}
-        for part in parts
-    }
-    if strict:
-        return unknown + [error for by_label in shallow.values() for error in by_label.values()]
-    errors: list[CxcEccvError] = []
-    for name in dict.fromkeys(part.task.name for part in parts):
-        of_task = [part for part in parts if part.task.name == name]
-        if all(variant.label in shallow[part.key] for part in of_task for variant, _ in part.needs_of_variants):
-            errors.append(refuse_to_compute(name, [str(e) for part in of_task for e in shallow[part.key].values()]))
-    return unknown + errors
-
-
-def refuse_to_compute(task: str, reasons: Iterable[str]) -> RunTooShallow:
-    """The error for a named task of which nothing can be computed."""
-    return RunTooShallow(f"{task} cannot be computed: " + "; ".join(dict.fromkeys(reasons)))
+    return find_missing_ids(run, needs) + unknown
 
 
 def find_missing_ids(run: Run, needs: Sequence[Need[Any]]) -> list[CxcEccvError]:

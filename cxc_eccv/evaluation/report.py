@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import cxc_eccv
-from cxc_eccv.errors import InvalidOption
+from cxc_eccv.errors import InvalidOption, raise_all
 from cxc_eccv.evaluation.answers import Answers
 from cxc_eccv.evaluation.bounds import BoundsOfNeeds, Units
 from cxc_eccv.evaluation.measure import collect_ids
@@ -44,9 +44,7 @@ def make_report(
         for need in part.needs:
             if caution := need.caution:
                 warnings.warn(f"{part.key}: {caution}", stacklevel=3)
-    for part in parts:
-        if part.plan.strict and part.errors:
-            raise next(iter(part.errors.values()))
+    raise_all(error for part in parts if part.plan.strict for error in part.errors.values())
     scorer = Scorer(library, split, settings, bounds)
     rows = _score_tasks(parts, scorer, bounds, reasons := dict(skipped or {}))
     shown = [row for row in rows if row.variant.shown]

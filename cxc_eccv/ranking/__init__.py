@@ -24,6 +24,6 @@ A new source is a class with ``height``, ``width``, ``room`` and ``fill``; a new
 """
 
 from cxc_eccv.ranking.large_gallery import LargeGallery
-from cxc_eccv.ranking.rank import positive_ranks, positive_ranks_many, ranks_of_run
+from cxc_eccv.ranking.rank import positive_ranks, ranks_of_run
 
-__all__ = ["LargeGallery", "positive_ranks", "positive_ranks_many", "ranks_of_run"]
+__all__ = ["LargeGallery", "positive_ranks", "ranks_of_run"]

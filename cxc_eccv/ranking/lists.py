@@ -64,14 +64,6 @@ def ranks_from_rankings(run: RankingsRun, direction: str, judgments: Judgments) 
     return GivenRanks(judgments.query_ids, indptr, ranks, judgments.n_positives, sizes, ties, depths, complete, cut)
 
 
-def depths_alone(run: RankingsRun, direction: str, judgments: Judgments) -> GivenRanks:
-    """The greatest possible depths of the rankings, from their lengths alone, without any positives."""
-    depths, sizes = run.depths(direction)[rows_of(run, direction, judgments.query_ids)], gallery_sizes(judgments)
-    none, no_ranks = np.zeros(depths.size, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    found = judgments.query_ids, np.append(0, none), no_ranks, judgments.n_positives, sizes, none
-    return GivenRanks(*found, np.minimum(depths, sizes), depths >= sizes, none)
-
-
 def rows_of(run: RankingsRun, direction: str, query_ids: IntArray) -> IntArray:
     """(Q,) position of each query among the ranked lists of a direction."""
     if direction not in run.lists:

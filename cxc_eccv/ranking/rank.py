@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -32,7 +32,7 @@ from cxc_eccv.ranking.scores import (
     similarity_of,
 )
 from cxc_eccv.ranking.shared_product import count_both, count_within
-from cxc_eccv.runs import EmbeddingsRun, Run, ScoresRun
+from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run, ScoresRun
 from cxc_eccv.types import (
     CROSS_MODAL,
     FloatArray,
@@ -62,82 +62,43 @@ def ranks_of_run(
     *,
     readers: Readers = NO_READERS,
     progress: bool = False,
-    **options: Any,  # noqa: ANN401 - of positive_ranks_many
-) -> Mapping[str, PositiveRanks]:
-    """Ranks by name for several sets of judgments; those of rankings are GivenRanks, which may be incomplete."""
-    if isinstance(run, EmbeddingsRun):
-        return positive_ranks_many(run, judgments, readers=readers, progress=progress, **options)
-    refuse_embedding_options(run, **options)
-    if isinstance(run, ScoresRun):
-        return _rank(_count_matrix(run, judgments, readers), judgments)
-    for direction, readers_of_direction in readers.items():
-        read_rankings(run, direction, readers_of_direction)
-    return {name: ranks_from_rankings(run, direction, judged) for name, (direction, judged) in judgments.items()}
-
-
-def _count_matrix(run: ScoresRun, judgments: Requests, readers: Readers) -> dict[str, tuple[MergedJudgments, Counts]]:
-    counted: dict[str, tuple[MergedJudgments, Counts]] = {}
-    for direction, named in _by_direction(judgments, readers).items():
-        further = readers.get(direction, ())
-        query_side, gallery_side = sides_of(direction)
-        every: list[Judgments | RowReader] = [*named.values(), *further]
-        for asking in every:
-            places_of(asking.query_ids, run, query_side)
-            places_of(asking.gallery_ids, run, gallery_side)
-        rows = partial(_score_rows, run.scores if direction == "i2t" else run.scores.T)
-        ids = run.ids(query_side), run.ids(gallery_side)
-        counted[direction] = _counts_from_scores(rows, *ids, named, further)
-    return counted
-
-
-def _rank(counted: Mapping[str, tuple[MergedJudgments, Counts]], names: Iterable[str]) -> dict[str, PositiveRanks]:
-    """The ranks of each task, in the order of their names."""
-    ranks = {
-        name: rank_positives(share, counts)
-        for merged, counts in counted.values()
-        for name, share in merged.shares.items()
-    }
-    return {name: ranks[name] for name in names}
-
-
-def positive_ranks(
-    run: EmbeddingsRun,
-    judgments: Judgments,
-    direction: str,
-    *,
-    similarity: str | None = None,
-    block_size: int | None = None,
-) -> PositiveRanks:
-    """Exact ranks of all positives of every query."""
-    return positive_ranks_many(run, {"": (direction, judgments)}, similarity=similarity, block_size=block_size)[""]
-
-
-def positive_ranks_many(
-    run: EmbeddingsRun,
-    judgments: Requests,
-    *,
-    readers: Readers = NO_READERS,
-    **options: Any,  # noqa: ANN401 - similarity, block_size, progress and device, as in Options
+    **options: Any,  # noqa: ANN401 - similarity, block_size and device, as in Options
 ) -> dict[str, PositiveRanks]:
-    """Exact ranks by name for several sets of judgments; those over the same modalities share one product."""
-    return _rank(_count_embeddings(run, judgments, readers, **options), judgments)
+    """Exact ranks by name for several sets of judgments; those over the same modalities share one product.
 
-
-def _count_embeddings(
-    run: EmbeddingsRun,
-    judgments: Requests,
-    readers: Readers,
-    *,
-    similarity: str | None = None,
-    **further: Any,  # noqa: ANN401 - as in Options
-) -> dict[str, tuple[MergedJudgments, Counts]]:
-    options = Options(similarity_of(run, similarity), **further)
+    Ranks of rankings are GivenRanks, which may be incomplete.
+    """
+    if not isinstance(run, EmbeddingsRun):
+        refuse_embedding_options(run, **options)
+    if isinstance(run, RankingsRun):
+        for direction, readers_of_direction in readers.items():
+            read_rankings(run, direction, readers_of_direction)
+        return {name: ranks_from_rankings(run, direction, judged) for name, (direction, judged) in judgments.items()}
     merged = {
         direction: MergedJudgments.of(named, readers.get(direction, ()))
         for direction, named in _by_direction(judgments, readers).items()
     }
-    counts = _count(run, merged, options, readers)
-    return {direction: (merged[direction], counts[direction]) for direction in merged}
+    if isinstance(run, ScoresRun):
+        counts = {name: _count_matrix(run, name, each, readers.get(name, ())) for name, each in merged.items()}
+    else:
+        similarity = similarity_of(run, options.pop("similarity", None))
+        counts = _count(run, merged, Options(similarity, progress=progress, **options), readers)
+    return {
+        name: rank_positives(merged[direction].shares[name], counts[direction])
+        for name, (direction, _) in judgments.items()
+    }
+
+
+def _count_matrix(run: ScoresRun, direction: str, merged: MergedJudgments, readers: Sequence[RowReader]) -> Counts:
+    query_side, gallery_side = sides_of(direction)
+    rows, items = places_of(merged.query_ids, run, query_side), places_of(merged.gallery_ids, run, gallery_side)
+    scores = partial(_score_rows, run.scores if direction == "i2t" else run.scores.T)
+    return _count_scores(scores, rows, items, merged, readers)
+
+
+def positive_ranks(run: EmbeddingsRun, judgments: Judgments, direction: str, **options: Any) -> PositiveRanks:  # noqa: ANN401
+    """Exact ranks of all positives of every query; options as in :func:`ranks_of_run`."""
+    return ranks_of_run(run, {"": (direction, judgments)}, **options)[""]
 
 
 def _by_direction(judgments: Requests, readers: Readers) -> dict[str, dict[str, Judgments]]:
@@ -231,38 +192,34 @@ def ranks_from_scores(
     judgments: Mapping[str, Judgments],
     readers: Sequence[RowReader] = (),
 ) -> dict[str, PositiveRanks]:
-    """Ranks by name for several judgments of one direction, from a function that returns rows of scores."""
-    counted = _counts_from_scores(score_rows, query_ids, gallery_ids, judgments, readers)
-    return _rank({"": counted}, judgments)
+    """Ranks by name for several judgments of one direction, from a function that returns rows of scores.
 
-
-def _counts_from_scores(
-    score_rows: ScoreRows,
-    query_ids: IntArray,
-    gallery_ids: IntArray,
-    judgments: Mapping[str, Judgments],
-    readers: Sequence[RowReader] = (),
-) -> tuple[MergedJudgments, Counts]:
+    Raises:
+        MissingIds: a query or an item of the judgments is not among the ids.
+    """
     merged = MergedJudgments.of(judgments, readers)
-    rows, items = _places(merged.query_ids, query_ids, "queries"), _places(merged.gallery_ids, gallery_ids, "items")
+    (rows, asked), (items, ranked) = (
+        positions_of(wanted, ids) for wanted, ids in ((merged.query_ids, query_ids), (merged.gallery_ids, gallery_ids))
+    )
+    if not (asked.all() and ranked.all()):
+        raise MissingIds("the scores lack queries or items of the judgments; score all")
+    counts = _count_scores(score_rows, rows, items, merged, readers)
+    return {name: rank_positives(share, counts) for name, share in merged.shares.items()}
+
+
+def _count_scores(
+    score_rows: ScoreRows, rows: IntArray, items: IntArray, merged: MergedJudgments, readers: Sequence[RowReader]
+) -> Counts:
     layout = Layout.of(merged.segments)
     scores = GivenScores(score_rows, rows, items, layout, merged.self_columns(layout.column))
     counts = _scan_rows(scores, merged, layout, readers, Options(), rows_at_once=SCORED_AT_ONCE, threads=1)
     # Positives are ordered by the number of items above them: counts fit float32, float64 scores may not.
-    return merged, Counts(-counts.above.sum(axis=1).astype("float32"), counts.at_least, counts.above)
+    return Counts(-counts.above.sum(axis=1).astype("float32"), counts.at_least, counts.above)
 
 
 def _score_rows(scores: NDArray[Any], rows: IntArray) -> NDArray[Any]:
     chosen = scores[rows]
     return chosen.astype("float32") if chosen.dtype.itemsize < 4 else chosen
-
-
-def _places(wanted: IntArray, ids: IntArray, kind: str) -> IntArray:
-    places, known = positions_of(wanted, ids)
-    if not known.all():
-        missing = wanted[~known]
-        raise MissingIds(f"the scores lack {missing.size} of {wanted.size} {kind}, the first: {missing[0]}; score all")
-    return places
 
 
 def top_k(run: Run, judgments: Judgments, direction: str, k: int, **options: Any) -> TopK:  # noqa: ANN401

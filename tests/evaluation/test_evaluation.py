@@ -14,7 +14,7 @@ from plain_ranks import slow_scores
 import cxc_eccv
 from cxc_eccv.errors import DataError, InvalidOption, MissingIds, SourceMissing, UnknownName
 from cxc_eccv.evaluation import evaluate, report_from_json, report_of_ranks, report_to_json
-from cxc_eccv.ranking import positive_ranks, positive_ranks_many
+from cxc_eccv.ranking import positive_ranks, ranks_of_run
 from cxc_eccv.registry import task, tasks
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, load_embeddings, save_embeddings
 from cxc_eccv.runs.rankings import RankedLists
@@ -310,7 +310,7 @@ def test_a_device_needs_torch(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     run = EmbeddingsRun(Embeddings([1], [[1.0]]), Embeddings([7], [[1.0]]))
     with pytest.raises(InvalidOption, match="device 'cuda' needs torch, which is not installed: pip install torch"):
-        positive_ranks_many(run, {"": ("i2t", Judgments.from_pairs([1], [7], [1], [7]))}, device="cuda")
+        ranks_of_run(run, {"": ("i2t", Judgments.from_pairs([1], [7], [1], [7]))}, device="cuda")
 
 
 @pytest.mark.thorough

@@ -1,13 +1,12 @@
-"""What is wrong with a run is told before the pass over it: items unknown or missing, rankings too short."""
+"""What is wrong with a run is told at once: unknown or missing items before the pass, rankings too short after it."""
 
 import numpy as np
 import pytest
 
 from cxc_eccv.errors import InvalidOption, MissingIds, RunTooShallow, UnknownIds, raise_all
 from cxc_eccv.evaluation import calls as from_run
-from cxc_eccv.evaluation.measure import find_unknown_ids, measure
+from cxc_eccv.evaluation.measure import find_unknown_ids
 from cxc_eccv.evaluation.needs import Ranks
-from cxc_eccv.evaluation.select import select
 from cxc_eccv.registry import task
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.sources.library import Library
@@ -123,48 +122,23 @@ def test_every_task_that_cannot_be_computed_is_told_before_the_pass(sample_libra
     images, captions = sides(sample_library)
     run = RankingsRun.from_dicts(i2t={int(image): captions[:1] for image in images})
     with pytest.raises(InvalidOption) as told:
-        report_of(run, ["coco_1k", "cxc/t2t", "plausible_match", "eccv_caption"])
+        report_of(run, ["coco_1k", "cxc/t2t", "eccv_caption"])
     lines = str(told.value).splitlines()
-    assert [line.partition(" cannot be computed")[0] for line in lines] == ["coco_1k", "cxc", "plausible_match"]
+    assert [line.partition(" cannot be computed")[0] for line in lines] == ["coco_1k", "cxc"]
     assert "needs 5,000 images" in lines[0]
     assert "the run has no t2t rankings" in lines[1]
-    assert "ranked items for its plausible matches, but its ranking holds 1 of the gallery" in lines[2]
 
 
-@pytest.mark.usefixtures("no_pass")
-@pytest.mark.parametrize("metric", ["recall_at_5", "map_at_r", "ndcg_at_k", "pmrp", "entail_at_5"])
-def test_every_metric_that_looks_too_deep_is_told_before_the_pass(sample_library, report_of, metric):
+def test_every_task_and_every_metric_that_looks_too_deep_is_told_at_once(sample_library, report_of):
     images, captions = sides(sample_library)
     run = RankingsRun.from_dicts(i2t={int(image): captions[:4] for image in images})
-    with pytest.raises(RunTooShallow, match=r"(looks at the top|needs \d+ ranked items)"):
-        report_of(run, metrics=[metric])
-
-
-@pytest.mark.usefixtures("no_pass")
-def test_folds_need_whole_rankings_before_the_pass(sample_library, report_of, monkeypatch):
-    coco_1k = task("coco_1k")
-    monkeypatch.setattr("cxc_eccv.tasks.coco_1k.IMAGES", 60)
-    monkeypatch.setattr("cxc_eccv.tasks.coco_1k.CAPTIONS", 300)
-    assert coco_1k.judgments(sample_library, "test", "i2t").gallery_folds is not None
-    images, captions = sides(sample_library)
-    run = RankingsRun.from_dicts(i2t={int(image): captions[:50] for image in images})
-    with pytest.raises(RunTooShallow, match="coco_1k cannot be computed: folds are cut out of rankings"):
-        report_of(run, ["coco_1k", "coco_5k"])
-
-
-@pytest.mark.parametrize("depth", [1, 2, 5, 10, 60])
-def test_what_is_surely_too_shallow_is_so_after_the_pass(sample_library, depth):
-    """The look at the lengths never says more than the pass does, and all of it where metrics look so deep only."""
-    images, captions = sides(sample_library)
-    random = np.random.default_rng(depth)
-    run = RankingsRun.from_dicts(
-        i2t={int(image): random.permutation(captions)[:depth] for image in images},
-        t2i={int(caption): random.permutation(images)[:depth] for caption in captions},
-    )
-    chosen = select(run, "all", sample_library, "test")
-    measure(run, chosen.parts, similarity=None, block_size=None, progress=False)
-    assert chosen.refused == []
-    for part in chosen.parts:
-        sure = {label for need in part.needs for label in need.find_too_short(run)}
-        assert sure <= set(part.errors)
-        assert set(part.errors) - sure <= {"median_rank", "mean_rank", "mrr"}
+    with pytest.raises(RunTooShallow) as told:
+        report_of(run, ["plausible_match/i2t", "entailment", "cxc/i2t"])
+    (line,) = str(told.value).splitlines()
+    assert line.startswith("plausible_match cannot be computed: query ")
+    assert line.count("ranked items for its plausible matches, but its ranking holds 4 of the gallery") == 2
+    with pytest.raises(RunTooShallow) as told:
+        report_of(run, metrics=["recall_at_5", "map_at_r", "ndcg_at_k", "pmrp", "entail_at_5"])
+    lines = str(told.value).splitlines()
+    assert len(lines) >= 5
+    assert all("looks at the top" in line or "ranked items for its" in line for line in lines)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain_ranks import by_query, by_sorting
 
-from cxc_eccv.ranking import positive_ranks, positive_ranks_many
+from cxc_eccv.ranking import positive_ranks, ranks_of_run
 
 DIRECTIONS = ("i2t", "t2i", "t2t", "i2i")
 
@@ -31,7 +31,7 @@ def test_one_product_for_both_directions_equals_two(data, block_size):
         "c": ("i2t", more[0]),
         "d": ("t2t", data.draw(strategies.judgments_of(run, "t2t"))),
     }
-    together = positive_ranks_many(run, requests, similarity="dot", block_size=block_size)
+    together = ranks_of_run(run, requests, similarity="dot", block_size=block_size)
     for name, (direction, judgments) in requests.items():
         alone = positive_ranks(run, judgments, direction, similarity="dot")
         assert by_query(together[name]) == by_query(alone)

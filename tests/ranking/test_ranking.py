@@ -7,7 +7,7 @@ import pytest
 from plain_ranks import by_query, by_sorting, random_judgments, whole_number_run
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds, UnknownName
-from cxc_eccv.ranking import positive_ranks, positive_ranks_many
+from cxc_eccv.ranking import positive_ranks, ranks_of_run
 from cxc_eccv.ranking.counts import ScoresTooAlike
 from cxc_eccv.ranking.rank import pair_similarities
 from cxc_eccv.ranking.readers.columns import ColumnPairs, brackets
@@ -47,7 +47,7 @@ def test_both_directions_folds_and_a_smaller_gallery_share_one_product(block_siz
         "back": ("t2i", t2i),
         "back in folds": ("t2i", random_judgments(run, "t2i", seed=2, **back)),
     }
-    ranks = positive_ranks_many(run, requests, similarity="dot", block_size=block_size)
+    ranks = ranks_of_run(run, requests, similarity="dot", block_size=block_size)
     for name, (direction, judgments) in requests.items():
         if "folds" not in name:
             assert by_query(ranks[name]) == by_sorting(run, judgments, direction)
@@ -62,7 +62,7 @@ def test_t2i_out_of_the_shared_product_needs_no_second_one(monkeypatch):
     run = whole_number_run(70, 260, seed=4)
     monkeypatch.setattr("cxc_eccv.ranking.rank.count_by_row", None)
     requests = {d: (d, random_judgments(run, d)) for d in ("i2t", "t2i")}
-    ranks = positive_ranks_many(run, requests, similarity="dot")
+    ranks = ranks_of_run(run, requests, similarity="dot")
     assert by_query(ranks["t2i"]) == by_sorting(run, requests["t2i"][1], "t2i")
 
 
@@ -78,7 +78,7 @@ def test_identical_captions_tie_wherever_they_stand(width, block_size):
     run = EmbeddingsRun(Embeddings(np.arange(97), images), Embeddings(np.arange(1003), captions))
     each = Judgments.from_pairs(np.arange(97), np.arange(1003), np.arange(97), np.full(97, copies[30]))
     first = Judgments.from_pairs(np.arange(97), np.arange(1003), np.arange(97), np.full(97, copies[0]))
-    ranks = positive_ranks_many(run, {"a": ("i2t", each), "b": ("i2t", first)}, block_size=block_size)
+    ranks = ranks_of_run(run, {"a": ("i2t", each), "b": ("i2t", first)}, block_size=block_size)
     assert ranks["a"].ties.tolist() == [59] * 97
     assert ranks["a"].ranks.tolist() == ranks["b"].ranks.tolist()
 
@@ -92,7 +92,7 @@ def test_identical_images_tie_in_the_shared_product(block_size):
     run = EmbeddingsRun(Embeddings(np.arange(300), images), Embeddings(np.arange(400), captions))
     captions_of = Judgments.from_pairs(np.arange(300), np.arange(400), np.arange(300), np.arange(300))
     image_of = Judgments.from_pairs(np.arange(400), np.arange(300), np.arange(400), np.full(400, 120))
-    ranks = positive_ranks_many(run, {"i": ("i2t", captions_of), "t": ("t2i", image_of)}, block_size=block_size)
+    ranks = ranks_of_run(run, {"i": ("i2t", captions_of), "t": ("t2i", image_of)}, block_size=block_size)
     assert ranks["t"].ties.tolist() == [2] * 400
 
 
@@ -105,7 +105,7 @@ def test_a_constant_model_ranks_every_positive_last_in_both_directions():
             Judgments.from_pairs(np.arange(3_000), np.arange(2_000), np.arange(3_000), np.arange(3_000) % 2_000),
         ),
     }
-    ranks = positive_ranks_many(run, requests)
+    ranks = ranks_of_run(run, requests)
     assert set(ranks["i"].ranks.tolist()) == {3_000}
     assert set(ranks["t"].ranks.tolist()) == {2_000}
     assert set(ranks["t"].ties.tolist()) == {1_999}
@@ -122,10 +122,10 @@ def test_a_zero_vector_has_no_cosine():
         with pytest.raises(
             MalformedRun, match=r"1 of 3 captions have a zero vector.* the first: 9\. .*similarity='dot'"
         ):
-            positive_ranks_many(run, requests)
-        positive_ranks_many(run, requests, similarity="dot")
+            ranks_of_run(run, requests)
+        ranks_of_run(run, requests, similarity="dot")
     queries = {"t": ("t2i", Judgments.from_pairs([7], [1], [7], [1]))}
-    assert positive_ranks_many(run, queries)["t"].ranks.tolist() == [1]  # nobody asks for the zero vector
+    assert ranks_of_run(run, queries)["t"].ranks.tolist() == [1]  # nobody asks for the zero vector
 
 
 def test_a_run_is_ranked_by_the_similarity_that_it_is_meant_for():
@@ -186,11 +186,11 @@ def test_dot_products_beyond_float32_are_refused():
     run = EmbeddingsRun(Embeddings([1, 2], np.full((2, 4), 1e20)), Embeddings([7], np.full((1, 4), 1e20)))
     requests = {"i": ("i2t", Judgments.from_pairs([1], [7], [1], [7]))}
     with pytest.raises(MalformedRun, match="beyond float32"):
-        positive_ranks_many(run, requests, similarity="dot")
+        ranks_of_run(run, requests, similarity="dot")
     requests["t"] = ("t2i", Judgments.from_pairs([7], [1, 2], [7], [1]))
     with pytest.raises(MalformedRun, match="beyond float32"):
-        positive_ranks_many(run, requests, similarity="dot")
-    assert positive_ranks_many(run, requests)["t"].ranks.tolist() == [2]
+        ranks_of_run(run, requests, similarity="dot")
+    assert ranks_of_run(run, requests)["t"].ranks.tolist() == [2]
 
 
 @pytest.mark.parametrize("lengths", [(1e-20, 1e-20), (1.0, 1e-32), (1e-32, 1.0)])
@@ -202,10 +202,10 @@ def test_dot_products_that_vanish_in_float32_are_refused(lengths, zeros):
     run = EmbeddingsRun(Embeddings([1, 2, 3], images), Embeddings([7], np.full((1, 4), lengths[1])))
     requests = {"i": ("i2t", Judgments.from_pairs([3], [7], [3], [7]))}
     with pytest.raises(MalformedRun, match=r"fall to \de-\d\d \(query 3 with item 7\).*multiply all vectors"):
-        positive_ranks_many(run, requests, similarity="dot")
+        ranks_of_run(run, requests, similarity="dot")
     requests["t"] = ("t2i", Judgments.from_pairs([7], [1, 2, 3], [7], [3]))
     with pytest.raises(MalformedRun, match="fall to"):
-        positive_ranks_many(run, requests, similarity="dot")
+        ranks_of_run(run, requests, similarity="dot")
 
 
 def test_dot_products_within_one_modality_that_vanish_are_refused():

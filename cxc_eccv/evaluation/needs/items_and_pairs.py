@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.errors import DataError, MalformedRun, RunTooShallow
+from cxc_eccv.errors import DataError, MalformedRun
 from cxc_eccv.evaluation.needs.need import Judged, Need, QueryValues, Scored, Variant, describe_cut
 from cxc_eccv.evaluation.settings import Settings, policy_name, policy_of
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.metrics.entail_at_k import Classifier
 from cxc_eccv.metrics.spec import Spec
-from cxc_eccv.ranking.lists import rows_of
 from cxc_eccv.ranking.rank import similarities_of_run
-from cxc_eccv.ranking.readers import JudgedRows, PlausibleRows, TopRows, too_shallow
-from cxc_eccv.runs import RankingsRun, Run
+from cxc_eccv.ranking.readers import JudgedRows, PlausibleRows, TopRows
+from cxc_eccv.runs import Run
 from cxc_eccv.statistics import Draws
 from cxc_eccv.tasks.task import Task
 from cxc_eccv.types import (
@@ -51,17 +50,6 @@ class _FromRows(Need[Judged]):
     def caution(self) -> str:
         """A warning about rankings that end within a tie."""
         return describe_cut(self.reader.n_cut, self.query_ids.size)
-
-    def find_too_short(self, run: RankingsRun) -> dict[str, RunTooShallow]:
-        """Label to error, if rankings hold fewer items than the reader needs."""
-        needed = self.reader.needs
-        held = run.depths(self.direction)[rows_of(run, self.direction, self.query_ids)]
-        short = np.flatnonzero(held < needed)
-        if not short.size:
-            return {}
-        first = short[0]
-        error = too_shallow(self.query_ids[first], needed[first], held[first], self.reader.reason)
-        return dict.fromkeys((variant.label for variant in self.variants), error)
 
     def learn(self, run: Run, ranks: Mapping[str, PositiveRanks], similarity: str | None) -> None:
         """Record an error if the rankings were too short."""

@@ -12,9 +12,9 @@ import pyarrow as pa
 from cxc_eccv.errors import CxcEccvError, InvalidOption, RunTooShallow
 from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.metrics.spec import Spec
-from cxc_eccv.ranking.lists import FAR, GivenRanks, depths_alone, needed_depth, values_at_known_depth
+from cxc_eccv.ranking.lists import GivenRanks, values_at_known_depth
 from cxc_eccv.ranking.readers import RowReader
-from cxc_eccv.runs import RankingsRun, Run
+from cxc_eccv.runs import Run
 from cxc_eccv.tasks.task import Task, direction_of
 from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, Result
 
@@ -94,10 +94,6 @@ class Need(Generic[Judged]):
     def caution(self) -> str:
         """A warning for the user, or an empty string."""
         return ""
-
-    def find_too_short(self, run: RankingsRun) -> dict[str, RunTooShallow]:
-        """Label to error, for metrics that need longer rankings, as far as the lengths alone show."""
-        return {}
 
     def learn(self, run: Run, ranks: Mapping[str, PositiveRanks], similarity: str | None) -> None:
         """Take the results of the pass over the run."""
@@ -187,15 +183,6 @@ class Ranks(Need[Judgments]):
         self.query_ids, self.gallery_ids = judged.query_ids, judged.gallery_ids
         self.requests = {self.key: judged}
 
-    def find_too_short(self, run: RankingsRun) -> dict[str, RunTooShallow]:
-        """Label to error, for metrics that need deeper rankings; with folds rankings must be whole."""
-        given = depths_alone(run, self.direction, self.judged)
-        if self.judged.gallery_folds is not None:
-            return self._find_unsettled(given, self.variants)
-        sizes = np.unique(given.n_positives)
-        depths = [(each, needed_depth(each.spec.function, sizes, **each.parameters)) for each in self.variants]
-        return self._find_unsettled(given, [variant for variant, depth in depths if (depth < FAR).all()])
-
     def learn(self, run: Run, ranks: Mapping[str, PositiveRanks], similarity: str | None) -> None:
         """Take the ranks."""
         self.settle(ranks[self.key])
@@ -204,7 +191,7 @@ class Ranks(Need[Judgments]):
         """Take ranks, and find the metrics that need deeper rankings."""
         self.ranks = ranks
         if isinstance(ranks, GivenRanks):
-            self.errors |= self._find_unsettled(ranks, self.variants)
+            self.errors |= self._find_unsettled(ranks)
 
     @property
     def caution(self) -> str:
@@ -242,7 +229,7 @@ class Ranks(Need[Judgments]):
             variant, QueryValues(ranks.query_ids, values, best), ties=int(np.count_nonzero(ranks.ties))
         )
 
-    def _find_unsettled(self, ranks: GivenRanks, variants: Sequence[Variant]) -> dict[str, RunTooShallow]:
+    def _find_unsettled(self, ranks: GivenRanks) -> dict[str, RunTooShallow]:
         """Label to error, for metrics that need deeper rankings; with folds (COCO 1K) rankings must be whole."""
         if self.judged.gallery_folds is not None and not ranks.complete.all():
             query = np.flatnonzero(~ranks.complete)[0]
@@ -251,9 +238,9 @@ class Ranks(Need[Judgments]):
                 f"query {self.query_ids[query]} holds {ranks.depths[query]} of the "
                 f"{ranks.n_gallery[query]} items of its fold. Rank the whole gallery."
             )
-            return dict.fromkeys((variant.label for variant in variants), error)
+            return dict.fromkeys((variant.label for variant in self.variants), error)
         errors: dict[str, RunTooShallow] = {}
-        for variant in variants:
+        for variant in self.variants:
             try:
                 values_at_known_depth(variant.spec.function, ranks, **variant.parameters)
             except RunTooShallow as error:

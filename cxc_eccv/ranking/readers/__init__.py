@@ -1,7 +1,7 @@
 """Readers of blocks of scores."""
 
 from cxc_eccv.ranking.readers.columns import ColumnPairs, ColumnReaders, brackets, can_read_columns
-from cxc_eccv.ranking.readers.rows import JudgedRows, PlausibleRows, RowReader, TopRows, too_shallow
+from cxc_eccv.ranking.readers.rows import JudgedRows, PlausibleRows, RowReader, TopRows
 
 __all__ = [
     "ColumnPairs",
@@ -12,5 +12,4 @@ __all__ = [
     "TopRows",
     "brackets",
     "can_read_columns",
-    "too_shallow",
 ]

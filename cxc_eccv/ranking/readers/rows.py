@@ -72,15 +72,11 @@ def refuse_shallow(
     short = np.flatnonzero(np.isneginf(lowest))
     if short.size:
         row = short[0]
-        raise too_shallow(query_ids[row], depths[row], int(np.count_nonzero(np.isfinite(scores[row]))), reason)
-
-
-def too_shallow(query_id: int, needed: int, held: int, reason: str) -> RunTooShallow:
-    """The error for a query whose ranking holds too few items."""
-    return RunTooShallow(
-        f"query {query_id} needs {needed} ranked items {reason}, but its ranking holds {held} of the gallery. Rank the "
-        "whole gallery, or at least as many items."
-    )
+        raise RunTooShallow(
+            f"query {query_ids[row]} needs {depths[row]} ranked items {reason}, but its ranking holds "
+            f"{np.count_nonzero(np.isfinite(scores[row]))} of the gallery. Rank the whole gallery, or at least as many "
+            "items."
+        )
 
 
 def score_at_depth(scores: NDArray[Any], depth: int) -> NDArray[Any]:

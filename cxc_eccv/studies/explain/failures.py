@@ -124,7 +124,7 @@ def check_run(run: Run, library: Library, split: str, directions: Sequence[str] 
         if direction not in TASKS:
             raise UnknownName("direction", direction, TASKS)
     chosen = select(run, [f"{TASKS[name]}/{name}" for name in wanted], library, split, ["recall_at_1"])
-    raise_all([*chosen.refused, *find_faults(run, chosen.parts, library, named=True, strict=True)])
+    raise_all([*chosen.refused, *find_faults(run, chosen.parts, library)])
     return replace(chosen, skipped={} if directions else skipped)
 
 
