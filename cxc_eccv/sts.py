@@ -21,7 +21,8 @@ from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import SentencePairs, read_semeval, read_sick, read_stsb
 from cxc_eccv.statistics import fisher_interval
-from cxc_eccv.terminal import markdown_text, upper_first
+from cxc_eccv.tables import Table, tables_to_markdown
+from cxc_eccv.terminal import markdown_text
 from cxc_eccv.types import Embeddings, FloatArray
 
 __all__ = ["FittedPerTask", "StsReport", "evaluate_sts"]
@@ -109,51 +110,46 @@ def title(task: str) -> str:
     return TITLES.get(task, f"STS {task.removeprefix('sts')}")
 
 
-def table_rows(rows: Sequence[Row]) -> list[tuple[str, ...]]:
-    """Cells of a table, correlations times 100 as in the field's papers."""
+def list_tables(report: StsReport) -> list[Table]:
+    """A table per task; correlations times 100, as in the field's papers."""
+    header, data = [(heading,) for heading in HEADER], describe_data(report.provenance, "")
     return [
-        (
-            row.name.replace("_", " "),
-            f"{row.pairs:,}",
-            f"{100 * row.pearson:.1f}",
-            "" if row.low is None or row.high is None else f"{100 * row.low:.1f} to {100 * row.high:.1f}",
-            f"{100 * row.spearman:.1f}",
-            f"{row.unscored:,}" if row.unscored else "",
-        )
-        for row in rows
+        Table(header, list(map(_table_row, rows)), f"{title(task)}, times 100", data=data)
+        for task, rows in report.tasks.items()
     ]
 
 
-def modified_lines(report: StsReport) -> list[str]:
-    """A line for each raw file that differs from the catalog's."""
-    data: Any = report.provenance.get("data") or {}
+def _table_row(row: Row) -> list[str]:
     return [
+        row.name.replace("_", " "),
+        f"{row.pairs:,}",
+        f"{100 * row.pearson:.1f}",
+        "" if row.low is None or row.high is None else f"{100 * row.low:.1f} to {100 * row.high:.1f}",
+        f"{100 * row.spearman:.1f}",
+        f"{row.unscored:,}" if row.unscored else "",
+    ]
+
+
+def list_notes(report: StsReport) -> list[str]:
+    """What a baseline was fitted on, and a line for each raw file that differs from the catalog's."""
+    data: Any = report.provenance.get("data") or {}
+    fitted = report.provenance.get("fitted_on")
+    return ([f"Fitted on {fitted}."] if fitted else []) + [
         f"Modified data: {name} has sha256 {hashes['found']}, expected {hashes['expected']}."
         for name, hashes in (data.get("modified") or {}).items()
     ]
 
 
 def to_markdown(report: StsReport) -> str:
-    """One table per task."""
-    lines = [f"# Semantic textual similarity: {markdown_text(report.provenance.get('model', 'a model'))}"]
-    lines += ["", f"{upper_first(describe_data(report.provenance, ''))}."]
-    lines += [line for text in modified_lines(report) for line in ("", markdown_text(text))]
-    if "fitted_on" in report.provenance:
-        lines += ["", f"Fitted on {markdown_text(report.provenance['fitted_on'])}."]
-    for task, rows in report.tasks.items():
-        lines += ["", f"## {title(task)}", "", _line(HEADER), _line(["---", *["---:"] * (len(HEADER) - 1)])]
-        lines += [_line(cells) for cells in table_rows(rows)]
-    return "\n".join(lines) + "\n"
+    """The tables, and what they were computed from."""
+    head = f"# Semantic textual similarity: {markdown_text(report.provenance.get('model', 'a model'))}"
+    return "\n\n".join([head, *map(markdown_text, list_notes(report)), tables_to_markdown(list_tables(report))])
 
 
 def to_json(report: StsReport) -> str:
     """``{"schema": 1, "tasks": {task: [row, ...]}, "provenance": {...}}``."""
     tasks = {task: [asdict(row) for row in rows] for task, rows in report.tasks.items()}
     return json.dumps({"schema": 1, "tasks": tasks, "provenance": dict(report.provenance)}, indent=2) + "\n"
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 Vectors = NDArray[np.float32]

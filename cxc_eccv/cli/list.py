@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
-from textwrap import shorten, wrap
 from typing import Annotated, Any, NamedTuple
 
 import typer
-from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from cxc_eccv.cli.choices import DATA
 from cxc_eccv.errors import UnknownName
-from cxc_eccv.terminal import say
+from cxc_eccv.terminal import say, shown_text
 
 SECTION = re.compile(r"^\s*(?:Args|Returns|Raises|References|Examples?|See Also):", re.MULTILINE)
-
-WIDTH = 80
-"""Columns of a line about an item, which a terminal of this width does not wrap."""
 
 
 def list_all(
@@ -51,7 +48,7 @@ def list_all(
     }
     if name is None or name in titles:
         for group in titles if name is None else [name]:
-            _print_lines(titles[group], ITEMS[group]())
+            _print_items(titles[group], ITEMS[group]())
         say("cxc-eccv list NAME shows everything about one of them.")
         return
     every = {group: items() for group, items in ITEMS.items()}
@@ -175,33 +172,38 @@ ITEMS: dict[str, Callable[[], dict[str, Item]]] = {
 }
 
 
-def _width() -> int | None:
-    """Columns of the terminal; None where the output goes elsewhere, and lines are not wrapped."""
-    console = Console()
-    return console.width if console.is_terminal else None
+def _print_items(title: str, items: Mapping[str, Item]) -> None:
+    """A line for each item, which ends at the edge of a terminal."""
+    has_states = any(item.state for item in items.values())
+    rows = [
+        [
+            name,
+            *([item.state] if has_states else []),
+            Text(_first_paragraph(item.summary), no_wrap=True, overflow="ellipsis"),
+        ]
+        for name, item in items.items()
+    ]
+    _print_grid(title, rows)
 
 
-def _print_lines(title: str, items: Mapping[str, Item]) -> None:
-    """A line for each item, its summary cut off at the end of the line."""
-    say(title)
-    names, states = max(map(len, items)), max(len(item.state) for item in items.values())
-    for name, item in items.items():
-        first = "  ".join(["", name.ljust(names), *([item.state.ljust(states)] if states else []), ""])
-        room = min(WIDTH, _width() or WIDTH) - len(first)
-        say(f"{first}{shorten(item.summary, max(room, 10), placeholder=' ...')}".rstrip())
-    say("")
+def _first_paragraph(text: str) -> str:
+    return " ".join(text.partition("\n\n")[0].split())
 
 
 def _print_facts(title: str, facts: Mapping[str, Any]) -> None:
     """A title and, below it, every fact that is known, beside its name."""
-    say(title)
     texts = {name: value if isinstance(value, str) else ", ".join(value or ()) for name, value in facts.items()}
-    shown = {name: " ".join(text.split()) for name, text in texts.items() if text}
-    indent = 4 + max(map(len, shown))
-    for name, text in shown.items():
-        lines = wrap(text, max((_width() or len(text) + indent) - indent, 20), break_on_hyphens=False)
-        say(f"  {name.ljust(indent - 4)}  " + f"\n{'':{indent}}".join(lines))
-    say("")
+    _print_grid(title, [[name, Text(" ".join(text.split()))] for name, text in texts.items() if text])
+
+
+def _print_grid(title: str, rows: Sequence[Sequence[str | Text]]) -> None:
+    """Rows below a title; only their last column is as wide as there is room."""
+    grid = Table(box=None, show_header=False, padding=(0, 0, 0, 2))
+    for place in range(len(rows[0])):
+        grid.add_column(no_wrap=place + 1 < len(rows[0]))
+    for row in rows:
+        grid.add_row(*row)
+    say(f"{title}\n{shown_text(grid)}\n")
 
 
 def _show_size(size: int | None) -> str:

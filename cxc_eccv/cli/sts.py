@@ -21,7 +21,7 @@ from cxc_eccv.cli.choices import (
 from cxc_eccv.cli.output import check_folder, say_written
 from cxc_eccv.discovery import study_modules
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.tables import Table, tables_to_console
+from cxc_eccv.tables import tables_to_console
 from cxc_eccv.terminal import print_shown, say, visible
 from cxc_eccv.writing import write_texts
 
@@ -104,17 +104,11 @@ def _evaluate_model(model: str, library: Library, tasks: list[str], options: dic
 
 
 def print_sts(report: StsReport, console: Console | None = None) -> None:
-    """Print the edition of the data, what a baseline was fitted on, and a table per task; correlations times 100."""
-    from cxc_eccv.sources.catalog import describe_data
-    from cxc_eccv.sts import HEADER, modified_lines, table_rows, title
+    """Print the edition of the data, a table per task, and what a baseline was fitted on; correlations times 100."""
+    from cxc_eccv.sts import list_notes, list_tables
 
-    fitted, header = report.provenance.get("fitted_on"), [(heading,) for heading in HEADER]
-    tables = [
-        Table(header, table_rows(rows), f"{title(task)}, times 100", data=describe_data(report.provenance, ""))
-        for task, rows in report.tasks.items()
-    ]
-    print_shown(tables_to_console(tables), console)
-    for line in [*([f"Fitted on {fitted}."] if fitted else []), *modified_lines(report)]:
+    print_shown(tables_to_console(list_tables(report)), console)
+    for line in list_notes(report):
         print_shown(Text(visible(line)), console)
 
 

@@ -143,11 +143,6 @@ class Page:
         return visible(" ".join([judged, *facts.get("cautions", ())]))
 
     @property
-    def split(self) -> str:
-        """The split that was scored."""
-        return str(self.report.provenance.get("split", ""))
-
-    @property
     def data(self) -> str:
         """The split and the edition of the data, to be shown."""
         return visible(name_data(self.report))

@@ -93,8 +93,9 @@ def test_list_has_a_line_for_each_item_that_fits(run, width):
     every = [*tasks(), *metrics(), *dataset_configs(), *catalog_of("sample").entries]
     _, out, _ = run("list", "--data-dir", "sample", width=width)
     lines = out.splitlines()
-    assert max(map(len, lines)) <= (width or 80)
+    assert max(map(len, lines)) <= (width or 200)
     assert sorted(line.split()[0] for line in lines if line.startswith("  ")) == sorted(every)
+    assert lines.count("") == 4  # one below each group
     groups = [run("list", group, "--data-dir", "sample", width=width)[1] for group in ("tasks", "metrics", "configs")]
     assert out.startswith("".join(group.partition("cxc-eccv list NAME")[0] for group in groups))
     assert any(line.split()[:4] == ["instances_karpathy_val", "not", "in", "edition"] for line in lines)
