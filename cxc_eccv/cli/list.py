@@ -175,7 +175,7 @@ ITEMS: dict[str, Callable[[], dict[str, Item]]] = {
 def _print_items(title: str, items: Mapping[str, Item]) -> None:
     """A line for each item, which ends at the edge of a terminal."""
     has_states = any(item.state for item in items.values())
-    rows = [
+    rows: list[Sequence[str | Text]] = [
         [
             name,
             *([item.state] if has_states else []),
@@ -193,7 +193,7 @@ def _first_paragraph(text: str) -> str:
 def _print_facts(title: str, facts: Mapping[str, Any]) -> None:
     """A title and, below it, every fact that is known, beside its name."""
     texts = {name: value if isinstance(value, str) else ", ".join(value or ()) for name, value in facts.items()}
-    _print_grid(title, [[name, Text(" ".join(text.split()))] for name, text in texts.items() if text])
+    _print_grid(title, [[name, " ".join(text.split())] for name, text in texts.items() if text])
 
 
 def _print_grid(title: str, rows: Sequence[Sequence[str | Text]]) -> None:
@@ -202,7 +202,7 @@ def _print_grid(title: str, rows: Sequence[Sequence[str | Text]]) -> None:
     for place in range(len(rows[0])):
         grid.add_column(no_wrap=place + 1 < len(rows[0]))
     for row in rows:
-        grid.add_row(*row)
+        grid.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
     say(f"{title}\n{shown_text(grid)}\n")
 
 
