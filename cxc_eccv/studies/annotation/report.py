@@ -17,7 +17,7 @@ from cxc_eccv.errors import DataError, SourceMissing
 from cxc_eccv.evaluation.report import provenance_of
 from cxc_eccv.report.pages import page_style, template, thumbnails
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import LABELS_SCHEMA, read_labels
+from cxc_eccv.sources.readers import LABELS_SCHEMA, LabelFile, read_labels
 from cxc_eccv.studies.annotation.changes import LabelChanges
 from cxc_eccv.studies.annotation.folder import read_checks
 from cxc_eccv.studies.annotation.project import LABELS, Project
@@ -37,8 +37,8 @@ from cxc_eccv.studies.asking.agreement import (
     measure_agreement,
 )
 from cxc_eccv.studies.asking.quality import (
+    ACCEPTED,
     BY_HAND,
-    REJECTED,
     Checks,
     accept,
     count_known,
@@ -56,6 +56,9 @@ from cxc_eccv.writing import write_texts
 
 NO_MODEL = "No models were given. cxc-eccv annotate report FOLDER MODELS... shows how the labels change their scores."
 NOT_MERGED = "There are no labels yet. cxc-eccv annotate merge makes them from the answers."
+OUT_OF_DATE = (
+    "The merged labels are out of date: answers or decisions changed since. Run cxc-eccv annotate merge again."
+)
 
 MATCHES = 3.0
 """Lowest CxC rating of a caption that describes its image."""
@@ -70,25 +73,13 @@ def report_project(
     path = project.folder / LABELS
     labels = read_labels(path) if path.is_file() else None
     answers, checks = project.answers(), read_checks(project.folder)
-    judged = judge_sheets(answers, checks)
+    judged, doubted = judge_sheets(answers, checks), tuple[Doubted, ...]()
     rule = project.scheme.rule if labels is None else labels.facts["rule"]
-    cautions = []
-    if labels is not None:
-        least = labels.facts.get("least_answers", 1)
-        try:
-            settled = settle(accept(answers, judged), project.scheme, rule, least_answers=least)
-        except DataError:  # no accepted answer is left
-            settled = LABELS_SCHEMA.empty_table()
-        if not settled.select(LABELS_SCHEMA.names).equals(labels.table):
-            cautions.append(
-                "The merged labels are out of date: answers or decisions changed since. Run cxc-eccv annotate merge "
-                "again."
-            )
-    why = NOT_MERGED if labels is None else NO_MODEL
     facts = provenance_of(project.library, split=project.split, **({"command": command} if command else {}))
-    kept = [answers.filter(pa.array([], pa.bool_()))] if not judged else []
-    kept += [keep_sheets(answers, judged, verdict) for verdict in {sheet.verdict for sheet in judged} - {REJECTED}]
-    is_cross_modal = project.scheme.sides == ("image", "caption")
+    is_new = labels is None or _is_settled(labels, accept(answers, judged), project.scheme)
+    if project.scheme.sides == ("image", "caption"):
+        counted = keep_sheets(answers, judged, ACCEPTED, BY_HAND)
+        doubted = find_doubted(counted, project.library, project.split)
     return report_annotation(
         answers,
         project.candidates(),
@@ -96,14 +87,24 @@ def report_project(
         name=project.name,
         sheets_asked=len(project.questions()),
         questions={question.pair_id: question for sheet in project.questions() for question in sheet},
-        changes=why if changes is None else changes,
+        changes=changes or (NOT_MERGED if labels is None else NO_MODEL),
         checks=checks,
         rule=rule,
         folder=str(project.folder),
-        cautions=cautions,
+        cautions=[] if is_new else [OUT_OF_DATE],
         provenance=facts,
-        doubted=find_doubted(pa.concat_tables(kept), project.library, project.split) if is_cross_modal and kept else (),
+        doubted=doubted,
     )
+
+
+def _is_settled(labels: LabelFile, accepted: pa.Table, scheme: Scheme) -> bool:
+    """Whether merging the accepted answers would make the same labels again."""
+    least = labels.facts.get("least_answers", 1)
+    try:
+        settled = settle(accepted, scheme, labels.facts["rule"], least_answers=least)
+    except DataError:  # no accepted answer is left
+        return False
+    return bool(settled.select(LABELS_SCHEMA.names).equals(labels.table))
 
 
 def report_annotation(

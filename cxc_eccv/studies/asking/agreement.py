@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +20,11 @@ from cxc_eccv.statistics.agreement import (
 )
 from cxc_eccv.studies.asking.schemes import Scheme
 from cxc_eccv.types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PAIR = ["image_id", "caption_id"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,33 +115,23 @@ def _agree(about: str, items: IntArray, values: IntArray | FloatArray, n_classes
 
 def compare_workers(answers: pa.Table) -> list[Together]:
     """Every two workers who judged the same pairs, by descending number of common pairs."""
-    by_pair: defaultdict[tuple[int, int], list[tuple[str, bool]]] = defaultdict(list)
-    columns = (answers[name].to_pylist() for name in ("image_id", "caption_id", "worker", "positive"))
-    for image, caption, worker, positive in zip(*columns, strict=True):
-        by_pair[image, caption].append((worker, positive))
-    both: defaultdict[tuple[str, str], list[tuple[bool, bool]]] = defaultdict(list)
-    for judged in by_pair.values():
-        for (first, of_first), (second, of_second) in combinations(sorted(judged), 2):
-            both[first, second].append((of_first, of_second))
-    pairs = [_compare(*names, *np.array(rows, dtype=np.int64).T) for names, rows in both.items()]
+    judged = answers.select([*PAIR, "worker", "positive"]).to_pandas()
+    both = judged.merge(judged, on=PAIR, suffixes=("", "_other"))
+    groups = both[both["worker"] < both["worker_other"]].groupby(["worker", "worker_other"])
+    pairs = [_compare(first, other, rows["positive"], rows["positive_other"]) for (first, other), rows in groups]
     return sorted(pairs, key=lambda pair: (-pair.pairs, pair.first, pair.second))
 
 
 def compare_with_labels(answers: pa.Table, labels: pa.Table) -> list[Together]:
     """Every worker compared with the labels of pairs that others judged too, by descending number of pairs."""
-    settled = {
-        (row["image_id"], row["caption_id"]): row["positive"] for row in labels.to_pylist() if row["answers"] > 1
-    }
-    columns = (answers[name].to_pylist() for name in ("image_id", "caption_id", "worker", "positive"))
-    by_worker: defaultdict[str, list[tuple[bool, bool]]] = defaultdict(list)
-    for image, caption, worker, positive in zip(*columns, strict=True):
-        if (image, caption) in settled:
-            by_worker[worker].append((positive, settled[image, caption]))
-    pairs = [_compare(worker, "", *np.array(rows, dtype=np.int64).T) for worker, rows in by_worker.items()]
+    judged, settled = (table.to_pandas() for table in (answers.select([*PAIR, "worker", "positive"]), labels))
+    both = judged.merge(settled[settled["answers"] > 1], on=PAIR, suffixes=("", "_label")).groupby("worker")
+    pairs = [_compare(worker, "", rows["positive"], rows["positive_label"]) for worker, rows in both]
     return sorted(pairs, key=lambda pair: (-pair.pairs, pair.first))
 
 
-def _compare(first: str, second: str, of_first: IntArray, of_second: IntArray) -> Together:
+def _compare(first: str, second: str, positive: pd.Series, positive_other: pd.Series) -> Together:
+    of_first, of_second = (np.asarray(column, dtype=np.int64) for column in (positive, positive_other))
     try:
         kappa = cohen_kappa(of_first, of_second, 2)
     except DataError:  # all answers of both are equal
@@ -147,6 +141,6 @@ def _compare(first: str, second: str, of_first: IntArray, of_second: IntArray) -
 
 def number_pairs(answers: pa.Table) -> tuple[IntArray, IntArray]:
     """(P, 2) image and caption ids in ascending order, and (A,) the pair of every answer."""
-    ids = np.stack([np.asarray(answers[name]) for name in ("image_id", "caption_id")], axis=1)
+    ids = np.stack([np.asarray(answers[name]) for name in PAIR], axis=1)
     pairs, items = np.unique(ids, axis=0, return_inverse=True)
     return pairs, items.ravel()

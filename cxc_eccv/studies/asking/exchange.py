@@ -33,12 +33,14 @@ def find_format(name: str | None, path: Path | None = None) -> Format:
     if name is not None and name not in formats():
         raise UnknownName("format", name, formats())
     of_ending = [form for form in formats().values() if path is not None and path.suffix.lower() == form.ending]
-    if name is None and not of_ending:
-        raise InvalidOption(f"{path}: the suffix tells no format; give one with --format: {', '.join(formats())}")
-    if name is None or not of_ending or formats()[name] in of_ending:
-        return of_ending[0] if name is None else formats()[name]
-    others = " or ".join(form.name for form in of_ending)
-    raise InvalidOption(f"{path} has the suffix of another format than {name}; give --format {others}")
+    if name is None:
+        if not of_ending:
+            raise InvalidOption(f"{path}: the suffix tells no format; give one with --format: {', '.join(formats())}")
+        return of_ending[0]
+    if of_ending and formats()[name] not in of_ending:
+        others = " or ".join(form.name for form in of_ending)
+        raise InvalidOption(f"{path} has the suffix of another format than {name}; give --format {others}")
+    return formats()[name]
 
 
 def find_images(

@@ -132,16 +132,11 @@ JSONL = Format(
 )
 
 
-def _render_page(asked: Sequence[Asked], handout: Handout) -> Mapping[str, str]:
-    """The page."""
-    return {"questionnaire.html": render_questionnaire(asked, handout)}
-
-
 HTML = Format(
     name="html",
     exported="one page, offline if its images are embedded: send it to people, who save their answers",
     ending=".jsonl",
-    render=_render_page,
+    render=lambda asked, handout: {"questionnaire.html": render_questionnaire(asked, handout)},
     read=_read_lines,
 )
 
@@ -162,15 +157,11 @@ def _render_table(asked: Sequence[Asked], handout: Handout) -> Mapping[str, str]
     if any(str(value).startswith("data:") for question in asked for value in question.values()):
         raise InvalidOption("a table cannot embed images; give their addresses, such as coco or images/{file_name}")
     table = io.StringIO()
-    writer = csv.DictWriter(table, [*asked[0], *_filled_in(handout.scheme)], lineterminator="\n")
+    writer = csv.DictWriter(table, [*asked[0], "worker", *name_answers(handout.scheme), "seconds"], lineterminator="\n")
     writer.writeheader()
     for question in asked:
         writer.writerow({name: _cell(value) for name, value in question.items()} | {"worker": handout.worker})
     return {"questions.csv": table.getvalue(), "instructions.md": describe_answers(handout, columns=True)}
-
-
-def _filled_in(scheme: Scheme) -> list[str]:
-    return ["worker", *name_answers(scheme), "seconds"]
 
 
 def _cell(value: object) -> object:
@@ -183,7 +174,7 @@ def _read_table(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
     """Every row that is not empty."""
     header = read_lines(path)[0]
     separator = max(SEPARATORS, key=header.count)
-    table = read_csv(path, [*TEXTS, *WHOLE, *_filled_in(scheme)], separator)
+    table = read_csv(path, [*TEXTS, *WHOLE, "worker", *name_answers(scheme), "seconds"], separator)
     for number, row in enumerate(table.to_pylist(), start=2):
         if not any(row.values()):
             continue

@@ -146,23 +146,14 @@ def _judge(sheet: int, worker: str, rows: Sequence[Mapping[str, Any]], checks: C
     times = [row["seconds"] for row in rows]
     seconds = None if None in times else float(sum(times))
     hasty = seconds is not None and seconds < checks.least_seconds
-    unsure = f"{known} known pairs right are not better than chance" if checks.least_accuracy else ""
-    if known.bounds[0] > checks.least_accuracy:
-        unsure = ""
+    is_sure = not checks.least_accuracy or known.bounds[0] > checks.least_accuracy
+    unsure = "" if is_sure else f"{known} known pairs right are not better than chance"
     doubted = (checks.straight and straight) or hasty or unsure or any(missed.values())
     rejected = worker in checks.rejected_workers
     verdict = REJECTED if rejected else BY_HAND if doubted else ACCEPTED
+    wrong = missed[POSITIVE], missed[NEGATIVE]
     return SheetQuality(
-        sheet,
-        worker,
-        seconds,
-        missed[POSITIVE],
-        missed[NEGATIVE],
-        straight,
-        verdict,
-        hasty,
-        unsure=unsure,
-        rejected_worker=rejected,
+        sheet, worker, seconds, *wrong, straight, verdict, hasty, unsure=unsure, rejected_worker=rejected
     )
 
 
@@ -177,9 +168,9 @@ def accept(answers: pa.Table, judged: Iterable[SheetQuality]) -> pa.Table:
     return keep_sheets(answers, judged, ACCEPTED)
 
 
-def keep_sheets(answers: pa.Table, judged: Iterable[SheetQuality], verdict: str) -> pa.Table:
-    """The answers of the sheets with a verdict."""
-    kept = {(sheet.sheet, sheet.worker) for sheet in judged if sheet.verdict == verdict}
+def keep_sheets(answers: pa.Table, judged: Iterable[SheetQuality], *verdicts: str) -> pa.Table:
+    """The answers of the sheets with one of these verdicts."""
+    kept = {(sheet.sheet, sheet.worker) for sheet in judged if sheet.verdict in verdicts}
     keys = zip(answers["sheet"].to_pylist(), answers["worker"].to_pylist(), strict=True)
     return answers.filter(pa.array([key in kept for key in keys], pa.bool_()))
 

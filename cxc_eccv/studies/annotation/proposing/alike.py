@@ -7,7 +7,6 @@ pairs. The paper orders both by people's ratings; without ratings, the similarit
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
@@ -158,25 +157,33 @@ def propose_alike(
     has_ratings = split in ("validation", "test")
     rated = _unordered(library.cxc("sis" if side == "image" else "sts", split), SIDE_IDS) if has_ratings else set()
     before = set() if asked is None else _unordered(asked, ("image_id", "caption_id"))
-    direction, counts, rows = "i2i" if side == "image" else "t2t", Counter[str](), list[dict[str, Any]]()
+    direction, rows = "i2i" if side == "image" else "t2t", list[dict[str, Any]]()
     for row in table.to_pylist():
         pair = frozenset((row["left_id"], row["right_id"]))
-        counts["known_positive" if pair in rated else "asked_before" if pair in before else "open"] += 1
-        if pair not in rated and pair not in before and (budget is None or len(rows) < budget):
-            proposals = [{"model": row["model"], "direction": direction, "rank": row["rank"]}] if row["model"] else []
-            ids = {"image_id": row["left_id"], "caption_id": row["right_id"], "proposals": proposals}
-            rows.append({**ids, "strategy": "cxc", "priority": row["similarity"], "known": []})
-    total = {"proposed": table.num_rows, "distinct": table.num_rows, "judged_negative": 0, "candidates": len(rows)}
-    named = ("known_positive", "asked_before", "open")
+        if pair in rated or pair in before:
+            continue
+        proposals = [{"model": row["model"], "direction": direction, "rank": row["rank"]}] if row["model"] else []
+        ids = {"image_id": row["left_id"], "caption_id": row["right_id"], "proposals": proposals}
+        rows.append({**ids, "strategy": "cxc", "priority": row["similarity"], "known": []})
+    n_rated = len(_unordered(table, SIDE_IDS) & rated)
+    counts = {
+        "proposed": table.num_rows,
+        "distinct": table.num_rows,
+        "judged_negative": 0,
+        "candidates": len(rows[:budget]),
+        "known_positive": n_rated,
+        "asked_before": table.num_rows - n_rated - len(rows),
+        "open": len(rows),
+    }
     facts = {
         "strategy": "cxc",
         "split": split,
         "options": {"budget": budget, "depth": depth, "seed": seed},
         "models": {name: {"run": dict(run.facts()), "similarity": find_similarity(run)} for name, run in runs.items()},
-        "counts": total | {name: counts[name] for name in named},
+        "counts": counts,
     }
-    table_of_rows = pa.Table.from_pylist(rows, schema=CANDIDATES)
-    return Proposal(table_of_rows, CANDIDATES.empty_table(), facts, lambda ids, _: np.zeros(ids.size, dtype=bool))
+    candidates = pa.Table.from_pylist(rows[:budget], schema=CANDIDATES)
+    return Proposal(candidates, CANDIDATES.empty_table(), facts, lambda ids, _: np.zeros(ids.size, dtype=bool))
 
 
 def _list_alike(runs: Mapping[str, Run], content: KarpathySplit, side: str, depth: int, seed: int) -> pa.Table:

@@ -249,22 +249,12 @@ class _Study:
                 if positives is None or name in names:
                     continue
                 labelled = positives.holds(verified.queries, verified.items)
-                measured = measure_labels(verified.queries, labelled, verified.positive, verified.asked)
-                rows.append(
-                    SetWorth(
-                        name,
-                        ",".join(names),
-                        direction,
-                        self.estimate(measured.precision_ids, measured.precision, direction),
-                        self.estimate(measured.recall_ids, measured.recall, direction),
-                        measured.precision.size,
-                        measured.recall.size,
-                        measured.n_unlabelled,
-                        measured.n_unverified,
-                        asked,
-                        int((~verified.asked).sum()) if asked else 0,
-                    )
-                )
+                found = measure_labels(verified.queries, labelled, verified.positive, verified.asked)
+                precision = self.estimate(found.precision_ids, found.precision, direction)
+                recall = self.estimate(found.recall_ids, found.recall, direction)
+                counts = (found.precision.size, found.recall.size, found.n_unlabelled, found.n_unverified)
+                n_known = int((~verified.asked).sum()) if asked else 0
+                rows.append(SetWorth(name, ",".join(names), direction, precision, recall, *counts, asked, n_known))
         if not judged_by:
             self.reasons["worth"] = f"no source has negative verdicts for the {self.split} split"
         return tuple(rows)
@@ -319,7 +309,6 @@ class _Study:
         similarity: str | None,
     ) -> ProposedLabels | None:
         """The labels of a project with their proposers; None, with a reason, if bias cannot be measured."""
-        key = f"bias/{direction}"
         if project is None or proposals is None:
             self.reasons["bias"] = "no annotation project was given, which knows the models that proposed the pairs"
             return None
@@ -328,37 +317,26 @@ class _Study:
             raise DataError(f"{project.folder} has no labels of the {self.split} split; merge its answers again")
         try:
             labels = join_proposals(verified, proposals, item_ids(self.library, self.split, direction)[1], direction)
+            _refuse_other_models(labels.annotators, project, runs, similarity)
         except DataError as error:
-            self.reasons[key] = str(error)
+            self.reasons[f"bias/{direction}"] = str(error)
             return None
-        why = _explain_no_bias(labels.annotators, project, runs, similarity)
-        if why is not None:
-            self.reasons[key] = why
-        return labels if why is None else None
+        return labels
 
 
-def _explain_no_bias(
+def _refuse_other_models(
     annotators: Sequence[str], project: Project, runs: Mapping[str, Run], similarity: str | None
-) -> str | None:
-    """The reason that the runs are not those of the annotators of a project; None if they are."""
+) -> None:
+    """Raise DataError unless the runs are those of two or more annotators of a project."""
     absent = [name for name in annotators if name not in runs]
     if absent:
         named = ", ".join(annotators)
-        return f"{named} proposed the pairs: give the files of all of them; missing: {', '.join(absent)}"
+        raise DataError(f"{named} proposed the pairs: give the files of all of them; missing: {', '.join(absent)}")
     if len(annotators) < 2:
-        return f"only {annotators[0]} proposed pairs, so there is no other set of annotators"
-    for round_ in project.rounds:
-        for name, proposer in round_.proposal["models"].items():
-            if name not in annotators:
-                continue
-            if _identify(proposer["run"]) != _identify(runs[name].facts()):
-                return (
-                    f"the file of {name} differs from the one that proposed the pairs of round {round_.number}: give "
-                    "that file"
-                )
-            if proposer["similarity"] != choose_similarity(runs[name], similarity=similarity)["similarity"]:
-                return (
-                    f"{name} proposed the pairs of round {round_.number} by the similarity {proposer['similarity']}: "
-                    "give that similarity, or none"
-                )
-    return None
+        raise DataError(f"only {annotators[0]} proposed pairs, so there is no other set of annotators")
+    for round_, name in product(project.rounds, annotators):
+        proposer, pairs = round_.proposal["models"].get(name), f"proposed the pairs of round {round_.number}"
+        if proposer and _identify(proposer["run"]) != _identify(runs[name].facts()):
+            raise DataError(f"the file of {name} differs from the one that {pairs}: give that file")
+        if proposer and proposer["similarity"] != choose_similarity(runs[name], similarity=similarity)["similarity"]:
+            raise DataError(f"{name} {pairs} by the similarity {proposer['similarity']}: give that similarity, or none")

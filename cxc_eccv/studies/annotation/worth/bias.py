@@ -27,7 +27,6 @@ AT_ONCE = 4_096
 Scores = Mapping[str, "float | FloatArray"]
 """Model to its score, or to (S,) samples of it."""
 
-
 Parts = Mapping[str, Any]
 """Means over all models (``all``), over the annotators (``own``) and over the ``others``; None without any model."""
 
@@ -123,13 +122,9 @@ def join_proposals(verified: Verified, proposals: pa.Table, gallery_ids: IntArra
     if judgments.unreachable.any():
         raise DataError(f"query {query_ids[judgments.unreachable.argmax()]} has a verified item outside the gallery")
     ordered = np.lexsort((positions_of(pairs[1, kept], gallery_ids)[0], positions_of(pairs[0, kept], query_ids)[0]))
-    return ProposedLabels(
-        judgments,
-        proposers[kept][ordered],
-        annotators,
-        int(((gain > 0) & (proposers == 0)).sum()),
-        int((~np.isin(np.arange(proposers.size), labelled)).sum()),
-    )
+    n_unproposed = int(((gain > 0) & (proposers == 0)).sum())
+    n_unanswered = int((~np.isin(np.arange(proposers.size), labelled)).sum())
+    return ProposedLabels(judgments, proposers[kept][ordered], annotators, n_unproposed, n_unanswered)
 
 
 def _list_proposers(proposals: pa.Table, direction: str) -> tuple[tuple[str, ...], IntArray, IntArray]:
@@ -237,17 +232,10 @@ def _measure_biases(
         bias = measure_bias(score(members), score(everybody), members)
         named = tuple(name for name in annotators if name in members)
         sets.append(BiasOfSet(named, int(without[number - 1]), estimate(score(members)), estimate(bias)))
-    return Biases(
-        direction,
-        metric,
-        labels.judgments.query_ids.size,
-        labels.proposers.size,
-        labels.n_unproposed,
-        labels.n_unanswered,
-        tuple(sets),
-        {size: estimate(bias) for size, bias in bias_by_size(annotators, score).items()},
-        {name: estimate(gain) for name, gain in measure_gains(annotators, score).items()},
-    )
+    sizes = {size: estimate(bias) for size, bias in bias_by_size(annotators, score).items()}
+    gains = {name: estimate(gain) for name, gain in measure_gains(annotators, score).items()}
+    counts = (labels.judgments.query_ids.size, labels.proposers.size, labels.n_unproposed, labels.n_unanswered)
+    return Biases(direction, metric, *counts, tuple(sets), sizes, gains)
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,16 +285,7 @@ def compare_lists(
             correlations[pair] = correlate_tops(tops[first], tops[other])
         correlation, place = correlations[pair], place_first(tops[first], tops[other])
         ids, (both, placed) = tops[first].query_ids, (~np.isnan(correlation), ~np.isnan(place))
-        rows.append(
-            Likeness(
-                direction,
-                first,
-                other,
-                estimate(ids[both], correlation[both], direction),
-                int(both.sum()),
-                estimate(ids[placed], place[placed], direction),
-                int(placed.sum()),
-                ids.size,
-            )
-        )
+        likeness = estimate(ids[both], correlation[both], direction)
+        rank = estimate(ids[placed], place[placed], direction)
+        rows.append(Likeness(direction, first, other, likeness, int(both.sum()), rank, int(placed.sum()), ids.size))
     return rows

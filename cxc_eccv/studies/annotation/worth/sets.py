@@ -91,18 +91,16 @@ def find_positives(library: Library, split: str, direction: str, names: Sequence
     classes, alike = (np.full(query_ids.size, -1), np.full(gallery_ids.size, -1)), np.zeros((1, 1), bool)
     if zetas:
         matches = category_matches(library, split, direction)
+        (rows, are_queries), (columns, are_items) = (
+            positions_of(query_ids, matches.query_ids),
+            positions_of(gallery_ids, matches.gallery_ids),
+        )
         classes = (
-            _spread(query_ids, matches.query_ids, matches.query_classes),
-            _spread(gallery_ids, matches.gallery_ids, matches.gallery_classes),
+            np.where(are_queries, matches.query_classes[rows], -1),
+            np.where(are_items, matches.gallery_classes[columns], -1),
         )
         alike = matches.distances <= max(zetas)
     return Positives(query_ids, gallery_ids, listed, outside, classes, alike)
-
-
-def _spread(ids: IntArray, of_ids: IntArray, values: IntArray) -> IntArray:
-    """Values of ids; -1 for ids without a value."""
-    places, known = positions_of(ids, of_ids)
-    return np.where(known, values[places], -1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,12 +140,10 @@ def _add_known(verified: Verified, proposals: pa.Table, direction: str) -> Verif
     every = np.concatenate([np.stack([verified.queries, verified.items]), pairs], axis=1)
     first = np.sort(np.unique(every, axis=1, return_index=True)[1])  # people's answers take precedence
     kept = first[np.isin(every[0, first], find_searched(proposals, direction))]
-    n_known = pairs.shape[1]
-    positive = np.append(verified.positive, np.ones(n_known, bool))[kept]
-    gains = np.append(verified.gains, np.ones(n_known))[kept]
-    asked = np.append(verified.asked, np.zeros(n_known, bool))[kept]
+    ones = np.ones(pairs.shape[1])
+    positive, gains = np.append(verified.positive, ones > 0), np.append(verified.gains, ones)
     queries, items = every[:, kept]
-    return Verified(queries, items, positive, gains, asked)
+    return Verified(queries, items, positive[kept], gains[kept], np.append(verified.asked, ones == 0)[kept])
 
 
 def find_searched(proposals: pa.Table, direction: str) -> IntArray:
@@ -248,11 +244,5 @@ def count_positives(sizes: ArrayLike) -> Multiplicity:
     given = np.asarray(sizes)
     counts = given[given > 0]
     low, middle, high = np.quantile(counts, [0.25, 0.5, 0.75]).tolist()
-    return Multiplicity(
-        counts.size,
-        given.size - counts.size,
-        int(counts.sum()),
-        float(counts.mean()),
-        (low, middle, high),
-        int(counts.max()),
-    )
+    total, mean, largest = int(counts.sum()), float(counts.mean()), int(counts.max())
+    return Multiplicity(counts.size, given.size - counts.size, total, mean, (low, middle, high), largest)
