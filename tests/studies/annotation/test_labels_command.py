@@ -87,24 +87,6 @@ def test_sets_models_and_preferences(show, models, tmp_path):
     assert any(row.startswith("A 75.00 [") for row in rows_of(text))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "part"),
-    [
-        (["--sources", "nobody"], "UnknownName: unknown source of labels 'nobody'"),
-        (["--split", "nowhere"], "unknown split 'nowhere'"),
-        (["--project", "nowhere"], "SourceMissing: nowhere"),
-        (["--labels", "nowhere.parquet"], "SourceMissing: nowhere.parquet"),
-        (["--preferences", "nowhere.csv"], "nowhere.csv"),
-        (["nowhere.npz"], "nowhere.npz"),
-        (["--sources", ","], "InvalidOption"),
-    ],
-)
-def test_what_is_wrong_is_said_in_one_message(show, arguments, part):
-    text, status = show(*arguments)
-    assert (status, part in text) == (2, True)
-    assert len(text.splitlines()) <= 3
-
-
 def test_a_project_with_its_models(show, models, tmp_path, sample_library, capsys):
     """From proposals to bias, through the commands; without labels it says what makes them."""
     folder = tmp_path / "doubts"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,9 +11,6 @@ from cxc_eccv.cli.choices import Labels, Names, Similarity, load_runs, names, op
 from cxc_eccv.cli.output import COMMAND, check_folder, say_written
 from cxc_eccv.terminal import print_shown, say
 from cxc_eccv.writing import write_texts
-
-if TYPE_CHECKING:
-    from cxc_eccv.studies.annotation.worth.appraisal import Appraisal
 
 FILES = ("labels.json", "labels.html")
 
@@ -74,7 +71,12 @@ def labels(
     from cxc_eccv.studies.annotation.project import Project
     from cxc_eccv.studies.annotation.worth.appraisal import appraise
     from cxc_eccv.studies.annotation.worth.preferences import rate_preferences, read_preferences
-    from cxc_eccv.studies.annotation.worth.tables import appraisal_to_tables, say_lacking
+    from cxc_eccv.studies.annotation.worth.tables import (
+        appraisal_to_json,
+        appraisal_to_tables,
+        render_labels,
+        say_lacking,
+    )
     from cxc_eccv.tables import tables_to_console
 
     check_folder(output, FILES)
@@ -93,19 +95,12 @@ def labels(
         preferences=rated,
     )
     tables = [table for section in appraisal_to_tables(appraisal).values() for table in section]
-    lacking = say_lacking(appraisal)
+    lacking, command = say_lacking(appraisal), COMMAND.get()
     try:
-        written = [] if output is None else write_texts(output, _render(appraisal))
+        texts = appraisal_to_json(appraisal, command=command), render_labels(appraisal, command)
+        written = [] if output is None else write_texts(output, dict(zip(FILES, texts, strict=True)))
     finally:
         print_shown(tables_to_console(tables))
         for reason in lacking:
             say(reason)
     say_written(written)
-
-
-def _render(appraisal: Appraisal) -> dict[str, str]:
-    """File name to text: the numbers and the page."""
-    from cxc_eccv.studies.annotation.worth.tables import appraisal_to_json, render_labels
-
-    texts = appraisal_to_json(appraisal, command=COMMAND.get()), render_labels(appraisal, COMMAND.get())
-    return dict(zip(FILES, texts, strict=True))

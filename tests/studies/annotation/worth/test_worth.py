@@ -15,20 +15,6 @@ def library():
     return Library("sample")
 
 
-@pytest.mark.reference
-@pytest.mark.parametrize(
-    ("name", "images", "captions"), [("coco", 1332, 6305), ("cxc", 1895, 8906), ("eccv", 11279, 22550)]
-)
-def test_table_3_for_the_queries_of_eccv_caption(real_library, name, images, captions):
-    """From the sources of the library, and from the files that eccv_caption brings along for the same labels."""
-    for direction, expected in (("t2i", images), ("i2t", captions)):
-        queries = np.unique(np.asarray(real_library.eccv("eccv", direction)["query_id"]))
-        found = find_positives(real_library, "test", direction, [name])
-        assert count_positives(found.sizes()[np.isin(found.query_ids, queries)]).n_positives == expected
-        table = real_library.eccv({"coco": "original"}.get(name, name), direction)
-        assert np.isin(np.asarray(table["query_id"]), queries).sum() == expected
-
-
 def by_loop(pairs):
     """Precision and recall from (query, labelled, verified, asked), as the definition reads."""
     precisions, recalls = [], []
