@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cxc_eccv.adapters.module import PER_QUERY, Column, MetricModule, number_lists
+from cxc_eccv.adapters.module import Column, MetricModule, number_lists
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.sources.wordnet import similarity_matrix
@@ -53,7 +53,6 @@ class ConceptModule(MetricModule):
     """A metric of concepts; predictions are those of the retrieved images, references those of the right images."""
 
     columns = IMAGES
-    option_texts: ClassVar[Mapping[str, str]] = {"per_query": PER_QUERY}
     limits = LIMITS
     example: ClassVar[Mapping[str, list[Any]]] = EXAMPLE
 
@@ -62,8 +61,7 @@ class ConceptModule(MetricModule):
         cls, inputs: Mapping[str, list[Any]], *, per_query: bool = False, **parameters: object
     ) -> dict[str, Any]:
         """Name to value of the result."""
-        values = cls.spec.function(_pair(inputs), **parameters)
-        return _results_of(cls.spec, values, per_query=per_query)
+        return _results_of(cls.spec, cls.spec.function(_pair(inputs), **parameters), per_query=per_query)
 
 
 class SimilarConceptsModule(MetricModule):
@@ -75,7 +73,6 @@ class SimilarConceptsModule(MetricModule):
         "similarities": "a dict of concept to a dict of other concepts to similarities from 0 to 1, in either order, "
         "for all pairs to compare. None is WordNet's path similarity of synsets, which needs `nltk` "
         "(`pip install 'cxc_eccv[explain]'`) and its corpus (`python -m nltk.downloader wordnet`).",
-        "per_query": PER_QUERY,
     }
     result_texts = DEFINED
     limits = (
@@ -116,7 +113,6 @@ class ConceptSizesModule(MetricModule):
             number_lists, "list of float64", "area of each reference as a share of its image.", beside="references"
         ),
     }
-    option_texts: ClassVar[Mapping[str, str]] = {"per_query": PER_QUERY}
     result_texts = DEFINED
     limits = (
         "- Rows whose images have no concept in common have no value and are left out of the mean. With `per_query`, "

@@ -17,7 +17,7 @@ from typing import Any
 from cxc_eccv import registry
 from cxc_eccv.adapters.concepts import ConceptModule, ConceptSizesModule, SimilarConceptsModule
 from cxc_eccv.adapters.judged import GradedRankingModule, JudgedRankingModule
-from cxc_eccv.adapters.module import LIST, MetricModule
+from cxc_eccv.adapters.module import LIST, OPTIONS, MetricModule
 from cxc_eccv.adapters.pairs import RatedPairsModule
 from cxc_eccv.adapters.plausible import PlausibleMatchModule
 from cxc_eccv.adapters.ranks import BothDirectionsModule, RankingModule
@@ -88,7 +88,7 @@ class Description:
     @property
     def inputs(self) -> dict[str, str]:
         """Column or option to description, with defaults for options."""
-        texts = {**self.kind.option_texts, **arguments(self.spec.description)}
+        texts = {**OPTIONS, **self.kind.option_texts, **arguments(self.spec.description)}
         columns = {name: column.description for name, column in self.kind.columns.items()}
         for name, default in self.module.options().items():
             several = " A list gives one result for each of its values." if name in self.spec.parameters else ""
@@ -107,9 +107,8 @@ class Description:
         sampled = "n_samples" in self.module.options() or self.spec.needs != "rated_pairs"
         texts = {name.format(self.result_name): text for name, text in self.kind.result_texts.items() if sampled}
         if self.spec.needs in ("top_k", "concept_sizes"):
-            unnamed = [
-                name for name in self.module.options() if name not in {*self.kind.option_texts, *self.spec.parameters}
-            ]
+            named = {*OPTIONS, *self.spec.parameters}
+            unnamed = (name for name in self.module.options() if name not in named)
             texts |= dict.fromkeys(unnamed, "the value of this option.")
         return {self.result_name: f"{over}{reach}; {better} is better."} | texts
 

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cxc_eccv.adapters.module import (
-    PER_QUERY,
     Column,
     MetricModule,
     id_lists,
@@ -20,7 +19,6 @@ from cxc_eccv.adapters.module import (
 )
 from cxc_eccv.adapters.ranks import (
     DIRECTION,
-    GALLERY_SIZE,
     RANKING_LIMITS,
     RANKINGS,
     gallery_sizes,
@@ -50,7 +48,6 @@ class GradedRankingModule(MetricModule):
         ),
     }
     n_inputs = 2
-    option_texts: ClassVar[Mapping[str, str]] = {"gallery_size": GALLERY_SIZE, "per_query": PER_QUERY}
     result_texts: ClassVar[Mapping[str, str]] = {"{}_coverage": "share of the retrieved items that are judged."}
     limits = (
         RANKING_LIMITS
@@ -169,7 +166,6 @@ class JudgedRankingModule(MetricModule):
             beside="references",
         ),
     }
-    option_texts: ClassVar[Mapping[str, str]] = {"per_query": PER_QUERY}
     limits = RANKING_LIMITS + "\n- A ranking must hold the whole gallery of its query, every judged item among it."
     example: ClassVar[Mapping[str, list[Any]]] = {
         "predictions": [[10, 30, 20, 40], [20, 10, 40, 30]],

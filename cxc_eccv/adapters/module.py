@@ -104,7 +104,13 @@ def names(name: str, values: Any) -> list[str]:  # noqa: ANN401 - checked here
     return [str(value) for value in values]
 
 
-PER_QUERY = "also return the value of every query, as `<name>_per_query`."
+OPTIONS: Mapping[str, str] = {
+    "gallery_size": "number of items that a query ranks, one number or one per query. It shows which rankings are "
+    "complete: any depth suffices for these, and positives they lack are outside the gallery.",
+    "per_query": "also return the value of every query, as `<name>_per_query`.",
+    "per_sample": "also return the correlation of every sample, as `<name>_samples`.",
+}
+"""What options of several kinds of modules mean."""
 
 
 class MetricModule:
@@ -119,7 +125,7 @@ class MetricModule:
     parts: ClassVar[Mapping[str, tuple[Spec, Mapping[str, Any]]]]
     columns: ClassVar[Mapping[str, Column]]
     n_inputs: ClassVar[int] = 1
-    option_texts: ClassVar[Mapping[str, str]] = {}
+    option_texts: ClassVar[Mapping[str, str]] = {}  # of options that are not in OPTIONS
     result_texts: ClassVar[Mapping[str, str]] = {}
     limits: ClassVar[str]
     example: ClassVar[Mapping[str, list[Any]]]

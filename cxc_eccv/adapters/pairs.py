@@ -26,9 +26,6 @@ class RatedPairsModule(MetricModule):
         "item_ids": Column(ids, "int64", "id of the item rated with the query."),
     }
     n_inputs = 2
-    option_texts: ClassVar[Mapping[str, str]] = {
-        "per_sample": "also return the correlation of every sample, as `<name>_samples`."
-    }
     result_texts: ClassVar[Mapping[str, str]] = {"{}_std": "standard deviation over the samples (ddof 0)."}
     limits = """\
 - Ratings or similarities that are all equal, NaN, infinite values, empty input and unequal lengths raise an error.

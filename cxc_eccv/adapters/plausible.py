@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cxc_eccv.adapters.module import PER_QUERY, Column, MetricModule, id_lists, results_of
+from cxc_eccv.adapters.module import Column, MetricModule, id_lists, results_of
 from cxc_eccv.adapters.ranks import DIRECTION, RANKING_LIMITS, RANKINGS, judgments_of, run_of
 from cxc_eccv.errors import DataError, InvalidOption, UnknownIds
 from cxc_eccv.judgments.plausible import CategoryMatches
@@ -36,7 +36,6 @@ class PlausibleMatchModule(MetricModule):
     option_texts: ClassVar[Mapping[str, str]] = {
         "categories": "a dict of every gallery item to the ids of its image's categories; required. Items with an "
         "empty list are left out of gallery and rankings.",
-        "per_query": PER_QUERY,
     }
     limits = RANKING_LIMITS
     example: ClassVar[Mapping[str, list[Any]]] = {

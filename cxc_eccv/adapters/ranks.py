@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cxc_eccv.adapters.module import PER_QUERY, Column, MetricModule, id_lists, label, names, results_of, variants
+from cxc_eccv.adapters.module import Column, MetricModule, id_lists, label, names, results_of, variants
 from cxc_eccv.errors import InvalidOption, MalformedRun
 from cxc_eccv.ranking.lists import GivenRanks, ranks_from_rankings, values_at_known_depth
 from cxc_eccv.runs.rankings import RankedLists, RankingsRun
@@ -27,10 +27,6 @@ RANKINGS = Column(
     "list of int64",
     "ranked gallery ids of each query, best first, without the query itself. Ids must be whole numbers without "
     "repeats. Rankings may be cut short if the metric allows it.",
-)
-GALLERY_SIZE = (
-    "number of items that a query ranks, one number or one per query. It shows which rankings are complete: any depth "
-    "suffices for these, and positives they lack are outside the gallery."
 )
 RANKING_LIMITS = """\
 - Rankings have no scores, so ties are not visible and the given order is trusted. Use `cxc-eccv evaluate` with
@@ -94,7 +90,6 @@ class RankingModule(MetricModule):
     """A metric of ranks; predictions are rankings, references are positives."""
 
     columns: ClassVar[Mapping[str, Column]] = {"predictions": RANKINGS, "references": POSITIVES}
-    option_texts: ClassVar[Mapping[str, str]] = {"gallery_size": GALLERY_SIZE, "per_query": PER_QUERY}
     limits = RANKING_LIMITS
     example: ClassVar[Mapping[str, list[Any]]] = {
         "predictions": [[10, 30, 20, 40], [20, 10, 40, 30]],
@@ -130,7 +125,6 @@ class BothDirectionsModule(MetricModule):
             names, "string", "direction of each query, `i2t` (image to text) or `t2i` (text to image); both must occur."
         ),
     }
-    option_texts: ClassVar[Mapping[str, str]] = {"gallery_size": GALLERY_SIZE}
     limits = RANKING_LIMITS
     example: ClassVar[Mapping[str, list[Any]]] = {
         "predictions": [[10, 30, 20, 40], [20, 10, 40, 30], [2, 1], [1, 2]],

@@ -81,23 +81,6 @@ def test_visibility_is_that_asked_for(hub, client, built):
     assert yaml.safe_load(repository.files()["eval.yaml"])["evaluation_framework"] == "cxc_eccv"
 
 
-def test_the_main_metrics_are_declared(hub, client, built):
-    def task_ids():
-        return [task["id"] for task in yaml.safe_load(repository.files()["eval.yaml"])["tasks"]]
-
-    push(client, built, "--yes")
-    repository = hub.store.repositories["dataset", REPO]
-    main = task_ids()
-    assert main == [
-        "eccv_caption_i2t_map_at_r",
-        "eccv_caption_t2i_map_at_r",
-        "cxc_sts_bootstrap_spearman",
-        "cxc_sits_bootstrap_spearman",
-        "cxc_rated_i2t_recall_at_1",
-        "cxc_rated_t2i_recall_at_1",
-    ]
-
-
 def test_the_next_steps_are_told_after_the_upload(client, copy):
     text = push(client, copy, "--yes").out
     assert text.endswith("This is the edition 'sample': no results can be submitted to it.\n")

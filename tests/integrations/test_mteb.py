@@ -188,7 +188,10 @@ def test_a_report_that_is_not_of_the_whole_task_is_not_written_as_mtebs(tmp_path
     content = json.loads(report.read_text())
     for facts, message in (
         ({"restriction": {"limit": 20}}, "the report is on a part of the split"),
-        ({"labels": {"sources": ["coco"], "policy": "union", "files": {}}}, "on other labels"),
+        (
+            {"labels": {"sources": ["coco"], "policy": "union", "files": {}}},
+            "the report is on the labels coco instead",
+        ),
     ):
         edited = {**content, "provenance": {**content["provenance"], **facts}}
         (tmp_path / "report.json").write_text(json.dumps(edited))
