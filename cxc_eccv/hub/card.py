@@ -66,13 +66,13 @@ def merge_card(generated: str, existing: str | None, owned: tuple[str, ...], whe
     return str(card)
 
 
-def read_card(text: str, where: str, kind: type[RepoCard] = RepoCard) -> RepoCard:
+def read_card(text: str, where: str) -> RepoCard:
     """Front matter and text of a card; its line ends become those of Unix."""
     text = text.lstrip("\ufeff").replace("\r\n", "\n")
     if not REGEX_YAML_BLOCK.match(text):
         text = f"---\n{{}}\n---\n{text}"
     try:
-        return kind(text)
+        return RepoCard(text)
     except (yaml.YAMLError, ValueError, TypeError) as error:
         raise HubError(f"{where}: its front matter cannot be read. Correct it. {error}") from None
 
