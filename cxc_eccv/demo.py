@@ -171,7 +171,8 @@ def run_demo(folder: Path) -> Report:
     build_folder(folder / DATASET, data_dir="sample", images=sample_images(), progress=False)
     path = folder / EMBEDDINGS
     with tempfile.TemporaryDirectory(dir=folder) as cache:
-        splits = _load_quietly(folder / DATASET, cache)
+        datasets.disable_progress_bars()
+        splits = datasets.load_dataset(str(folder / DATASET), "captions", cache_dir=cache)
         train = datasets.concatenate_datasets([splits["train"], splits["restval"]])
         captions = [[caption["text"] for caption in row] for row in train["captions"]]
         model = RidgeModel.fit(list(train["image"]), captions)
@@ -184,19 +185,6 @@ def sample_images() -> Path:
     raw = mirror_folder("sample")
     assert raw is not None  # noqa: S101 - the sample is part of the package
     return raw / "coco" / "images"
-
-
-def _load_quietly(folder: Path, cache: str) -> datasets.DatasetDict:
-    """Load the captions as any training code would, without progress bars."""
-    import datasets
-
-    were_off = datasets.are_progress_bars_disabled()
-    datasets.disable_progress_bars()
-    try:
-        return datasets.load_dataset(str(folder), "captions", cache_dir=cache)
-    finally:
-        if not were_off:
-            datasets.enable_progress_bars()
 
 
 def _encode(model: RidgeModel, test: datasets.Dataset) -> EmbeddingsRun:

@@ -35,8 +35,6 @@ def demo(
     """
     from cxc_eccv.demo import earlier_files, run_demo, sample_images
     from cxc_eccv.report.folder import FILES, HTML
-    from cxc_eccv.runs import load_run
-    from cxc_eccv.sources.library import Library
 
     check_folder(output)
     if output is None:
@@ -45,8 +43,7 @@ def demo(
     else:
         with replaced_folder(output, (*earlier_files(output), *FILES)) as folder:
             report = run_demo(folder)
-            run = load_run(folder / "ridge.npz")
-            write_report(report, folder, run, Library("sample"), sample_images())
+            write_report(report, folder, images=sample_images())
     _summarize(report, None if output is None else output / HTML)
 
 

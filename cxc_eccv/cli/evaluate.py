@@ -295,7 +295,7 @@ def _evaluate_models(
         run = _encode(model.encoder, context.params, options) if model.encoder else model.load()
         if is_first_process():
             report = evaluate_run(run, **options, **scoring)
-            deliver(report, place, run, library, pages, text)
+            deliver(report, place, images=pages, run_file=text)
     if several and is_first_process():
         compare([output / model.folder for model in models], output=output)
 

@@ -16,8 +16,7 @@ from cxc_eccv.terminal import say
 from cxc_eccv.writing import refuse_unwritable
 
 if TYPE_CHECKING:
-    from cxc_eccv.runs import EmbeddingsRun, Run
-    from cxc_eccv.sources.library import Library
+    from cxc_eccv.runs import EmbeddingsRun
     from cxc_eccv.types import Report
 
 
@@ -36,19 +35,12 @@ def check_folder(output: Path | None, names: Collection[str] = (), *, images: Pa
         image_folder(images)
 
 
-def deliver(
-    report: Report,
-    output: Path | None,
-    run: Run | None,
-    library: Library,
-    images: Path | None = None,
-    run_file: str | None = None,
-) -> None:
+def deliver(report: Report, output: Path | None, *, images: Path | None = None, run_file: str | None = None) -> None:
     """Write a report and print it; a closed pipe costs no file, and a full disk costs no number."""
     from cxc_eccv.report.console import print_report
 
     try:
-        written = write_report(report, output, run, library, images, run_file)
+        written = [] if output is None else write_report(report, output, images=images, run_file=run_file)
     finally:
         print_report(report)
     say_written(written)
@@ -70,28 +62,14 @@ def say_kept(run: EmbeddingsRun, was_there: bool) -> None:
 
 
 def write_report(
-    report: Report,
-    output: Path | None,
-    run: Run | None,
-    library: Library,
-    images: Path | None = None,
-    run_file: str | None = None,
+    report: Report, output: Path, *, images: Path | None = None, run_file: str | None = None
 ) -> list[Path]:
-    """Write the files of a report, if there is an ``output``; without a run they show no example queries.
+    """Write the files of a report, with the command among its facts; ``run_file`` is the text of run.yaml."""
+    from cxc_eccv.report.folder import save_report
 
-    ``run_file`` is the text of run.yaml.
-    """
-    if output is None:
-        return []
-    from cxc_eccv.report.collect import collect_examples
-    from cxc_eccv.report.folder import write_folder
-
-    examples = None
-    if run is not None and report.per_query is not None:
-        examples = collect_examples(run, report, library)
     if COMMAND.get() is not None:
         report = replace(report, provenance={**report.provenance, "command": COMMAND.get()})
-    return write_folder(output, report, examples, images, run_file)
+    return save_report(report, output, images=images, run_file=run_file)
 
 
 SECRETS = ("--hub-token", "--hub_token")

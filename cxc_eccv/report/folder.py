@@ -36,7 +36,9 @@ RUN = "run.yaml"
 """Beside them after ``cxc-eccv evaluate``: the options that make the same report again."""
 
 
-def save_report(report: Report, folder: str | Path, *, images: str | Path | None = None) -> list[Path]:
+def save_report(
+    report: Report, folder: str | Path, *, images: str | Path | None = None, run_file: str | None = None
+) -> list[Path]:
     """Write a report's folder, see :meth:`cxc_eccv.types.reported.Report.save`."""
     examples, folder = report.examples, Path(folder)
     if images is not None:
@@ -45,7 +47,7 @@ def save_report(report: Report, folder: str | Path, *, images: str | Path | None
     if examples is None and report.origin is not None and report.per_query is not None:
         run, library = report.origin
         examples = collect_examples(run, report, library)
-    return write_folder(folder, report, examples, images)
+    return write_folder(folder, report, examples, images, run_file)
 
 
 def load_report(path: str | Path) -> Report:

@@ -47,7 +47,6 @@ WRONG = [
     ((*EVALUATE, "--images", "absent"), "absent is not a folder"),
     ((*EVALUATE, "--images", "sample", "--tasks", "coco5k"), "did you mean 'coco_5k'"),
     ((*EVALUATE, "--images", "sample", "--metrics", "recal"), "unknown metric 'recal'"),
-    ((*EVALUATE, "--tasks", "coco5k"), "did you mean 'coco_5k'"),
     ((*EVALUATE, "--split", "tset"), "did you mean 'test'"),
     ((*EVALUATE, "--images", "sample", "--limit", "0"), "limit is 0"),
     ((*EVALUATE, "--images", "sample", "--sources", "cxcc"), "did you mean 'cxc'"),

@@ -31,29 +31,24 @@ GROUPS = {("annotate",), ("train",), ("entailment",), ("failures",)}
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_every_command(command, helped):
+def test_help_of_command_fits_and_shows_its_examples_as_typed(command, helped):
     if command[:1] == ("train",) and len(command) > 1 and not HAS_TRAIN:
         pytest.skip("the train extra is not installed")
     text = helped(main, "cxc-eccv", *command)
     assert " ".join(["cxc-eccv", *command]) in text
     for line in text.splitlines():
         assert len(line) <= 80 or line.strip().startswith("--"), line  # an option of Trainer is as long as it is
-
-
-@pytest.mark.parametrize("command", [one for one in COMMANDS if one and one not in GROUPS], ids=" ".join)
-def test_examples_stand_as_they_are_typed(command, helped):
-    if command[0] == "train" and not HAS_TRAIN:
-        pytest.skip("the train extra is not installed")
+    if not command or command in GROUPS:
+        return
     found = typer.main.get_command(app)
     for name in command:
         found = found.commands[name]
     typed = found.help.partition("Examples:\n```sh\n")[2].partition("\n```")[0].splitlines()
-    shown = [line.strip() for line in helped(main, "cxc-eccv", *command).splitlines()]
-    assert {line.strip() for line in typed} <= set(shown)
+    assert {line.strip() for line in typed} <= {line.strip() for line in text.splitlines()}
     assert any(" ".join(["cxc-eccv", *command]) in line for line in typed)
 
 
-@pytest.mark.parametrize("command", [(), ("evaluate",), ("annotate", "propose")], ids=" ".join)
+@pytest.mark.parametrize("command", [(), ("evaluate",)], ids=" ".join)
 def test_h_is_short_for_help(command, helped, run):
     status, out, _ = run(*command, "-h")
     assert (status, out) == (0, helped(main, "cxc-eccv", *command))

@@ -84,8 +84,6 @@ BOMB = "name: [" + ALIASES.replace("\n", ", ") + "]"
         ("tasks: {cxc: i2t}", "tasks is {'cxc': 'i2t'}; give values"),
         ("- cxc", "expected the options of evaluate, one on a line"),
         ("tasks: [cxc", "cannot be read as YAML"),
-        ("{seed: 1, seed: 2}", "seed is given twice; keep one"),
-        ("seed: 2024-13-01", "cannot be read as YAML"),
         ("tasks: " + "[" * 5_000, "cannot be read as YAML"),
         ("tasks: !!python/name:os.system", "cannot be read as YAML"),
         (BOMB, "name is [{'a0': ['x', 'x'"),

@@ -3,8 +3,6 @@
 import doctest
 import importlib
 import json
-import os
-import runpy
 import subprocess
 import sys
 import threading
@@ -13,7 +11,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import settings
 
 pytestmark = pytest.mark.thorough
 
@@ -126,21 +123,6 @@ def test_no_test_skips_for_want_of_data_where_data_is_named(tmp_path, monkeypatc
     assert ("test_of_data was skipped: Skipped: CXC_ECCV_DATA holds no such file" in printed) == bool(status)
 
 
-@pytest.mark.parametrize(
-    ("settings_", "threads"), [({}, "own"), ({"PYTEST_XDIST_WORKER": "gw0"}, "1"), ({"OMP_NUM_THREADS": "3"}, "3")]
-)
-def test_libraries_of_a_worker_start_one_thread(monkeypatch, settings_, threads):
-    kept = {name: value for name, value in os.environ.items() if name not in ("PYTEST_XDIST_WORKER", "OMP_NUM_THREADS")}
-    monkeypatch.setattr(os, "environ", kept | settings_)
-    runpy.run_path(str(ROOT / "conftest.py"))
-    assert os.environ.get("OMP_NUM_THREADS", "own") == threads
-
-
-def test_no_clock_and_in_ci_no_chance_decides_over_examples():
-    assert settings().deadline is None
-    assert settings().derandomize == bool(os.environ.get("CI"))
-
-
 @pytest.fixture
 def checkout(tmp_path):
     """A checkout of a few files, one of them new and one ignored."""
@@ -179,42 +161,6 @@ def test_the_core_is_what_git_knows_and_the_kernels_without_the_studies(check, c
     settings_ = tomllib.loads((tmp_path / "core" / "pyproject.toml").read_text(encoding="utf-8"))
     assert "(studies)" in settings_["tool"]["importlinter"]["contracts"][0]["layers"]
     assert "cxc_eccv.studies" not in json.dumps(settings_["tool"]["importlinter"])
-
-
-def test_the_core_s_tests_are_found_and_with_whole_run(check, monkeypatch):
-    import check_core
-
-    ran = []
-    monkeypatch.setattr(check_core, "copy_core", lambda root, folder: None)
-    monkeypatch.setattr(check_core.Path, "exists", lambda path: True)
-    done = subprocess.CompletedProcess([], 0)
-    monkeypatch.setattr(check_core.subprocess, "run", lambda command, **options: ran.append(command[1:]) or done)
-    for arguments in ([], ["--whole", "-x"]):
-        monkeypatch.setattr(sys, "argv", ["check_core.py", *arguments])
-        assert check_core.main() == 0
-    collected, everything = (command for command in ran if command[:2] == ["-m", "pytest"])
-    assert "--collect-only" in collected
-    assert everything == ["-m", "pytest", *check.IN_PARALLEL, "-m", f"{check.FULL_STRENGTH[1]} and not studies", "-x"]
-    started = [command[2:] for command in ran if command[1] == check_core.START]
-    assert [[one.split()[0] for one in commands] for commands in started] == [
-        ["demo", "build", "evaluate", "report", "compare"]
-    ] * 2
-
-
-def test_the_first_command_of_the_core_that_fails_is_the_last(check, monkeypatch):
-    import check_core
-
-    ran = []
-
-    def run():
-        ran.append(sys.argv)
-        sys.exit(2 * (len(ran) == 2))
-
-    monkeypatch.setattr("cxc_eccv.cli.app.main", run)
-    monkeypatch.setattr(sys, "argv", ["-c", "report out", "compare no_such_folder", "demo"])
-    with pytest.raises(SystemExit, match="2"):
-        exec(check_core.START, {})
-    assert ran == [["cxc-eccv", "report", "out"], ["cxc-eccv", "compare", "no_such_folder"]]
 
 
 def test_every_test_that_needs_a_study_lies_with_the_studies():

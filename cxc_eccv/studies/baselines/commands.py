@@ -80,8 +80,8 @@ def baseline(
     score = baseline_named(name)
     library = open_library()
     inputs = Inputs(vectors, features, model, images, central_crop, seed, collection, pool)
-    report, run = score(library, split_name(split), inputs)
-    deliver(report, output, run, library)
+    report, _ = score(library, split_name(split), inputs)
+    deliver(report, output)
 
 
 train = typer.Typer(no_args_is_help=True, help="Train a baseline. Under torchrun, on several processes.")
@@ -164,7 +164,7 @@ def _train(package: str, arguments: Sequence[str], images: str = "--images") -> 
 
     command, output = _training_command(trained.kind), trained.output / REPORT_FOLDER
     if trained.report is not None:
-        deliver(trained.report, output, trained.run, trained.library, trained.images)
+        deliver(trained.report, output, images=trained.images)
     elif trained.pairs is not None:
         _deliver_pairs(trained.pairs, output)
     elif output.exists():

@@ -20,7 +20,6 @@ from cxc_eccv.wording import list_names, metric_name, show_value, task_name
 from cxc_eccv.writing import replaced_file
 
 if TYPE_CHECKING:
-    from cxc_eccv.runs import Run
     from cxc_eccv.sources.library import Library
     from cxc_eccv.studies.entailment.labelled import LabelledPairs
     from cxc_eccv.studies.entailment.quality import ClassifierReport
@@ -68,7 +67,6 @@ class Trained:
     scoring: Sequence[Sequence[str]]
     library: Library
     report: Report | None = None
-    run: Run | None = None
     pairs: ScoredPairs | None = None
     images: Path | None = None
     push: Callable[[], Any] | None = None
@@ -79,10 +77,10 @@ class Trained:
         """The name of the model in reports: that of its folder."""
         return self.output.resolve().name
 
-    def scored(self, report: Report, run: Run, **others: Any) -> Trained:  # noqa: ANN401 - recorded as they are
+    def scored(self, report: Report, **others: Any) -> Trained:  # noqa: ANN401 - recorded as they are
         """The same with its report, whose provenance names the model and these facts."""
         facts = {**report.provenance, "model": self.name, "training": dict(self.settings), **others}
-        return replace(self, report=replace(report, provenance=facts), run=run)
+        return replace(self, report=replace(report, provenance=facts))
 
 
 def without_places(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,6 @@ from cxc_eccv.encoding.checkpoints import load_part
 from cxc_eccv.encoding.processes import Processes
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation import evaluate
-from cxc_eccv.runs import Run
 from cxc_eccv.sources.download import sha256_of
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups
@@ -205,8 +204,7 @@ def train(command: Sequence[str]) -> Trained:
     trained = _describe(folder, library, arguments)
     if arguments.report_on is None:
         return trained
-    report, run = _score(trained.model, library, arguments, features)
-    return trained.scored(report, run)
+    return trained.scored(_score(trained.model, library, arguments, features))
 
 
 LOADING = """\
@@ -396,9 +394,7 @@ def _save_ensemble(folder: Path, count: int) -> None:
     load_part(AutoTokenizer, chosen[0]).save_pretrained(target)
 
 
-def _score(
-    model: Path, library: Library, arguments: CharGruArguments, features: ImageFeatures | None
-) -> tuple[Report, Run]:
+def _score(model: Path, library: Library, arguments: CharGruArguments, features: ImageFeatures | None) -> Report:
     """Score a split: all possible tasks of COCO, or retrieval on Flickr8k."""
     assert arguments.report_on is not None  # noqa: S101 - checked by train
     collection, split = REPORTS[arguments.report_on]
@@ -413,4 +409,4 @@ def _score(
         run = replace(run, images=Embeddings(content.image_ids, features.encode(ensemble, content.image_ids)))
     tasks = "all" if collection is COCO else "flickr8k"
     options: dict[str, Any] = {"split": split, "data_dir": library, "intervals": arguments.intervals}
-    return evaluate(run, tasks, **options, per_query=True), run
+    return evaluate(run, tasks, **options, per_query=True)

@@ -121,7 +121,7 @@ def train(command: Sequence[str]) -> Trained:
         return trained
     run = encode_it(trainer.model, split=split)
     report = evaluate(run, split=split, data_dir=library, per_query=True, progress=False)
-    return trained.scored(report, run, training_data=record)
+    return trained.scored(report, training_data=record)
 
 
 def _split_pairs(
