@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,6 +21,7 @@ from huggingface_hub import (
     HfApi,
     eval_result_entries_to_yaml,
     get_token,
+    parse_eval_result_entries,
 )
 
 import cxc_eccv
@@ -218,31 +219,23 @@ def _find_opened(api: HfApi, model: str, title: str) -> Discussion | None:
 
 def merge_results(before: str | None, entries: Sequence[EvalResultEntry], where: str = RESULTS) -> str:
     """Add entries to the results file, replacing those of the same task; equal entries keep their date."""
-    old_rows = [] if before is None else _read_rows(before, where)
-    rows = {_place(row): row for row in old_rows}
-    for row in eval_result_entries_to_yaml(list(entries)):
-        if _without_date(rows.get(_place(row), {})) != _without_date(row):
-            rows[_place(row)] = row
-    if before is not None and old_rows == list(rows.values()):
+    there = [] if before is None else _read_entries(before, where)
+    by_place = {(entry.dataset_id, entry.task_id): entry for entry in there}
+    for entry in entries:
+        old = by_place.get((entry.dataset_id, entry.task_id))
+        if old is None or replace(old, date=entry.date) != entry:
+            by_place[entry.dataset_id, entry.task_id] = entry
+    merged = list(by_place.values())
+    if before is not None and merged == there:
         return before
-    return str(yaml.safe_dump(list(rows.values()), sort_keys=False, allow_unicode=True, width=1000))
+    rows = eval_result_entries_to_yaml(merged)
+    return str(yaml.safe_dump(rows, sort_keys=False, allow_unicode=True, width=1000))
 
 
-def _read_rows(text: str, where: str) -> list[dict[str, Any]]:
+def _read_entries(text: str, where: str) -> list[EvalResultEntry]:
     try:
-        rows = yaml.safe_load(text)
-        if isinstance(rows, list) and all("value" in row and _place(row) for row in rows):
-            return rows
-    except (yaml.YAMLError, KeyError, TypeError):
-        pass
-    raise HubConflict(
-        f"{where} is not a list of results with dataset.id, dataset.task_id and value. Correct or delete it."
-    )
-
-
-def _place(row: dict[str, Any]) -> tuple[str, str]:
-    return row["dataset"]["id"], row["dataset"]["task_id"]
-
-
-def _without_date(row: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in row.items() if key != "date"}
+        return parse_eval_result_entries(yaml.safe_load(text))
+    except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError):
+        raise HubConflict(
+            f"{where} is not a list of results with dataset.id, dataset.task_id and value. Correct or delete it."
+        ) from None
