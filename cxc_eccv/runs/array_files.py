@@ -55,33 +55,27 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], texts: Mapping[
 
 def read_npz(path: Path) -> dict[str, NDArray[Any]]:
     """All arrays of a ``.npz`` file by name, compared with its checksums."""
+    arrays: dict[str, NDArray[Any]] = {}
+    place = f"{path}"
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
             if any(ENTRY in member.extra + member.comment for member in members):
                 raise zipfile.BadZipFile("an entry of its directory hides another")
             refuse_expansion(path.stat().st_size, sum(member.file_size for member in members))
-            arrays = {_name(member): _read_member(path, archive, member) for member in members}
+            for member in members:
+                name = member.filename.removesuffix(".npy")
+                place = f"{path}, {name}"
+                with archive.open(member) as stream:
+                    arrays[name] = read_npy(stream)
     except DAMAGE as error:
         raise MalformedRun(
-            f"{path}: not a readable .npz archive, cut short or damaged ({error}); save it again with np.savez"
+            f"{place}: not a readable .npz archive, cut short or damaged ({error}); save it again with np.savez"
         ) from None
     if len(arrays) < len(members):
         names = [member.filename for member in members]
         raise MalformedRun(f"{path}: holds an array twice among {names}; save it again")
     return arrays
-
-
-def _name(member: zipfile.ZipInfo) -> str:
-    return member.filename.removesuffix(".npy")
-
-
-def _read_member(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
-    try:
-        with archive.open(member) as stream:
-            return read_npy(stream)
-    except DAMAGE as error:
-        raise MalformedRun(f"{path}, {_name(member)}: cut short or damaged ({error}); save the file again") from None
 
 
 def write_npz(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:

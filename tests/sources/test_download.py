@@ -121,9 +121,8 @@ def test_file_is_downloaded_once_with_progress_on_standard_error(site, capsys):
 
 
 @pytest.mark.parametrize("fault", [status(503), hang_up, cut_short], ids=["503", "hang up", "cut short"])
-@pytest.mark.parametrize("known_hash", [True, False])
-def test_passing_fault_is_retried(site, fault, known_hash):
-    site.serve(fault, fault, whole(), known_hash=known_hash)
+def test_passing_fault_is_retried(site, fault):
+    site.serve(fault, fault, whole())
     assert site.fetch().read_bytes() == BODY
     assert len(site.requests) == 3
 

@@ -10,7 +10,7 @@ import pytest
 from cxc_eccv.errors import HashMismatch, InvalidOption, MalformedSource, SourceMissing, UnknownName
 from cxc_eccv.sources import download
 from cxc_eccv.sources.catalog import load_catalog
-from cxc_eccv.sources.download import catalog_of, fetch, fingerprint, locate, sha256_of, state, verify
+from cxc_eccv.sources.download import catalog_of, fetch, locate, sha256_of, state
 from cxc_eccv.sources.reading import read_bytes
 
 MIRROR = os.environ.get("CXC_ECCV_DATA", "")
@@ -236,16 +236,3 @@ def test_file_is_hashed_once_until_it_changes(tmp_path, monkeypatch):
     path.write_bytes(b"three")
     assert sha256_of(path) == hashlib.sha256(b"three").hexdigest()
     assert len(reads) == 2
-
-
-def test_verification_of_a_gzipped_twin_counts_original_bytes(tmp_path):
-    path = tmp_path / "a.csv.gz"
-    path.write_bytes(gzip.compress(b"12345"))
-    digest = hashlib.sha256(b"12345").hexdigest()
-    assert (read_bytes(path), fingerprint(path)) == (b"12345", (digest, 5))
-    verify(path, digest, 5, "")
-    verify(path, None, None, "")
-    with pytest.raises(HashMismatch, match="truncated: found 5 bytes, expected 6"):
-        verify(path, digest, 6, "")
-    with pytest.raises(HashMismatch, match=f"found sha256 {digest}, expected {'0' * 64}. Do this."):
-        verify(path, "0" * 64, 5, "Do this.")
