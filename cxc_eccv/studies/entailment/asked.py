@@ -67,20 +67,9 @@ def export_pairs(
     """Write the top captions of some images, as several models rank them, for people to judge.
 
     The images are drawn from those that every model has. ``asked.json`` beside the questions records the models and
-    their lists, seed, split and hashes of the data;
-    :func:`cxc_eccv.studies.entailment.entail_at_k.score_answers`, which has an example, needs it.
-
-    Args:
-        runs: name of each model to its run; all of one collection, COCO or Flickr30k.
-        output: folder without questions.
-        form: one of :func:`cxc_eccv.studies.asking.exchange.formats`.
-        images: as for :func:`cxc_eccv.studies.asking.exchange.find_images`.
-        split: ``validation`` or ``test``.
-        data_dir: as for :func:`cxc_eccv.evaluate`.
-        sample: number of images.
-        depth: captions of each image and model.
-        seed: seed of the draw.
-        mark_known: leave out an image's own captions, and pairs that a file of entailment labels has.
+    their lists, seed, split and hashes of the data, for ``score_answers``. ``depth`` is the number of captions of each
+    image and model.
+    ``mark_known`` leaves out an image's own captions, and pairs that a file of entailment labels has.
     """
     folder = Path(output)
     if (folder / ASKED).exists():

@@ -98,29 +98,8 @@ def score_answers(
     """Entail@K of every exported model, by the majority of people's answers.
 
     Answers override labels derived from ratings; an image's own captions always count as entailed. The provenance
-    counts the answers that contradict either.
-
-    Args:
-        answers: answered files of one export, beside its ``asked.json``.
-        form: format of the files; None to tell it by the suffix of each.
-        data_dir: the raw files of the export.
-        seed: seed of the bootstrap over images.
-        confidence: level of the intervals.
-
-    Example:
-        >>> import tempfile
-        >>> from cxc_eccv.runs import RankingsRun
-        >>> from cxc_eccv.studies.entailment.asked import export_pairs
-        >>> library = Library("sample")
-        >>> captions = library.karpathy("test").caption_ids.tolist()
-        >>> run = RankingsRun.from_dicts({image: captions for image in library.karpathy("test").image_ids.tolist()})
-        >>> options = {"form": "jsonl", "images": "images/{file_name}", "data_dir": library, "sample": 5}
-        >>> file, *_ = export_pairs({"first": run}, tempfile.mkdtemp(), **options, mark_known=False)
-        >>> text = file.read_text().replace('"worker": null', '"worker": "ann"')
-        >>> _ = file.write_text(text.replace('"answer": null', '"answer": {"describes": true, "follows": false}'))
-        >>> score = score_answers(file, data_dir=library).results["first"]
-        >>> score.metric, score.n_queries, score.parameters
-        ('entail_at_10', 5, {'k': 10, 'unjudged': 'manual'})
+    counts the answers that contradict either. The answered files of one export lie beside its ``asked.json``; their
+    ``form`` is told by the suffix of each if it is None.
     """
     paths = [Path(answers)] if isinstance(answers, str | Path) else [Path(path) for path in answers]
     settings = Settings(seed, confidence)

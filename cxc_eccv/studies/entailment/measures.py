@@ -39,12 +39,7 @@ class Rate:
 
 
 def f_half(precision: ArrayLike, recall: ArrayLike) -> Any:  # noqa: ANN401 - a number of numbers, an array of arrays
-    """F0.5, which weighs precision twice as much as recall: ``1.25 P R / (0.25 P + R)``; 0 where both are 0.
-
-    NaN if one of them is NaN.
-
-    References:
-        Yan et al., Revising Image-Text Retrieval via Multi-Modal Entailment, 2022, section 6.3.
+    """F0.5 (Yan et al., 2022, section 6.3): ``1.25 P R / (0.25 P + R)``; 0 where both are 0, NaN where one is NaN.
 
     Example:
         >>> round(float(f_half(0.802, 0.743)), 3)
@@ -66,20 +61,8 @@ def measure_classifier(
 ) -> tuple[Rate, ...]:
     """Accuracy, precision, recall and F0.5 of the predictions ``scores >= threshold``.
 
-    The interval is a bootstrap over images. Samples in which a measure is undefined, because no pair in them is
-    predicted or labelled 1, are left out for that measure.
-
-    Args:
-        labels: (N,) 0 or 1.
-        scores: (N,) of any scale, higher if entailment is likelier.
-        threshold: the lowest score that is predicted to be entailed.
-        images: (N,) the image of each pair, numbers or texts; None if all pairs are independent.
-        confidence: level of the intervals.
-        seed: seed of the bootstrap.
-
-    Raises:
-        DataError: labels other than 0 and 1, scores that are not finite, no pair, or no pair labelled 1.
-        InvalidOption: no score reaches the threshold, so precision is undefined.
+    The interval is a bootstrap over (N,) images; without images all pairs are independent. Samples in which a measure
+    is undefined, because no pair in them is predicted or labelled 1, are left out for that measure.
 
     Example:
         >>> for rate in measure_classifier([1, 1, 0, 0], [0.9, 0.4, 0.6, 0.1], 0.5)[:2]:
@@ -113,20 +96,8 @@ def choose_threshold(
 ) -> float:
     """The threshold, among all distinct scores, that maximises a measure, or reaches a precision with the best recall.
 
-    Of equally good thresholds the highest is chosen.
-
-    Args:
-        scores: (N,) of any scale, higher if entailment is likelier.
-        labels: (N,) 0 or 1.
-        for_: ``f_half`` or ``accuracy``; ignored if ``precision`` is given.
-        precision: the lowest precision to accept, in (0, 1].
-        share: share of entailed pairs in the data that the threshold is meant for; None for that of these pairs. Used
-            with ``precision`` only.
-
-    Raises:
-        DataError: as for :func:`measure_classifier`.
-        UnknownName: another measure.
-        InvalidOption: a precision out of range, or one that no threshold reaches.
+    Of equally good thresholds the highest is chosen. The measure is ``f_half`` or ``accuracy``. ``share`` is that of
+    entailed pairs in the data for which a threshold is to reach ``precision``; None for that of these pairs.
 
     Example:
         >>> choose_threshold([0.9, 0.8, 0.8, 0.3, 0.1], [1, 1, 0, 1, 0], precision=0.6)
@@ -225,19 +196,9 @@ def log_odds(probabilities: ArrayLike) -> FloatArray:
 def fit_calibration(scores: ArrayLike, labels: ArrayLike) -> tuple[float, float]:
     """Scale and offset of Platt's calibration: ``p = 1 / (1 + exp(-(scale score + offset)))``.
 
-    A logistic regression of the label on the score, which keeps the order of the scores. The targets are Platt's,
-    (N1 + 1) / (N1 + 2) and 1 / (N0 + 2), in place of 1 and 0, so that the scale is finite even for separable labels.
-
-    Args:
-        scores: (N,) of any scale: for a classifier with two logits, their difference.
-        labels: (N,) 0 or 1.
-
-    Raises:
-        DataError: as for :func:`measure_classifier`; all labels equal; scores that do not rise with the labels.
-
-    References:
-        Platt, Probabilistic outputs for support vector machines, 1999; Lin, Lin and Weng, A note on Platt's
-        probabilistic outputs for support vector machines, Machine Learning 2007.
+    A logistic regression of the label on the score, which keeps the order of the scores. The targets are Platt's (Lin,
+    Lin and Weng, Machine Learning 2007), (N1 + 1) / (N1 + 2) and 1 / (N0 + 2), in place of 1 and 0, so that the scale
+    is finite even for separable labels. DataError for equal labels, and scores that do not rise with the labels.
 
     Example:
         >>> scale, offset = fit_calibration([-2.0, -1.0, 0.5, 2.0], [0, 0, 1, 1])

@@ -97,21 +97,11 @@ class Classifier:
         """(N,) calibrated probabilities that premise and image entail the hypothesis.
 
         An image that several pairs of a batch share is opened and encoded once. Pairs longer than the context are
-        truncated, and counted in one warning.
-
-        Args:
-            premises: the captions of each image, joined by spaces; empty if there are none.
-            images: files or images, None for a pair without an image; None if no pair has an image.
-            hypotheses: the sentences.
-            batch_size: pairs per batch.
-            progress: show a bar.
+        truncated, and counted in one warning. A premise is the captions of the image, joined by spaces; empty if there
+        are none. An image is a file, an image in memory, or None.
 
         Raises:
-            InvalidOption: lists of different lengths, an empty hypothesis, or a pair without any premise.
             TowerMissing: pairs whose only premise is of a kind that this classifier has no branch for.
-            SourceMissing: an image file is missing.
-            MalformedSource: an image cannot be read.
-            ModelError: the classifier gives values that are not finite.
         """
         scores, cut = self.score_and_count(premises, images, hypotheses, batch_size=batch_size, progress=progress)
         if cut:
@@ -207,17 +197,8 @@ def load_classifier(
 ) -> Classifier:
     """Load a classifier of entailment.
 
-    Args:
-        model: folder, Hub id, or a loaded model with its ``processor``.
-        processor: the processor of a loaded model.
-        device: torch device; None for a GPU if there is one.
-        dtype: ``float32``, ``bfloat16``, ``float16``; None for float32, or the dtype of a loaded model.
-        revision: commit, tag or branch of the Hub repository.
-        name: name in files and reports; None for the Hub id or the folder's name.
-
-    Raises:
-        ModelError: the model is no classifier of entailment, or has no processor.
-        CheckpointMismatch: its weights do not fit its config.
+    ``model`` is a folder, a Hub id with its ``revision``, or a loaded model with its ``processor``; ``name`` is for files
+    and reports. By default it uses a GPU if there is one, float32, and the Hub id or the folder's name.
     """
     if isinstance(model, Classifier):
         return model

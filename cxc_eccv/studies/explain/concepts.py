@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from cxc_eccv.errors import DataError, InvalidOption, UnknownName
+from cxc_eccv.errors import DataError, UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import Instances
 from cxc_eccv.sources.wordnet import find_synset, load_category_words, load_wordnet
@@ -27,7 +27,7 @@ from cxc_eccv.studies.explain.altering.sentences import plural_of
 from cxc_eccv.types import FloatArray, IntArray, positions_of
 from cxc_eccv.types.seen import Concepts
 
-SOURCES = ("coco", "visual_genome")
+SOURCES = ("coco", "visual-genome")
 
 
 class CategorySynset(NamedTuple):
@@ -101,10 +101,7 @@ def load_concepts(
     library: Library,
     split: str,
     source: str = "coco",
-    *,
-    instances: Path | None = None,
-    objects: Path | None = None,
-    image_data: Path | None = None,
+    annotations: Path | None = None,
 ) -> ImageConcepts:
     """Concepts of the images of a split.
 
@@ -116,17 +113,16 @@ def load_concepts(
     Args:
         library: the raw files.
         split: one of COCO's Karpathy splits.
-        source: ``coco``, full annotations if available, else category sets; or ``visual_genome``.
-        instances: a file of COCO annotations to use for the library's, full ones or category sets.
-        objects: Visual Genome's ``objects.json`` to use for the library's.
-        image_data: Visual Genome's ``image_data.json`` to use for the library's.
+        source: ``coco``, full annotations if available, else category sets; or ``visual-genome``.
+        annotations: a file of COCO annotations, full ones or category sets, or the folder with Visual Genome's
+            ``objects.json`` and ``image_data.json``, in place of the library's.
 
     Returns:
         The concepts of the annotated images of the split.
 
     Raises:
         UnknownName: unknown source or split, or a category that is not COCO's.
-        InvalidOption: a file belongs to the other source; or nltk is missing, which Visual Genome's synsets need.
+        InvalidOption: nltk is missing, which Visual Genome's synsets need.
         DataError: a file is missing or malformed, or names no concept in an image of the split; WordNet is missing.
 
     Example:
@@ -134,19 +130,19 @@ def load_concepts(
         >>> concepts.source, concepts.counted, len(concepts.images)
         ('COCO instances', True, 60)
     """
-    if source not in SOURCES:
-        raise UnknownName("source of concepts", source, SOURCES)
-    if instances and source != "coco":
-        raise InvalidOption(f"instances are COCO's, but the source of concepts is {source}: give one of the two")
-    if (objects or image_data) and source != "visual_genome":
-        raise InvalidOption(f"objects and image_data are Visual Genome's, but the source of concepts is {source}")
-    if (objects is None) != (image_data is None):
-        raise InvalidOption("objects and image_data belong together: give both files of one release")
+    check_source(source)
     image_ids = library.karpathy(split).image_ids
     if source == "coco":
-        return _collect(library.instances(split, instances), split, image_ids, "COCO", _synset_of_category)
+        return _collect(library.instances(split, annotations), split, image_ids, "COCO", _synset_of_category)
     load_wordnet()  # fails before a long file is read
-    return _collect(library.visual_genome(objects, image_data), split, image_ids, "Visual Genome", _synset_of_object)
+    files = [] if annotations is None else [annotations / name for name in ("objects.json", "image_data.json")]
+    return _collect(library.visual_genome(*files), split, image_ids, "Visual Genome", _synset_of_object)
+
+
+def check_source(source: str) -> None:
+    """Raise UnknownName for another source of concepts."""
+    if source not in SOURCES:
+        raise UnknownName("source of concepts", source, SOURCES)
 
 
 def _collect(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import mode
 
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.report import choose_similarity, describe_run, name_model, provenance_of
@@ -237,7 +238,8 @@ def summarize(explained: Explained) -> Summary:
         shared = common > 0
         means |= {"enumeration_disagreement": differing[shared] / common[shared]} if shared.any() else {}
     scores: dict[str, float] = sums | {name: float(values.mean()) for name, values in means.items()}
-    scores |= {f"{name}_mode": find_mode(means[name]) for name in MEASURES if name in means}
+    # Of equally frequent values scipy's mode is the smallest.
+    scores |= {f"{name}_mode": float(mode(means[name].round(DECIMALS)).mode) for name in MEASURES if name in means}
     scores |= {"failure_rate": len(failures) / failures.n_queries, **ratios_of_sums(sums, common.size)}
     nothing = "it is undefined on all failures" if len(failures) else "no query failed"
     why = explained.not_computed.get("differing_concepts", nothing)
@@ -255,12 +257,6 @@ def ratios_of_sums(sums: Mapping[str, float], n_explained: int) -> dict[str, flo
     if n_explained and "different_multiplicity" in sums:
         ratios["differing_per_failure"] = sums["different_multiplicity"] / n_explained
     return ratios
-
-
-def find_mode(values: FloatArray) -> float:
-    """The most frequent value; the smallest of equally frequent ones."""
-    distinct, counts = np.unique(values.round(DECIMALS), return_counts=True)
-    return float(distinct[counts.argmax()])
 
 
 COUNT, PERCENT, NUMBER = "{:,.0f}", "{:.2%}", "{:.3f}"

@@ -1,12 +1,12 @@
 """The commands with a real classifier of random weights: mine, score, evaluate; and Entail@K by hand."""
 
-import csv
 import json
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import tiny_models
+from answer_tables import read_rows, write_rows
 from command_line import run_command
 
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
@@ -98,12 +98,8 @@ def test_pairs_go_to_a_person_and_come_back(tmp_path, sample_library, make_run):
     assert "put their files into asked: cxc-eccv entailment manual asked/ANSWERS" in printed
     _, errors = run_command("entailment", "manual", "asked/questions.csv", *SAMPLE, cwd=tmp_path, status=2)
     assert "asked/questions.csv: found no answers" in errors
-    with (tmp_path / "asked/questions.csv").open(newline="") as file:
-        rows = [row | {"worker": "ann", "describes": "yes", "follows": "yes"} for row in csv.DictReader(file)]
-    with (tmp_path / "asked/ann.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
+    answers = {"worker": "ann", "describes": "yes", "follows": "yes"}
+    write_rows(tmp_path / "asked/ann.csv", [row | answers for row in read_rows(tmp_path / "asked/questions.csv")])
     files = ("--output", "manual.json", "--save-labels", "labels.jsonl")
     printed, _ = run_command("entailment", "manual", "asked/ann.csv", *files, *SAMPLE, cwd=tmp_path)
     assert "100.0" in printed

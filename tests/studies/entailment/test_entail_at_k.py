@@ -1,11 +1,11 @@
 """Entail@K judged by hand, and the mean over COCO and Flickr30k."""
 
-import csv
 import json
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from answer_tables import read_rows, write_rows
 from command_line import run_command
 from tiny_flickr import IMAGES, flickr_library, run_in_order
 from tiny_world import TinyWorld
@@ -17,23 +17,6 @@ from cxc_eccv.runs import EmbeddingsRun, RankingsRun
 from cxc_eccv.studies.entailment.asked import ASKED, export_pairs
 from cxc_eccv.studies.entailment.entail_at_k import mean_entailment, score_answers
 from cxc_eccv.types import Embeddings, Report, Result
-
-
-def read(path):
-    if path.suffix == ".csv":
-        with path.open(newline="") as file:
-            return list(csv.DictReader(file))
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def write(path, rows, **how):
-    if path.suffix == ".jsonl":
-        path.write_text("\n".join(map(json.dumps, rows)))
-        return
-    with path.open("w", newline="", encoding="utf-8-sig" if how else None) as file:
-        writer = csv.DictWriter(file, rows[0], **how)
-        writer.writeheader()
-        writer.writerows(rows)
 
 
 @pytest.fixture
@@ -50,11 +33,10 @@ def export(runs, folder, library, **options):
 def fill(path, entailed, worker="ann"):
     """A person's copy beside the questions, answered by a function of image and caption."""
     rows = []
-    for row in read(path):
+    for row in read_rows(path):
         both = bool(entailed(row["image_id"], row["caption_id"]))
         rows.append(row | {"answer": {"describes": both, "follows": both}, "worker": worker})
-    write(path.with_name(f"{worker}.jsonl"), rows)
-    return path.with_name(f"{worker}.jsonl")
+    return write_rows(path.with_name(f"{worker}.jsonl"), rows)
 
 
 def about_of(path):
@@ -66,7 +48,7 @@ def test_every_pair_is_asked_about_once_in_an_order_that_tells_nothing(tmp_path,
         export(runs, tmp_path / str(number), sample_library, sample=7, seed=seed, mark_known=False)
         for number, seed in enumerate((0, 0, 1))
     ]
-    rows, again, other = (read(file) for file in files)
+    rows, again, other = (read_rows(file) for file in files)
     about, asked = about_of(files[0]), [(row["image_id"], row["caption_id"]) for row in rows]
     expected = set()
     for run in runs.values():
@@ -92,7 +74,7 @@ def test_values_are_those_of_a_slow_loop(tmp_path, runs, sample_library, mark_kn
     scores = score_answers(answered, data_dir=sample_library)
     content, about = sample_library.karpathy("test"), about_of(path)
     owner = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
-    asked = {(row["image_id"], row["caption_id"]) for row in read(path)}
+    asked = {(row["image_id"], row["caption_id"]) for row in read_rows(path)}
     own = {(image, caption) for image, caption in asked if owner[caption] == image}
     assert bool(own) is not mark_known
     rows = sample_library.entailment("test").table.to_pylist() if mark_known else []
@@ -125,12 +107,12 @@ def test_an_answer_decides_over_ratings_and_what_is_known_is_not_asked(tmp_path)
     library = world.write()
     run = RankingsRun.from_dicts({1: [21, 31, 11, 12, 22, 32]})
     path = export({"one": run}, tmp_path / "some", library, sample=1, depth=3)
-    assert [row["caption_id"] for row in read(path)] == [21]
+    assert [row["caption_id"] for row in read_rows(path)] == [21]
     scores = score_answers(fill(path, lambda *_: False), data_dir=library)
     assert scores.results["one"].value == pytest.approx(1 / 3)
     assert scores.provenance["against_derived_labels"] == 1
     path = export({"one": run}, tmp_path / "all", library, sample=1, depth=3, mark_known=False)
-    assert {row["caption_id"] for row in read(path)} == {11, 21, 31}
+    assert {row["caption_id"] for row in read_rows(path)} == {11, 21, 31}
     scores = score_answers(fill(path, lambda _, caption: caption == 31), data_dir=library)
     assert scores.results["one"].value == pytest.approx(2 / 3)
     assert scores.provenance["against_original_links"] == 1
@@ -157,7 +139,7 @@ def test_flickr30k_is_judged_by_hand_too_and_its_answers_are_a_file_of_labels(tm
 
 def test_missing_row_gives_no_number(tmp_path, runs, sample_library):
     path = fill(export(runs, tmp_path, sample_library, mark_known=False), lambda *_: True)
-    write(path, read(path)[1:])
+    write_rows(path, read_rows(path)[1:])
     with pytest.raises(MalformedSource, match=r"pairs, without coco-.*put missing rows back"):
         score_answers(path, data_dir=sample_library)
 

@@ -37,25 +37,12 @@ TABLE_3 = {
 }
 """Row to accuracy, precision, recall, F0.5 in percent, as printed."""
 
-PAIRS, ENTAILED = 2_000, 1_006
-"""The annotated test set, Table 1: 699 of Flickr30K and 307 of MSCOCO entail."""
-
 
 @pytest.mark.reference
 @pytest.mark.parametrize("row", TABLE_3)
-def test_table_3_has_the_f_half_but_not_the_accuracy_of_its_precision_and_recall(row):
-    """Every count of hits and false alarms that gives the printed precision and recall gives a lower accuracy."""
-    accuracy, precision, recall, printed = TABLE_3[row]
+def test_f_half_is_that_of_table_3(row):
+    _, precision, recall, printed = TABLE_3[row]
     assert round(100 * float(f_half(precision / 100, recall / 100)), 1) == printed
-    hits = [tp for tp in range(ENTAILED + 1) if round(100 * tp / ENTAILED, 1) == recall]
-    possible = [
-        round(100 * (tp + PAIRS - ENTAILED - fp) / PAIRS, 2)
-        for tp in hits
-        for fp in range(PAIRS - ENTAILED + 1)
-        if tp + fp and round(100 * tp / (tp + fp), 1) == precision
-    ]
-    assert possible
-    assert 0.2 <= round(accuracy - max(possible), 2) <= round(accuracy - min(possible), 2) <= 0.4
 
 
 def test_the_docs_have_every_row_of_table_3():

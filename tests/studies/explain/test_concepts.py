@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing, UnknownName
+from cxc_eccv.errors import DataError, MalformedSource, SourceMissing, UnknownName
 from cxc_eccv.metrics.concept_agreement import concept_agreement
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import read_json
@@ -39,7 +39,7 @@ def load(tmp_path):
         text = json.dumps({"images": images, "annotations": records, "categories": categories})
         path.write_text(change(text))
         library = Library("sample")
-        found = load_concepts(library, "test", instances=path)
+        found = load_concepts(library, "test", annotations=path)
         assert "instances" in library.files_used()
         return found
 
@@ -139,7 +139,6 @@ class TestCoco:
         ("annotation", "parts"),
         [
             ({"width": 0}, ["images[0].width"]),
-            ({"width": None}, ["images[0].width"]),
             ({"height": -3}, ["images[0].height"]),
             ({"height": 2.5}, ["images[0].height"]),
             ({"bbox": [1, 2, 3]}, ["annotations[1].bbox", "[1, 2, 3]", "four finite numbers"]),
@@ -174,19 +173,11 @@ class TestCoco:
         with pytest.raises(MalformedSource, match="cut off"):
             load([image(ids[0])], [good], change=lambda text: text[:-30])
 
-    def test_unknown_names_and_files_of_the_other_source(self, load, ids, tmp_path):
+    def test_unknown_names_and_files(self, load, ids, tmp_path):
         with pytest.raises(UnknownName, match="unknown COCO category 'aeroplane'; did you mean 'airplane'"):
             load([image(ids[0])], [box(ids[0], 5, 0, 0, 9, 9)], [{"id": 5, "name": "aeroplane"}])
-        path = tmp_path / "nowhere.json"
-        for source, files, error, message in (
-            ("lvis", {}, UnknownName, "unknown source of concepts 'lvis'"),
-            ("coco", {"instances": path}, SourceMissing, r"nowhere\.json is not a file"),
-            ("visual_genome", {"instances": path}, InvalidOption, "instances are COCO's"),
-            ("coco", {"objects": path}, InvalidOption, "Visual Genome's"),
-            ("visual_genome", {"objects": path}, InvalidOption, "belong together"),
-        ):
-            with pytest.raises(error, match=message):
-                load_concepts(Library("sample"), "test", source, **files)
+        with pytest.raises(SourceMissing, match=r"nowhere\.json is not a file"):
+            load_concepts(Library("sample"), "test", annotations=tmp_path / "nowhere.json")
 
 
 class TestRealCoco:
@@ -200,7 +191,7 @@ class TestRealCoco:
     )
     def test_full_annotations_of_63_images(self, real_library, split, annotated, boxes, groups):
         path = real_library._path("instances_subset")
-        found, sets = load_concepts(real_library, split, instances=path), load_concepts(real_library, split)
+        found, sets = load_concepts(real_library, split, annotations=path), load_concepts(real_library, split)
         assert (len(found.images), sum(map(len, found.boxes.values())), found.groups) == (annotated, boxes, groups)
         assert not found.left_out
         # Concepts agree however they are told, so that CA and NCS are the same from category sets alone.
@@ -263,8 +254,7 @@ def genome(tmp_path, ids, wordnet):
         }
         for name, content in contents.items():
             (tmp_path / name).write_text(json.dumps(content))
-        files = {"objects": tmp_path / "objects.json", "image_data": tmp_path / "image_data.json"}
-        return load_concepts(Library("sample"), "test", "visual_genome", **files)
+        return load_concepts(Library("sample"), "test", "visual-genome", tmp_path)
 
     return read
 
@@ -345,10 +335,9 @@ class TestVisualGenome:
     def test_an_image_twice_and_no_files(self, genome, tmp_path):
         genome({3: [thing(["dog.n.01"], ["dog"])]})
         (tmp_path / "objects.json").write_text('[{"image_id": 3, "objects": []}, {"image_id": 3, "objects": []}]')
-        files = {"objects": tmp_path / "objects.json", "image_data": tmp_path / "image_data.json"}
-        for named, error, message in (
-            (files, MalformedSource, "image 3 a second time"),
-            ({}, SourceMissing, r"visual_genome/objects\.json\) is not part of the embedded sample"),
+        for folder, error, message in (
+            (tmp_path, MalformedSource, "image 3 a second time"),
+            (None, SourceMissing, r"visual_genome/objects\.json\) is not part of the embedded sample"),
         ):
             with pytest.raises(error, match=message):
-                load_concepts(Library("sample"), "test", "visual_genome", **named)
+                load_concepts(Library("sample"), "test", "visual-genome", folder)

@@ -121,7 +121,7 @@ def bad_files(make_run, sample_library, tmp_path):
         (["one.npz", "--split", "tset"], "split 'tset'"),
         (["one.npz", "--name", "A", "--name", "B"], "1 models need as many different names, not A, B"),
         (["one.npz", "--similarity", "euclid"], "euclid"),
-        (["one.npz", "--concepts", "visual-genome", "--annotations", "absent.json"], "the folder with objects.json"),
+        (["one.npz", "--concepts", "visual-genome", "--annotations", "absent"], "objects.json is not a file"),
         (["one.npz", "one.npz", "--direction", "t2i"], "--name"),
     ],
 )

@@ -21,7 +21,6 @@ from cxc_eccv.studies.explain.explanation import (
     Explanation,
     compare_failures,
     explain_run,
-    find_mode,
     make_tables,
     ratios_of_sums,
     summarize,
@@ -269,11 +268,6 @@ def test_ratios_of_sums_are_those_that_table_3_prints():
     assert round(100 * ratios["matched_synsets"], 2) == 29.43
     assert round(ratios["differing_per_failure"], 2) == 2.42
     assert ratios_of_sums({"matchings": 0, "non_common_concepts": 0}, 0) == {}
-
-
-def test_mode_is_the_smallest_of_the_most_frequent():
-    assert find_mode(np.array([3.0, 1.0, 3.0, 1.0, 2.0])) == 1.0
-    assert find_mode(np.array([0.7 + 0.1, 0.8, 0.5])) == 0.8
 
 
 def explanation_of(model, failures, concepts_from="COCO"):

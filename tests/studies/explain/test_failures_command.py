@@ -82,23 +82,6 @@ def test_failures_are_exported_rated_and_counted(explained, run, tmp_path):
     assert report["provenance"]["files"].keys() == {"ann.csv", "ben.csv", "failures.parquet"}
 
 
-def test_no_line_is_wider_than_a_terminal(explained, run, tmp_path):
-    file = export(run, explained, tmp_path)
-    marked = ["object class; enumeration; detail", "alternatives"]
-    told = run("failures", "ratings", answer(file, tmp_path / "ann.csv", "ann", marked), "--explained", explained)
-    tables = [line for line in told.splitlines() if line.startswith("  ")]
-    assert tables
-    assert max(map(len, tables)) <= 80
-
-
-def test_what_was_not_answered_is_refused_with_its_place(explained, run, tmp_path):
-    file = export(run, explained, tmp_path, 3)
-    assert "found no answers" in run("failures", "ratings", file, "--explained", explained, status=2)
-    answered = answer(file, tmp_path / "ann.csv", "", ["colour"])
-    told = run("failures", "ratings", answered, "--explained", explained, status=2)
-    assert "ann.csv, line 2, worker: found '', expected the worker's name or number, in one line" in told
-
-
 def test_a_folder_that_explain_did_not_write(run, tmp_path):
     told = run("failures", "export", tmp_path, "--output", tmp_path / "asked", status=2)
     assert "failures.parquet is missing. Give a folder written by cxc-eccv explain --output." in told

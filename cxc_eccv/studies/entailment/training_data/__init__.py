@@ -60,16 +60,11 @@ ALIASES = {"dev": "val", "validation": "val", "trial": "val"}
 
 
 class TrainingData(NamedTuple):
-    """Labelled pairs, and their provenance for the model trained on them.
+    """Labelled pairs, a table of :data:`SCHEMA`, and their provenance for the model trained on them, for JSON.
 
-    Attributes:
-        pairs: a table of :data:`SCHEMA`.
-        provenance: plain values for JSON. ``sources``: part to its ``pairs``, ``positives``, ``kinds``, ``rule``,
-            ``licence`` and ``left_out``; ``holds``: evaluation split to the number of pairs with an image, a caption or
-            words of it; ``trained_on_test`` and ``trained_on_val``: whether there are any; ``shares_words``: split to
-            the number of pairs of other images with the words of one of its captions; ``protected``: splits that are
-            kept out; ``not_at_hand``: evaluation splits that could not be checked; ``parts``, ``pairs``,
-            ``positives``, ``threshold``, ``edition`` and ``files`` of the whole.
+    ``holds``: evaluation split to the number of pairs with an image, a caption or words of it; ``shares_words``: split
+    to the number of pairs of other images with the words of one of its captions; ``protected``: splits that are kept
+    out; ``not_at_hand``: evaluation splits that could not be checked.
     """
 
     pairs: pa.Table
@@ -102,11 +97,6 @@ def load_training_data(
         protect: ``test``, or ``val,test`` to keep validation splits out as well.
         allow_test_data: allow test splits; the provenance then says so.
         used_as: corpus to the kinds that each of its pairs is used as, in turn.
-
-    Raises:
-        UnknownName: unknown corpus or part.
-        InvalidOption: no names, or a repeated one; an unknown ``protect``; a part without usable pairs.
-        DataError: a raw file is missing or malformed, or the splits to protect are missing.
 
     Example:
         >>> data = load_training_data(Library("sample"), ["entailment/val"], images="sample")

@@ -47,7 +47,6 @@ def alter(
     ids: Sequence[int] | None = None,
     seed: int = 0,
     tagger: str = TAGGER,
-    num_proc: int = 1,
 ) -> list[Altered]:
     """Change one place of every sentence that has a place for this kind.
 
@@ -60,7 +59,6 @@ def alter(
         ids: N distinct whole numbers; None for 0, 1, 2 and so on.
         seed: a whole number.
         tagger: name of an installed spaCy pipeline for English.
-        num_proc: processes that tag. A script needs ``if __name__ == "__main__":`` for several.
 
     Returns:
         One entry per altered sentence, in order; sentences without a place are left out.
@@ -79,10 +77,8 @@ def alter(
     numbers = range(len(sentences)) if ids is None else ids
     if len(numbers) != len(sentences) or len(set(numbers)) != len(numbers):
         raise InvalidOption(f"{len(sentences)} sentences need as many distinct ids; there are {len(set(numbers))}")
-    if num_proc < 1:
-        raise InvalidOption(f"num_proc={num_proc}: give 1 or more processes")
     require_seed(seed)
-    return alter_tagged(tag_sentences(sentences, tagger, num_proc), numbers, all_kinds()[kind], seed)
+    return alter_tagged(tag_sentences(sentences, tagger), numbers, all_kinds()[kind], seed)
 
 
 def alter_tagged(sentences: Sequence[Sentence], ids: Sequence[int], kind: Kind, seed: int) -> list[Altered]:

@@ -61,12 +61,12 @@ class Sentence:
         return not any(mark in "-/'\u2019" for mark in self.text[max(start - 1, 0) : start] + self.text[end : end + 1])
 
 
-def tag_sentences(texts: Sequence[str], tagger: str = TAGGER, num_proc: int = 1) -> list[Sentence]:
+def tag_sentences(texts: Sequence[str], tagger: str = TAGGER) -> list[Sentence]:
     """Tag, lemmatise and parse texts of one sentence each."""
     pipeline = _load(tagger)
     unused = [name for name in pipeline.pipe_names if name not in (*NEEDED, "tok2vec", "transformer", "morphologizer")]
     with pipeline.select_pipes(disable=unused):
-        return [_read(document) for document in pipeline.pipe(texts, batch_size=256, n_process=num_proc)]
+        return [_read(document) for document in pipeline.pipe(texts, batch_size=256)]
 
 
 def describe_tagger(tagger: str) -> str:

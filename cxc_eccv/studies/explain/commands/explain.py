@@ -13,7 +13,7 @@ import typer
 
 from cxc_eccv.cli.choices import Names, Similarity, Thumbnails, load_runs, open_library, split_name
 from cxc_eccv.cli.output import COMMAND, check_folder, say_written
-from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import print_shown, say, upper_first
 from cxc_eccv.writing import replaced_folder
 
@@ -29,8 +29,6 @@ COMMANDS = ("explain",)
 
 FILES = ("explain.json", "failures.parquet", "explain.md", "explain.html")
 
-SOURCES = {"coco": "coco", "visual-genome": "visual_genome"}
-
 Annotations = Annotated[
     Path | None,
     typer.Option(
@@ -38,30 +36,6 @@ Annotations = Annotated[
         "image_data.json. Default: the files in --data-dir."
     ),
 ]
-
-
-def read_source(source: str) -> str:
-    """Python's name of a source of concepts."""
-    if source not in SOURCES:
-        raise UnknownName("source of concepts", source, SOURCES)
-    return SOURCES[source]
-
-
-def annotation_files(source: str, path: Path | None) -> dict[str, Path]:
-    """The files that ``--annotations`` names for a source, as ``load_concepts`` takes them."""
-    if path is None:
-        return {}
-    if source == "coco":
-        return {"instances": path}
-    if not path.is_dir():
-        raise InvalidOption(
-            f"--annotations {path}: for Visual Genome give the folder with objects.json, image_data.json"
-        )
-    files = {"objects": path / "objects.json", "image_data": path / "image_data.json"}
-    for file in files.values():
-        if not file.is_file():
-            raise InvalidOption(f"--annotations {path}: {file} is not a file")
-    return files
 
 
 def explain(
@@ -126,12 +100,12 @@ def explain(
     from cxc_eccv.evaluation.settings import Settings
     from cxc_eccv.runs import load_embeddings
     from cxc_eccv.sources.wordnet import load_wordnet
-    from cxc_eccv.studies.explain.concepts import load_concepts
+    from cxc_eccv.studies.explain.concepts import check_source, load_concepts
     from cxc_eccv.studies.explain.explanation import check_runs, compare_failures, explain_run, make_tables
     from cxc_eccv.tables import tables_to_console
 
     if show_concepts is not None:
-        _show_concepts(show_concepts, read_source(concepts), split_name(split), annotation_files(concepts, annotations))
+        _show_concepts(show_concepts, concepts, split_name(split), annotations)
         return
     if not files:
         raise InvalidOption("nothing to explain: name a file of embeddings, scores or rankings")
@@ -139,7 +113,7 @@ def explain(
     if adversarial is not None and len(files) > 1:
         raise InvalidOption("--adversarial is for one model; name one file, that of the model that encoded the queries")
     Settings(seed)
-    source = read_source(concepts)
+    check_source(concepts)
     library, wanted = open_library(), split_name(split)
     runs = load_runs(files, name)
     selections = check_runs(runs, library, wanted, directions=direction, similarity=similarity)
@@ -150,7 +124,7 @@ def explain(
         altered = load_embeddings(adversarial)
         check_altered(baseline, altered, library.captions(wanted), direction)
     load_wordnet()
-    shown = load_concepts(library, wanted, source, **annotation_files(source, annotations))
+    shown = load_concepts(library, wanted, concepts, annotations)
     explained = [
         explain_run(run, library, shown, wanted, similarity=similarity, name=model, selection=selections[model])
         for model, run in runs.items()
@@ -265,7 +239,7 @@ SHOWN = 15
 """Concepts of a split that are listed, the most frequent ones."""
 
 
-def _show_concepts(which: str, source: str, split: str, files: dict[str, Path]) -> None:
+def _show_concepts(which: str, source: str, split: str, annotations: Path | None) -> None:
     """Print the counts of a split and its most frequent concepts, or the concepts of one image."""
     from cxc_eccv.sources.catalog import describe_data
     from cxc_eccv.studies.explain.concepts import load_concepts
@@ -274,7 +248,7 @@ def _show_concepts(which: str, source: str, split: str, files: dict[str, Path]) 
     if which != "all" and not which.isdecimal():
         raise InvalidOption(f"--show-concepts {which}: give all, or the COCO id of an image")
     library = open_library()
-    image_concepts = load_concepts(library, split, source, **files)
+    image_concepts = load_concepts(library, split, source, annotations)
     if which != "all" and int(which) not in library.karpathy(split).image_ids:
         raise InvalidOption(f"image {which} is not one of {split}; name its split with --split")
     say(upper_first(describe_data({"data": {"edition": library.edition}, "split": split})))
