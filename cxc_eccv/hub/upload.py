@@ -26,7 +26,6 @@ from cxc_eccv.hub.client import hub_client, read_text, require_token
 from cxc_eccv.hub.leaderboard import PATH as EVAL_YAML
 from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import MIXED
 
 LABELS_KEYS = ("configs", "dataset_info", "size_categories")
 DATASET_KEYS = (*LABELS_KEYS, "modified_data")
@@ -158,7 +157,7 @@ def _plan_dataset(repo_id: str, folder: Path, files: Mapping[str, Path]) -> Uplo
 
 def _plan_labels(repo_id: str, folder: Path, files: Mapping[str, Path]) -> Upload:
     """The label files and the card; other files of an annotation project, people's answers above all, stay here."""
-    sent = {path: file for path, file in files.items() if re.fullmatch(r"[^/]+\.parquet", path) or path == MIXED}
+    sent = {path: file for path, file in files.items() if re.fullmatch(r"[^/]+\.parquet", path)}
     Library(labels=[folder.resolve()]).label_files  # noqa: B018 - raises the errors of loading them
     if CARD not in files:
         raise InvalidOption(f"{folder} has labels but no {CARD}; cxc-eccv annotate merge writes both")
@@ -168,7 +167,7 @@ def _plan_labels(repo_id: str, folder: Path, files: Mapping[str, Path]) -> Uploa
         sent,
         files[CARD].read_text(encoding="utf-8"),
         LABELS_KEYS,
-        frozenset(["", MIXED.rpartition("/")[0]]),
+        frozenset([""]),
         _left_out(files, sent),
         next_steps=f"Load these labels with --labels {repo_id}",
     )

@@ -22,14 +22,13 @@ def count_answers(items: ArrayLike, answers: ArrayLike, n_classes: int) -> IntAr
     return counts
 
 
-def cohen_kappa(first: ArrayLike, second: ArrayLike, n_classes: int, *, weights: ArrayLike | None = None) -> float:
+def cohen_kappa(first: ArrayLike, second: ArrayLike, n_classes: int) -> float:
     r"""Cohen's kappa of two annotators: :math:`(p_o - p_e) / (1 - p_e)`, with chance from the shares of each.
 
     Args:
         first: (N,) classes from 0.
         second: (N,) classes of the other annotator.
         n_classes: number of classes.
-        weights: (N,) what each item counts, such as 1 / the probability with which it was drawn; None for 1.
 
     Raises:
         DataError: unknown classes, unequal lengths, or all answers are the same, so that kappa is undefined.
@@ -42,9 +41,8 @@ def cohen_kappa(first: ArrayLike, second: ArrayLike, n_classes: int, *, weights:
         0.5
     """
     answers = _check_answers([np.asarray(first), np.asarray(second)], n_classes)
-    counted = np.ones(answers.shape[1]) if weights is None else np.asarray(weights, dtype=np.float64)
-    shares = np.stack([np.bincount(classes, counted, n_classes) for classes in answers]) / counted.sum()
-    agreed = float(np.average(answers[0] == answers[1], weights=counted))
+    shares = np.stack([np.bincount(classes, minlength=n_classes) for classes in answers]) / answers.shape[1]
+    agreed = float(np.mean(answers[0] == answers[1]))
     return _above_chance(agreed, float(shares.prod(axis=0).sum()))
 
 

@@ -78,9 +78,6 @@ REPOSITORY = re.compile(r"(?P<id>[\w.-]+/[\w.-]+?)(@(?P<revision>[\w./-]+))?", r
 
 ENDING = ".parquet"
 
-MIXED = "mixed/labels.parquet"
-"""Labels of people and a judge, in a subfolder, where nobody reads them as a source of labels."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelFile:

@@ -14,8 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.sources.readers import MIXED
-from cxc_eccv.studies.annotation.mixed import Mixed, describe_mixed
 from cxc_eccv.studies.annotation.proposing.strategies import strategies
 from cxc_eccv.studies.asking.questions import CANDIDATE
 from cxc_eccv.studies.asking.schemes import schemes
@@ -76,8 +74,8 @@ def is_replaceable(card: str) -> bool:
     return card.rstrip().endswith(MARK.rstrip())
 
 
-def label_card(facts: Mapping[str, Any], table: pa.Table, mixed: Mixed | None = None) -> str:
-    """The text of ``README.md`` for a folder with ``labels.parquet``, and perhaps a judge's labels."""
+def label_card(facts: Mapping[str, Any], table: pa.Table) -> str:
+    """The text of ``README.md`` for a folder with ``labels.parquet``."""
     from huggingface_hub import DatasetCard
 
     from cxc_eccv import __version__
@@ -86,11 +84,10 @@ def label_card(facts: Mapping[str, Any], table: pa.Table, mixed: Mixed | None = 
 
     scheme = schemes()[facts["scheme"]]
     card = DatasetCard.from_template(
-        _card_data(facts, table, mixed),
+        _card_data(facts, table),
         str(CARD),
         facts=facts,
         **_card_tables(facts, table),
-        mixed=mixed and describe_mixed(mixed, str(facts["split"])),
         question=markdown_text(scheme.question),
         citation=markdown_text(scheme.citation),
         rule=RULES[facts["rule"]],
@@ -134,34 +131,27 @@ def _card_tables(facts: Mapping[str, Any], table: pa.Table) -> dict[str, str]:
     }
 
 
-def _card_data(facts: Mapping[str, Any], table: pa.Table, mixed: Mixed | None) -> DatasetCardData:
+def _card_data(facts: Mapping[str, Any], table: pa.Table) -> DatasetCardData:
     """The front matter."""
     import datasets
     from huggingface_hub import DatasetCardData
 
     from cxc_eccv.builders import cards
 
-    split, configs, infos = str(facts["split"]), [], []
-    for name, path, rows in [
-        ("default", "labels.parquet", table),
-        *([] if mixed is None else [("mixed", MIXED, mixed.table)]),
-    ]:
-        # datasets identifies its cache of a local folder by the front matter, see builders/cards.py.
-        content = hashlib.sha256()
-        for batch in rows.combine_chunks().to_batches(ROWS_AT_ONCE):
-            content.update(json.dumps(batch.to_pydict()).encode())
-        features, sizes = datasets.Features.from_arrow_schema(rows.schema), {split: (rows.num_rows, rows.nbytes)}
-        configs.append({"config_name": name, "data_files": [{"split": split, "path": path}]})
-        infos.append(cards.dataset_info(name, features, sizes, description=f"sha256 {content.hexdigest()}"))
+    # datasets identifies its cache of a local folder by the front matter, see builders/cards.py.
+    content, split = hashlib.sha256(), str(facts["split"])
+    for batch in table.combine_chunks().to_batches(ROWS_AT_ONCE):
+        content.update(json.dumps(batch.to_pydict()).encode())
+    features, sizes = datasets.Features.from_arrow_schema(table.schema), {split: (table.num_rows, table.nbytes)}
     return DatasetCardData(
         pretty_name=f"{facts['name']}: matches of MS-COCO that people verified",
         language=cards.LANGUAGE,
         license=facts.get("licence", "unknown"),
-        size_categories=cards.size_category(sum(rows.num_rows for rows in (table, *([mixed.table] if mixed else [])))),
+        size_categories=cards.size_category(table.num_rows),
         task_categories=["image-to-text", "text-to-image"],
         tags=["image-text-retrieval", "ms-coco"],
-        configs=configs,
-        dataset_info=infos,
+        configs=[{"config_name": "default", "data_files": [{"split": split, "path": "labels.parquet"}]}],
+        dataset_info=[cards.dataset_info("default", features, sizes, description=f"sha256 {content.hexdigest()}")],
     )
 
 

@@ -9,11 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from cxc_eccv.errors import DataError, InvalidOption
-from cxc_eccv.sources.readers import MIXED, LabelFile, write_labels
+from cxc_eccv.sources.readers import LabelFile, write_labels
 from cxc_eccv.studies.annotation.card import check_terms, is_replaceable, join_answers, label_card
 from cxc_eccv.studies.annotation.folder import hold
 from cxc_eccv.studies.annotation.known import PAIR
-from cxc_eccv.studies.annotation.mixed import mix, write_mixed
 from cxc_eccv.studies.annotation.project import CARD, LABELS, Project
 from cxc_eccv.studies.asking.quality import SheetQuality, accept
 from cxc_eccv.studies.asking.settling import describe_labels, settle
@@ -30,7 +29,6 @@ def merge_labels(
     least_answers: int = 1,
     licence: str | None = None,
     citation: str | None = None,
-    probabilities: pa.Table | None = None,
 ) -> LabelFile:
     """Make labels from the answers of accepted sheets, and write ``labels.parquet`` and ``README.md``.
 
@@ -41,8 +39,6 @@ def merge_labels(
         least_answers: pairs with answers of fewer people get no label.
         licence: licence of the labels, an id of the Hub such as ``cc-by-4.0``.
         citation: citation of the labels in BibTeX.
-        probabilities: ``image_id``, ``caption_id`` and ``probability`` of a judge, written beside people's labels
-            to ``mixed/labels.parquet``; the card says how good they are.
     """
     terms = check_terms(licence, citation)
     if project.scheme.sides != ("image", "caption"):
@@ -60,16 +56,13 @@ def merge_labels(
             **terms,
         }
         table = join_answers(table, accepted, list(dict.fromkeys(row["worker"] for row in now.kept)), now.candidates())
-        labels = LabelFile(project.folder / LABELS, table, facts)
-        mixed = None if probabilities is None else mix(labels, probabilities, project.library.karpathy(project.split))
-        card, path = label_card(facts, table, mixed), project.folder / CARD
+        card, path = label_card(facts, table), project.folder / CARD
         if path.is_file() and not is_replaceable(path.read_text(encoding="utf-8", errors="replace")):
             raise DataError(
                 f"{path} is not a card that annotate merge replaces. Move it away, merge, and copy your changes "
                 "into the new card; give the terms and the paper with --license and --citation."
             )
         labels = write_labels(project.folder / LABELS, table, facts)
-        write_mixed(project.folder / MIXED, mixed)
         with replaced_file(path) as part:
             part.write_text(card, encoding="utf-8", newline="\n")
         return labels

@@ -4,7 +4,6 @@ Its folder, which can be committed, holds the three files of :mod:`cxc_eccv.stud
 :func:`cxc_eccv.studies.annotation.merging.merge_labels` makes of them::
 
     FOLDER/labels.parquet, README.md    the labels from the answers of all rounds, and their card
-    FOLDER/mixed/labels.parquet         these and a judge's probabilities, if they were given
 """
 
 from __future__ import annotations

@@ -44,6 +44,9 @@ from cxc_eccv.types.strict_json import MAPPING, TEXT, WHOLE
 from cxc_eccv.wording import metric_name, score_cell
 from cxc_eccv.writing import write_json, write_rows
 
+SEED, CONFIDENCE = 0, 0.95
+"""Of the bootstrap over images."""
+
 EXPORT = {
     **dict.fromkeys(("task", "split", "content"), TEXT),
     **dict.fromkeys(("schema", "seed", "depth"), WHOLE),
@@ -92,8 +95,6 @@ def score_answers(
     *,
     form: str | None = None,
     data_dir: str | Path | Library | None = None,
-    seed: int = 0,
-    confidence: float = 0.95,
 ) -> ManualScores:
     """Entail@K of every exported model, by the majority of people's answers.
 
@@ -102,7 +103,6 @@ def score_answers(
     ``form`` is told by the suffix of each if it is None.
     """
     paths = [Path(answers)] if isinstance(answers, str | Path) else [Path(path) for path in answers]
-    settings = Settings(seed, confidence)
     beside, about, tops = _read_export(paths)
     library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
     entail_task, split = task(about["task"]), about["split"]
@@ -121,9 +121,9 @@ def score_answers(
     labels = marked | _settle_all(paths, questions, marked, reading.answers, asked.scheme)
     images = np.array(about["images"])
     judged = _judge(images, content, labels)
-    results = {name: _score(entail_task, top, judged, settings) for name, top in tops.items()}
+    results = {name: _score(entail_task, top, judged) for name, top in tops.items()}
     facts = {
-        **provenance_of(library, split=split, **settings.facts),
+        **provenance_of(library, split=split, **Settings(SEED, CONFIDENCE).facts),
         "export": {name: about[name] for name in ("task", "seed", "depth", "known")},
         "models": {model["name"]: model["run"] for model in about["models"]},
         "images": images.size,
@@ -213,12 +213,10 @@ def _draw_means(query_ids: IntArray, values: FloatArray, seed: int) -> FloatArra
     return means
 
 
-def _score(entail_task: Task, top: TopK, judged: Judgments, settings: Settings) -> Result:
+def _score(entail_task: Task, top: TopK, judged: Judgments) -> Result:
     """Entail@K of one model; every pair has a label."""
     values = entail_at_k(top, judged, top.depth)
-    low = high = None
-    if settings.level is not None:
-        low, high = interval(_draw_means(top.query_ids, values, settings.seed), settings.level)
+    low, high = interval(_draw_means(top.query_ids, values, SEED), CONFIDENCE)
     return Result(
         entail_task.name,
         "i2t",
@@ -266,11 +264,8 @@ class MeanScores:
         }
 
 
-def mean_entailment(
-    reports: Sequence[ScoredReport], *, name: str | None = None, seed: int = 0, confidence: float | None = 0.95
-) -> MeanScores:
+def mean_entailment(reports: Sequence[ScoredReport], *, name: str | None = None) -> MeanScores:
     """The mean of Entail@K over COCO and Flickr30k, for every K that both reports have; each collection counts half."""
-    settings = Settings(seed, confidence)
     by_task = _sort(reports)
     coco, flickr = (by_task[name] for name in TASKS)
     rows = [{row.metric: row for row in by_task[name].report.results if row.task == name} for name in TASKS]
@@ -280,8 +275,8 @@ def mean_entailment(
             f"{coco.name} and {flickr.name} have no Entail@K in common; evaluate both at the same depths"
         )
     _check(coco, flickr, [(rows[0][metric], rows[1][metric]) for metric in both])
-    means = [_mean(by_task, rows[0][metric], rows[1][metric], settings) for metric in both]
-    facts = {"split": coco.report.provenance.get("split"), **settings.facts}
+    means = [_mean(by_task, rows[0][metric], rows[1][metric]) for metric in both]
+    facts = {"split": coco.report.provenance.get("split"), **Settings(SEED, CONFIDENCE).facts}
     facts |= {"reports": {name: by_task[name].report.name for name in TASKS}, "unjudged": judge_of(coco.report)}
     scored = [row for part in rows for metric, row in part.items() if metric in both]
     return MeanScores(name or coco.name, (*scored, *means), facts)
@@ -321,12 +316,10 @@ def _check(coco: ScoredReport, flickr: ScoredReport, rows: Sequence[tuple[Result
             )
 
 
-def _mean(by_task: Mapping[str, ScoredReport], coco: Result, flickr: Result, settings: Settings) -> Result:
-    low = high = None
-    if settings.level is not None:
-        values = [by_task[row.task].per_query[row.key] for row in (coco, flickr)]
-        drawn = [_draw_means(row.query_ids, row.values, settings.seed + place) for place, row in enumerate(values)]
-        low, high = interval((drawn[0] + drawn[1]) / 2, settings.level)
+def _mean(by_task: Mapping[str, ScoredReport], coco: Result, flickr: Result) -> Result:
+    values = [by_task[row.task].per_query[row.key] for row in (coco, flickr)]
+    drawn = [_draw_means(row.query_ids, row.values, SEED + place) for place, row in enumerate(values)]
+    low, high = interval((drawn[0] + drawn[1]) / 2, CONFIDENCE)
     return Result(
         MEAN,
         "i2t",

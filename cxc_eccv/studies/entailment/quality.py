@@ -176,19 +176,17 @@ def report_classifier(
     precision: float | None = None,
     training_data: Mapping[str, Any] | None = None,
     seen: SeenPairs | None = None,
-    confidence: float = 0.95,
-    seed: int = 0,
     **facts: Any,  # noqa: ANN401 - recorded as they are
 ) -> ClassifierReport:
     """Measure a classifier by its (N,) probabilities of labelled pairs; ``precision`` chooses the threshold here."""
     labels, images, values = labelled.labels, labelled.images, np.asarray(probabilities, dtype=np.float64)
     check_threshold(threshold)
-    reliability = measure_reliability(labels, values, confidence=confidence)
+    reliability = measure_reliability(labels, values)
     if precision is not None:
         threshold = choose_threshold(values, labels, precision=precision)
         threshold_from = f"chosen on these pairs for a precision of {100 * precision:g}%"
-    rates = measure_classifier(labels, values, threshold, images, confidence=confidence, seed=seed)
-    described: dict[str, Any] = {"training_data": training_data, "confidence": confidence, "seed": seed, **facts}
+    rates = measure_classifier(labels, values, threshold, images)
+    described: dict[str, Any] = {"training_data": training_data, "confidence": 0.95, "seed": 0, **facts}
     return ClassifierReport(
         model,
         labelled.name,

@@ -197,8 +197,8 @@ def load_classifier(
 ) -> Classifier:
     """Load a classifier of entailment.
 
-    ``model`` is a folder, a Hub id with its ``revision``, or a loaded model with its ``processor``; ``name`` is for files
-    and reports. By default it uses a GPU if there is one, float32, and the Hub id or the folder's name.
+    ``model`` is a folder, a Hub id with its ``revision``, or a loaded model with its ``processor``; ``name`` is used in
+    files and reports. By default it uses a GPU if there is one, float32, and the Hub id or the folder's name.
     """
     if isinstance(model, Classifier):
         return model

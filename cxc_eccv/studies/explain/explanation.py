@@ -33,6 +33,7 @@ from cxc_eccv.studies.explain.failures import (
     explain_failures,
     find_failures,
 )
+from cxc_eccv.studies.explain.query_corpus import CONFIDENCE
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types import FloatArray, IntArray
 from cxc_eccv.types.reported import group_by_reason
@@ -152,9 +153,7 @@ class Paired:
         return self.key.endswith("failed_alone")
 
 
-def compare_failures(
-    baseline: Explanation, model: Explanation, *, seed: int = 0, confidence: float = 0.95
-) -> list[Paired]:
+def compare_failures(baseline: Explanation, model: Explanation, *, seed: int = 0) -> list[Paired]:
     """Compare two models' failures over the queries that both were asked, which must be the same.
 
     A direction that one of the two cannot be ranked in has no rows, and neither has a number that is defined for both
@@ -173,7 +172,7 @@ def compare_failures(
     draws, rows = Draws(seed), []
     for direction in (name for name in baseline.directions if name in model.directions):
         for name, values, images in _pair_up(baseline.directions[direction], model.directions[direction]):
-            low, high = interval(ClusterBootstrap(images, draws).means(values[:, None])[0], confidence)
+            low, high = interval(ClusterBootstrap(images, draws).means(values[:, None])[0], CONFIDENCE)
             sizes = values.size, int(np.unique(images).size)
             key, value = f"{direction}/{name}", float(values.mean())
             rows.append(Paired(model.model, baseline.model, key, value, low, high, *sizes))
@@ -304,17 +303,12 @@ SECTIONS: Mapping[str, Sequence[tuple[str, str, str]]] = {
 
 SIDE_BY_SIDE = (
     "Differences from {first}: numbers of failures over the queries that both fail, others over all queries, with "
-    "{level:g}% intervals from a bootstrap over images."
+    f"{100 * CONFIDENCE:g}% intervals from a bootstrap over images."
 )
 
 
-def make_tables(
-    explanations: Sequence[Explanation], paired: Sequence[Paired] = (), confidence: float = 0.95
-) -> list[Table]:
-    """The global table of one model with a column per direction; a table per direction of several models.
-
-    ``confidence`` is that of the intervals of ``paired``.
-    """
+def make_tables(explanations: Sequence[Explanation], paired: Sequence[Paired] = ()) -> list[Table]:
+    """The global table of one model with a column per direction; a table per direction of several models."""
     first, *others = explanations
     corpus = first.provenance.get("run", {}).get("corpus")
     subtitle = f"{first.concepts.source}{f'; images as {corpus}' if corpus else ''}"
@@ -326,7 +320,7 @@ def make_tables(
         notes = _group({**first.skipped, **_reasons(summaries)})
         return [Table(header, rows, f"Failures of {first.model}", subtitle, notes, data=data)]
     directions = dict.fromkeys(name for model in explanations for name in model.directions)
-    note = SIDE_BY_SIDE.format(first=first.model, level=100 * confidence)
+    note = SIDE_BY_SIDE.format(first=first.model)
     return [_compare_models(direction, explanations, paired, subtitle, note) for direction in directions]
 
 

@@ -33,7 +33,7 @@ from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.wordnet import similarity_matrix
 from cxc_eccv.studies.explain.concepts import ImageConcepts, find_mentions
-from cxc_eccv.types import FloatArray, IntArray, check_whole
+from cxc_eccv.types import FloatArray, IntArray
 from cxc_eccv.types.seen import ConceptPairs, Concepts, Similarity
 
 TASKS = {"t2i": "coco_5k", "i2t": "coco_5k", "t2t": "co_captions"}
@@ -133,22 +133,20 @@ def find_failures(
     library: Library,
     split: str,
     direction: str,
-    depth: int = DEPTH,
     *,
     similarity: str | None = None,
     selection: Selection | None = None,
 ) -> Failures:
     """The failed queries of a run in one direction: failures / queries is exactly 1 - recall@1 of its evaluation.
 
-    Rivals are among the first ``depth`` items, or as many as all rankings have. ``selection`` is the result of
+    Rivals are among the first :data:`DEPTH` items, or as many as all rankings have. ``selection`` is the result of
     :func:`check_run`, if it was called before.
     """
-    check_whole("depth", depth)
     with one_blas_thread():
         chosen = selection or check_run(run, library, split, [direction])
         (need,) = (need for part in chosen.parts if part.name == direction for need in part.needs)
         assert isinstance(need, Ranks)  # noqa: S101 - recall is computed from ranks
-        judged = need.judged
+        judged, depth = need.judged, DEPTH
         if isinstance(run, RankingsRun):
             listed = ranks_from_rankings(run, direction, judged)
             need.settle(listed)

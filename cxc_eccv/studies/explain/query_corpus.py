@@ -34,6 +34,9 @@ TITLES = {label: metric_name(label) for label in METRICS} | {"fails": "fails"}
 
 ALL = "all"
 
+SEED, CONFIDENCE = 0, 0.95
+"""Of the bootstrap over images."""
+
 WITHOUT_IMAGE = 2258277193
 """A photo of Flickr8k whose file is called ``.jpg.1`` and is in no split; 8,091 others remain."""
 
@@ -253,7 +256,7 @@ class QueryCorpusReport:
 
     def _notes(self, alone: bool) -> Iterator[str]:
         if alone:
-            yield f"Brackets: {100 * self.provenance['confidence']:g}% intervals from a bootstrap over images."
+            yield f"Brackets: {100 * CONFIDENCE:g}% intervals from a bootstrap over images."
         yield "fails: 1 - R@1."
         if any(row.left_out for row in self.rows):
             yield "left out: images without a caption at this position, or without another one."
@@ -279,8 +282,6 @@ def evaluate_query_corpus(
     query_position: int | str = 0,
     corpus: Corpus | None = None,
     normalize: bool = False,
-    confidence: float = 0.95,
-    seed: int = 0,
     **facts: Any,  # noqa: ANN401 - recorded as they are
 ) -> QueryCorpusReport:
     """Rank all images for a caption of each, and score the ranks of the captions' images.
@@ -292,7 +293,7 @@ def evaluate_query_corpus(
     owners = np.asarray(captions["image_id"], dtype=np.int64)
     ids = np.asarray(captions["caption_id"], dtype=np.int64)
     words = [" ".join(text.lower().split()) for text in captions["text"].to_pylist()]
-    draws, ranked, tops = Draws(seed), [], []
+    draws, ranked, tops = Draws(SEED), [], []
     if corpus is None:
         corpus = mean_corpus(vectors, normalize=normalize)
         corpus_name = "the mean of their other captions" + (", each of length 1" if normalize else "")
@@ -309,16 +310,14 @@ def evaluate_query_corpus(
     groups = [(str(pairing.position), [(pairing, ranks)]) for pairing, ranks in ranked]
     if query_position == ALL:
         groups.append((ALL, ranked))
-    rows = [_score(position, group, words, draws, confidence) for position, group in groups]
+    rows = [_score(position, group, words, draws) for position, group in groups]
     settings = {"collection": collection, "query_position": query_position, "corpus": corpus_name, **facts}
     rankings = RankingsRun({"t2i": _join_tops(tops)}, facts.get("model"), corpus_name)
-    provenance = provenance_of(library, **settings, confidence=confidence, seed=seed)
+    provenance = provenance_of(library, **settings, confidence=CONFIDENCE, seed=SEED)
     return QueryCorpusReport(collection, corpus_name, tuple(rows), rankings, provenance)
 
 
-def _score(
-    position: str, group: Sequence[tuple[Pairing, PositiveRanks]], words: Sequence[str], draws: Draws, confidence: float
-) -> Scores:
+def _score(position: str, group: Sequence[tuple[Pairing, PositiveRanks]], words: Sequence[str], draws: Draws) -> Scores:
     images = np.concatenate([pairing.image_ids for pairing, _ in group])
     bootstrap, metrics = ClusterBootstrap(images, draws), {}
     scored = [score_ranks(ranks) for _, ranks in group]
@@ -327,7 +326,7 @@ def _score(
         is_median = label == "median_rank"
         samples = bootstrap.medians(values) if is_median else bootstrap.means(values[:, None])[0]
         value = float(np.median(values) if is_median else values.mean())
-        metrics[label] = Estimate(value, *interval(samples, confidence))
+        metrics[label] = Estimate(value, *interval(samples, CONFIDENCE))
     first = metrics["recall_at_1"]
     metrics["fails"] = Estimate(1 - first.value, 1 - first.high, 1 - first.low)
     same_words = sum(

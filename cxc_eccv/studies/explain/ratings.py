@@ -45,6 +45,7 @@ CLASSES = tuple(SCHEME.details[0].choices)
 """What a rater marks: that the image serves as well (an alternative), or what it misses of the query."""
 
 LEAST, MOST = 1, 10
+SEED, CONFIDENCE = 0, 0.95
 CORRELATED = tuple(f"{name}{variant}" for variant in ("", INFORMED) for name in MEASURES)
 
 FAILURE_COLUMNS = ("direction", "query_id", "truth_id", "retrieved_id", *CORRELATED)
@@ -353,17 +354,14 @@ def report_ratings(
     rated: FailureRatings,
     explained: pa.Table,
     *,
-    seed: int = 0,
-    confidence: float = 0.95,
     provenance: Mapping[str, Any] | None = None,
 ) -> RatingsReport:
     """Report what was marked, what was marked together, and which of the four numbers agrees with the ratings."""
-    settings = Settings(seed, confidence)
-    draws = Draws(seed)
+    draws = Draws(SEED)
     bootstrap = ClusterBootstrap(rated.pairs, draws)
 
     def share(name: str, given: NDArray[np.bool_]) -> Share:
-        low, high = interval(bootstrap.means(given.astype(np.float64)[:, None])[0], confidence)
+        low, high = interval(bootstrap.means(given.astype(np.float64)[:, None])[0], CONFIDENCE)
         return Share(name, int(given.sum()), float(given.mean()), low, high)
 
     n_marked = rated.marks.sum(axis=1)
@@ -372,7 +370,7 @@ def report_ratings(
         for first, other in combinations(range(len(CLASSES)), 2)
     }
     together = [share(name, given) for name, given in both.items() if given.any()]
-    low, high = interval(bootstrap.means(rated.ratings.astype(np.float64)[:, None])[0], confidence)
+    low, high = interval(bootstrap.means(rated.ratings.astype(np.float64)[:, None])[0], CONFIDENCE)
     return RatingsReport(
         pairs=len(rated.pair_ids),
         raters=len(set(rated.raters)),
@@ -388,8 +386,8 @@ def report_ratings(
         ),
         together=tuple(sorted(together, key=lambda row: (-row.answers, row.name))),
         rules=find_rules(rated.marks),
-        agreements=tuple(_correlate(rated, explained, draws, confidence)),
-        provenance={**(provenance or {}), **settings.facts},
+        agreements=tuple(_correlate(rated, explained, draws)),
+        provenance={**(provenance or {}), **Settings(SEED, CONFIDENCE).facts},
     )
 
 
@@ -426,7 +424,7 @@ def _in_order(classes: frozenset[str]) -> tuple[str, ...]:
     return tuple(name for name in CLASSES if name in classes)
 
 
-def _correlate(rated: FailureRatings, explained: pa.Table, draws: Draws, level: float) -> Iterator[Agreement]:
+def _correlate(rated: FailureRatings, explained: pa.Table, draws: Draws) -> Iterator[Agreement]:
     """Spearman's rho of every number with the mean ratings, over the failures that have it."""
     rows = {pair_id: row for row, pair_id in enumerate(_pair_ids(explained))}
     rated_rows = explained.take([rows[pair_id] for pair_id in rated.pair_ids])
@@ -444,14 +442,14 @@ def _correlate(rated: FailureRatings, explained: pa.Table, draws: Draws, level: 
         else:
             coded = CodedPairs.of(pairs, values[there])
             rho = float(coded.spearman([np.arange(there.size)[None]])[0])
-            yield replace(agreement, spearman=rho, **_bounds(coded, draws.times(there.size), level))
+            yield replace(agreement, spearman=rho, **_bounds(coded, draws.times(there.size)))
 
 
-def _bounds(coded: CodedPairs, times: NDArray[np.integer], level: float) -> dict[str, Any]:
+def _bounds(coded: CodedPairs, times: NDArray[np.integer]) -> dict[str, Any]:
     """The bounds of the interval, or the reason for its absence."""
     drawn = np.stack([np.repeat(np.arange(row.size), row) for row in times])
     try:
-        low, high = interval(coded.spearman([drawn]), level)
+        low, high = interval(coded.spearman([drawn]), CONFIDENCE)
     except (DataError, MalformedRun):
         return {"reason": "no interval: with so few failures, some bootstrap samples have equal values only"}
     return {"low": low, "high": high}

@@ -20,6 +20,7 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import ClusterBootstrap, draw_batches, enough_samples, holm, interval, two_sided_p_value
 from cxc_eccv.studies.explain.altering import all_kinds
 from cxc_eccv.studies.explain.query_corpus import (
+    CONFIDENCE,
     METRICS,
     TITLES,
     find_positions,
@@ -150,7 +151,6 @@ def rerank(
     directions: Sequence[str] | None = None,
     similarity: str | None = None,
     seed: int = 0,
-    confidence: float = 0.95,
 ) -> Reranking:
     """Rank a model's altered queries in place of the originals, and measure the change.
 
@@ -162,11 +162,11 @@ def rerank(
     captions = library.captions(split)
     run, originals, queries, wanted = check_altered(run, altered, captions, directions)
     samples = enough_samples(TESTS * len(queries) * len(wanted), LEVEL)
-    tests, rows = PairedBootstrap(seed, samples, confidence), []
+    tests, rows = PairedBootstrap(seed, samples), []
     for direction in wanted:
         search = _Search(list(_galleries(direction, run, captions, originals.vectors, similarity)), originals)
         rows += [_move(direction, kind, search, of_kind, tests) for kind, of_kind in queries.items()]
-    facts = {"run": altered.facts(), "confidence": confidence, "seed": seed, "samples": samples}
+    facts = {"run": altered.facts(), "confidence": CONFIDENCE, "seed": seed, "samples": samples}
     return Reranking(_correct(rows), facts)
 
 
@@ -313,7 +313,6 @@ class PairedBootstrap:
 
     seed: int
     samples: int
-    confidence: float = 0.95
 
     def compare(
         self, columns: Mapping[str, tuple[FloatArray, FloatArray]], images: IntArray, *, median: bool = False
@@ -330,7 +329,7 @@ class PairedBootstrap:
         changes = {}
         for (name, both), samples in zip(columns.items(), np.concatenate(batches, axis=1), strict=True):
             before, after = (float(np.median(values) if median else values.mean()) for values in both)
-            bounds = interval(samples, self.confidence)
+            bounds = interval(samples, CONFIDENCE)
             changes[name] = Change(before, after, after - before, *bounds, two_sided_p_value(samples))
         return changes
 
@@ -365,9 +364,8 @@ def reranking_tables(reranking: Reranking) -> list[Table]:
     directions = dict.fromkeys(row.direction for row in reranking.rows)
     rows = [[row for row in reranking.rows if row.direction == direction] for direction in directions]
     tables = [table for of_direction in rows for table in _direction_tables(of_direction)]
-    level = 100 * reranking.facts["confidence"]
     note = (
-        f"Brackets: {level:g}% intervals from a bootstrap over images. Bold: significant at "
+        f"Brackets: {100 * CONFIDENCE:g}% intervals from a bootstrap over images. Bold: significant at "
         f"{100 * LEVEL:g}% in a paired test, corrected for all {TESTS * len(reranking.rows)} tests (Holm)."
     )
     return [*tables[:-1], replace(tables[-1], notes=[note])]

@@ -7,7 +7,7 @@ import pytest
 from cxc_eccv.errors import InvalidOption, MissingIds, RunTooShallow, UnknownIds, UnknownName
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
-from cxc_eccv.studies.explain.failures import TASKS, check_run, find_failures
+from cxc_eccv.studies.explain.failures import DEPTH, TASKS, check_run, find_failures
 from cxc_eccv.types import Embeddings, sides_of
 
 
@@ -125,8 +125,8 @@ def test_failures_are_those_of_a_plain_loop(sample_library, make, direction):
             find_failures(run, sample_library, "test", direction)
         assert check_run(run, sample_library, "test").skipped[direction] == why
         return
-    depth = 1 if make is one_item else 5
-    failures = find_failures(run, sample_library, "test", direction, 5)
+    depth = 1 if make is one_item else DEPTH
+    failures = find_failures(run, sample_library, "test", direction)
     assert content_of(failures) == fail_by_loops(run, direction, content, depth)
     report = evaluate(run, f"{TASKS[direction]}/{direction}", metrics=["recall_at_1"], data_dir=sample_library)
     assert len(failures) / failures.n_queries == pytest.approx(1 - report.results[0].value, abs=1e-12)
@@ -183,12 +183,10 @@ def test_a_ranking_without_an_item_of_the_gallery_is_refused(sample_library):
         find_failures(run, sample_library, "test", "t2i")
 
 
-def test_there_is_no_other_direction_and_no_depth_of_0(sample_library):
+def test_there_is_no_other_direction(sample_library):
     run = random_vectors(sample_library.karpathy("test"))
     with pytest.raises(UnknownName, match="direction"):
         find_failures(run, sample_library, "test", "i2i")
-    with pytest.raises(InvalidOption, match="depth"):
-        find_failures(run, sample_library, "test", "t2i", 0)
 
 
 @pytest.mark.slow

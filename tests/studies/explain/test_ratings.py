@@ -353,12 +353,12 @@ def test_the_interval_is_of_failures_drawn_anew(explained):
     size, random = 25, np.random.default_rng(4)
     ratings = random.integers(1, 11, size)
     rated = ratings_of(explained, [mark("detail")] * size, ratings)
-    row = report_ratings(rated, explained, seed=5, confidence=0.9).agreements[0]
+    row = report_ratings(rated, explained).agreements[0]
     values = explained["concept_agreement"].to_numpy()[:size]
     samples = [
-        spearmanr(np.repeat(values, times), np.repeat(ratings, times)).statistic for times in Draws(5).times(size)
+        spearmanr(np.repeat(values, times), np.repeat(ratings, times)).statistic for times in Draws(0).times(size)
     ]
-    assert (row.low, row.high) == pytest.approx(tuple(np.quantile(samples, [0.05, 0.95])), abs=1e-12)
+    assert (row.low, row.high) == pytest.approx(tuple(np.quantile(samples, [0.025, 0.975])), abs=1e-12)
 
 
 def test_people_agree_where_the_better_number_has_the_higher_rating(explained):
@@ -398,9 +398,3 @@ def test_what_cannot_be_correlated_has_a_reason_and_no_number(explained):
     assert few.reason == "no interval: with so few failures, some bootstrap samples have equal values only"
     same = report_ratings(ratings_of(table, [mark("detail")] * size, [9] * size), table).agreements[0]
     assert same.reason == "the mean rating is the same for every failure that has one"
-
-
-@pytest.mark.parametrize("options", [{"seed": -1}, {"confidence": 1.0}])
-def test_options_are_checked(options, explained):
-    with pytest.raises(InvalidOption):
-        report_ratings(ratings_of(explained, [mark("detail")] * 2, [1, 2]), explained, **options)

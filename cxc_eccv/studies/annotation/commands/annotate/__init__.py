@@ -190,13 +190,6 @@ def merge(
         str | None, typer.Option("--license", help="License of the labels, by the Hub's id, such as cc-by-4.0.")
     ] = None,
     citation: Annotated[Path | None, typer.Option(help="File with the BibTeX of the labels, for the card.")] = None,
-    probabilities: Annotated[
-        Path | None,
-        typer.Option(
-            help="File (.parquet, .csv, .jsonl) of a judge's image_id, caption_id and probability: they become the "
-            "config mixed, beside people's labels, and the card says how good they are."
-        ),
-    ] = None,
 ) -> None:
     """Turn answers into labels: labels.parquet, which --labels reads, and its card README.md.
 
@@ -208,24 +201,17 @@ def merge(
     cxc-eccv annotate merge doubts
     cxc-eccv annotate merge doubts --least-answers 3 --version 1.1.0
     cxc-eccv annotate merge doubts --license cc-by-4.0
-    cxc-eccv annotate merge doubts --probabilities judge.parquet
     ```
     """
-    from cxc_eccv.cli.user_tables import read_probabilities
-    from cxc_eccv.sources.readers import MIXED
     from cxc_eccv.sources.reading import read_text
     from cxc_eccv.studies.annotation.known import compare_labels, judging_sources
     from cxc_eccv.studies.annotation.merging import merge_labels, write_ratings
     from cxc_eccv.studies.annotation.project import CARD, LABELS
 
     project = open_project(folder)
-    judged = None if probabilities is None else read_probabilities(probabilities)
     if project.scheme.sides != ("image", "caption"):
-        if judged is not None:
-            raise InvalidOption("--probabilities are of an image and a caption; this project rates other pairs")
         say_written([write_ratings(project, least_answers=least_answers)])
         return
-    files = [folder / LABELS, folder / CARD, *([] if judged is None else [folder / MIXED])]
     labels = merge_labels(
         project,
         rule=rule,
@@ -233,9 +219,8 @@ def merge(
         least_answers=least_answers,
         licence=licence,
         citation=None if citation is None else read_text(citation),
-        probabilities=judged,
     )
-    say_written(files)
+    say_written([folder / LABELS, folder / CARD])
     if licence is None:
         say("the card has no license: add one with --license before others use the labels")
     _say_compared(labels, compare_labels(labels, project.library))
