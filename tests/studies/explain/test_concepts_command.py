@@ -67,7 +67,6 @@ def test_one_image(show, sample_library):
         (("--show-concepts", "every"), "give all, or the COCO id of an image"),
         (("--annotations", "nowhere.json"), "nowhere.json is not a file"),
         (("--split", "dev"), "unknown split 'dev'"),
-        (("--concepts", "visual-genome", "--annotations", "."), "objects.json is not a file"),
     ],
 )
 def test_bad_input(show, words, message):
