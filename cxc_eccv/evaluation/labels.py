@@ -112,9 +112,7 @@ def _merge_for(
     )
     rows, asked = positions_of(queries, judged.query_ids)
     columns, ranked = positions_of(items, judged.gallery_ids)
-    kept = asked & ranked
-    if judged.query_folds is not None and judged.gallery_folds is not None:
-        kept &= judged.query_folds[rows] == judged.gallery_folds[columns]
+    kept = asked & ranked & (judged.folds[0][rows] == judged.folds[1][columns])
     unreachable = judged.unreachable if keeps_unreachable else np.zeros_like(judged.unreachable)
     left = np.bincount(rows[kept], minlength=judged.query_ids.size) + unreachable > 0
     if not left.any():

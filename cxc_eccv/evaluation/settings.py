@@ -19,7 +19,7 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import read_table
 from cxc_eccv.tasks.task import Collection
 from cxc_eccv.types import LABELS, PROBABILITIES, IntArray, check_values, check_whole, positions_of
-from cxc_eccv.types.ids import distinct_of
+from cxc_eccv.types.ids import check_confidence, distinct_of
 
 SPLITS = ("validation", "test")
 BOUNDS_DEPTH = 50
@@ -62,8 +62,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_whole("seed", self.seed, least=0)
-        if self.confidence is not None and not 0 < self.confidence < 1:
-            raise InvalidOption(f"confidence is {self.confidence!r}, expected a number between 0 and 1, such as 0.95")
+        if self.confidence is not None:
+            check_confidence(self.confidence)
         if self.intervals not in INTERVALS:
             raise UnknownName("kind of intervals", self.intervals, INTERVALS)
         policy_name(self.unjudged)

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import UnknownName
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import IntArray, Judgments, RatedPairs, positions_of
+from cxc_eccv.types import CROSS_MODAL, IntArray, Judgments, RatedPairs, positions_of
+from cxc_eccv.types.judged import orient
 
 NEGATIVE, LINKED, FOUND = 0, 1, 2
 """Verdicts: judged no match, a match that the original links have, a match beyond them."""
@@ -59,11 +60,10 @@ def flickr8k_verdicts(library: Library, split: str, direction: str) -> Judgments
     images = np.concatenate([votes.images[decided], owners])
     captions = np.concatenate([votes.captions[decided], asked])
     gains = np.concatenate([verdicts[decided], np.full(asked.size, LINKED)]).astype(np.float64)
-    if direction == "i2t":
-        return Judgments.from_pairs(content.image_ids, asked, images, captions, gains=gains)
-    if direction == "t2i":
-        return Judgments.from_pairs(asked, content.image_ids, captions, images, gains=gains)
-    raise UnknownName("direction of Flickr8k", direction, ("i2t", "t2i"))
+    if direction not in CROSS_MODAL:
+        raise UnknownName("direction of Flickr8k", direction, CROSS_MODAL)
+    ids, pairs = orient(content.image_ids, asked, direction), orient(images, captions, direction)
+    return Judgments.from_pairs(*ids, *pairs, gains=gains)
 
 
 VERDICTS = {NEGATIVE: "judged no match", LINKED: "original link", FOUND: "match beyond the links"}

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import FloatArray, IntArray, positions_of
+from cxc_eccv.types import CROSS_MODAL, FloatArray, IntArray, positions_of
+from cxc_eccv.types.judged import orient
 
 CLASSES_AT_ONCE = 512
 WORD = 8
@@ -77,17 +78,15 @@ def with_categories(library: Library, split: str) -> tuple[IntArray, NDArray[np.
 
 def category_matches(library: Library, split: str, direction: str) -> CategoryMatches:
     """Plausible matches of a split; a caption has the categories of its image, and original links match too."""
-    if direction not in ("i2t", "t2i"):
-        raise UnknownName("direction of plausible matches", direction, ("i2t", "t2i"))
+    if direction not in CROSS_MODAL:
+        raise UnknownName("direction of plausible matches", direction, CROSS_MODAL)
     image_ids, present = with_categories(library, split)
     # Shared by both directions, as it multiplies all classes with each other.
     classes, distances = library.once(("classes of categories", split), lambda: _classes_of(present))
     content = library.karpathy(split)
     places, known = positions_of(content.caption_image_ids, image_ids)
     captions = content.caption_ids[known], classes[places[known]]
-    (query_ids, of_queries), (gallery_ids, of_gallery) = ((image_ids, classes), captions)[
-        :: 1 if direction == "i2t" else -1
-    ]
+    (query_ids, of_queries), (gallery_ids, of_gallery) = orient((image_ids, classes), captions, direction)
     return CategoryMatches(query_ids, gallery_ids, of_queries, of_gallery, distances)
 
 

@@ -28,8 +28,9 @@ from cxc_eccv.judgments.evidence import (
 )
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
-from cxc_eccv.types import FloatArray, IntArray, Judgments, RatedPairs, positions_of
-from cxc_eccv.types.ids import distinct_of
+from cxc_eccv.types import CROSS_MODAL, FloatArray, IntArray, Judgments, RatedPairs, positions_of
+from cxc_eccv.types.ids import distinct_of, starts_of
+from cxc_eccv.types.judged import orient
 
 POLICIES = ("union", "strict", "override")
 
@@ -216,12 +217,10 @@ def flickr30k_links(library: Library, split: str, direction: str) -> Judgments:
 
 
 def _links(content: KarpathySplit, direction: str, collection: str) -> Judgments:
-    images, captions = content.image_ids, content.caption_ids
-    if direction == "i2t":
-        return Judgments.from_pairs(images, captions, content.caption_image_ids, captions)
-    if direction == "t2i":
-        return Judgments.from_pairs(captions, images, captions, content.caption_image_ids)
-    raise UnknownName(f"direction of {collection}", direction, ("i2t", "t2i"))
+    if direction not in CROSS_MODAL:
+        raise UnknownName(f"direction of {collection}", direction, CROSS_MODAL)
+    pairs = orient(content.caption_image_ids, content.caption_ids, direction)
+    return Judgments.from_pairs(*orient(content.image_ids, content.caption_ids, direction), *pairs)
 
 
 def cxc_rated(library: Library, split: str, direction: str) -> Judgments:
@@ -265,7 +264,7 @@ def label_degrees(library: Library, split: str, direction: str) -> Judgments:
     table, columns = pa.concat_tables(tables), ("image_id", "caption_id", "gain", "positive")
     images, captions, gains, positive = (np.asarray(table[name]) for name in columns)
     query_ids, gallery_ids = item_ids(library, split, direction)
-    queries, items = (images, captions) if direction == "i2t" else (captions, images)
+    queries, items = orient(images, captions, direction)
     pairs, places = np.unique(number_pairs(queries, items, query_ids, gallery_ids), return_inverse=True)
     degrees = np.zeros(pairs.size)
     np.maximum.at(degrees, places, np.where(positive, gains, 0.0))
@@ -370,8 +369,7 @@ def _with_gains(
     within: bool = False,
 ) -> Judgments:
     """Build judgments from pairs in ascending order of row and item."""
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=query_ids.size))])
-    unreachable = np.zeros_like(query_ids)
+    indptr, unreachable = starts_of(np.bincount(rows, minlength=query_ids.size)), np.zeros_like(query_ids)
     return Judgments(query_ids, gallery_ids, indptr, items, unreachable, without_self=within, gains=gains)
 
 

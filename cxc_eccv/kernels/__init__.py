@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.kernels.numpy_kernels import FEW, NEAR_PER_PAIR
-from cxc_eccv.kernels.numpy_kernels import column_counts as numpy_column_counts
-from cxc_eccv.kernels.numpy_kernels import draw_rows as numpy_draw_rows
-from cxc_eccv.kernels.numpy_kernels import drawn_places as numpy_drawn_places
-from cxc_eccv.kernels.numpy_kernels import match_counts as numpy_match_counts
-from cxc_eccv.kernels.numpy_kernels import pair_products as numpy_pair_products
-from cxc_eccv.kernels.numpy_kernels import rank_products as numpy_rank_products
-from cxc_eccv.kernels.numpy_kernels import row_counts as numpy_row_counts
-from cxc_eccv.kernels.numpy_kernels import times_drawn as numpy_times_drawn
-from cxc_eccv.kernels.numpy_kernels import unit_vectors as numpy_unit_vectors
+from cxc_eccv.kernels import numpy_kernels
+from cxc_eccv.kernels.numpy_kernels import FEW, NEAR_PER_PAIR, MatchCounts, Reached
 from cxc_eccv.types import FloatArray, IntArray
 
 try:
@@ -49,38 +40,6 @@ SAMPLES_AT_ONCE, EXACT_IN_FLOAT32 = 125, 2**24
 ints, singles = (partial(np.ascontiguousarray, dtype=kind) for kind in (np.int64, np.float32))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Reached:
-    """Number of scores that reach the thresholds of each pair.
-
-    In each segment ``at_least`` scores are at least the pair's ``low`` and ``above`` are above its ``high``. (E,)
-    ``scores`` are those from ``low`` to ``high`` of pairs whose thresholds differ, with their ``pairs`` and their
-    columns or rows, ``places``. ``complete`` is false if there were too many to list.
-    """
-
-    at_least: IntArray
-    above: IntArray
-    pairs: IntArray
-    places: IntArray
-    scores: NDArray[np.float32]
-    complete: bool
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MatchCounts:
-    """Number of matches among the top items of R rows, for each of L looks, all (R, L).
-
-    ``lowest`` is the score of the last item looked at, minus infinity if a row has too few items. ``at_least`` items
-    score at least as high, of which ``matches`` match; ``tied`` items have this score, of which ``tied_matches`` match.
-    """
-
-    lowest: NDArray[Any]
-    at_least: IntArray
-    matches: IntArray
-    tied: IntArray
-    tied_matches: IntArray
-
-
 def row_counts(
     block: NDArray[np.float32],
     rows: IntArray,
@@ -95,7 +54,7 @@ def row_counts(
     """
     if COMPILED and block.dtype == np.float32:
         return _count_compiled(count_rows, block, rows, low, high, bounds, (rows.size, bounds.size - 1))
-    return Reached(*numpy_row_counts(block, rows, low, high, bounds))
+    return numpy_kernels.row_counts(block, rows, low, high, bounds)
 
 
 def column_counts(
@@ -111,7 +70,7 @@ def column_counts(
     """
     if COMPILED and block.dtype == np.float32:
         return _count_compiled(count_columns, block, columns, low, high, bounds, (bounds.size - 1, columns.size))
-    return Reached(*numpy_column_counts(block, columns, low, high, bounds))
+    return numpy_kernels.column_counts(block, columns, low, high, bounds)
 
 
 def pair_products(
@@ -119,7 +78,7 @@ def pair_products(
 ) -> tuple[FloatArray, FloatArray]:
     """(P,) dot products of pairs of vectors in double precision, and (P,) sums of their absolute terms."""
     if not COMPILED:
-        return numpy_pair_products(queries, items, rows, columns)
+        return numpy_kernels.pair_products(queries, items, rows, columns)
     sums, magnitudes = np.empty((2, rows.size))
     multiply_pairs(singles(queries), singles(items), ints(rows), ints(columns), queries.shape[1], sums, magnitudes)
     return sums, magnitudes
@@ -134,7 +93,7 @@ def unit_vectors(
     is not scaled.
     """
     if not COMPILED:
-        return numpy_unit_vectors(vectors, places, targets, out)
+        return numpy_kernels.unit_vectors(vectors, places, targets, out)
     lengths = np.empty(places.size)
     scale_to_unit(singles(vectors), ints(places), ints(targets), vectors.shape[1], out, lengths)
     return lengths
@@ -146,7 +105,7 @@ def times_drawn(random: np.random.Generator, samples: int, count: int) -> NDArra
     The draws are those of ``random.integers(n, size=(S, n), dtype=np.uint16)``, or of int64 for over 2 ** 15 clusters.
     """
     if not COMPILED or count > FEW:
-        return numpy_times_drawn(random, samples, count)
+        return numpy_kernels.times_drawn(random, samples, count)
     times = np.empty((samples, count), np.int16)
     draw_times(random.bit_generator.capsule, count, times)
     return times
@@ -178,7 +137,7 @@ def drawn_sums(times: NDArray[np.integer], values: NDArray[Any]) -> FloatArray:
 def drawn_places(times: NDArray[np.integer], members: IntArray, below: IntArray, ranks: IntArray) -> IntArray:
     """(2, S) how many of the ``times`` of (W,) clusters, added one by one to ``below``, stay at or under two ranks."""
     if not COMPILED or times.dtype != np.int16:
-        return numpy_drawn_places(times, members, below, ranks)
+        return numpy_kernels.drawn_places(times, members, below, ranks)
     places = np.empty(ranks.shape, np.int64)
     find_ranks(times, times.shape[1], np.ascontiguousarray(members), below, ranks, places)
     return places
@@ -194,7 +153,7 @@ def drawn_rows(random: np.random.Generator, rows: IntArray, ends: IntArray, samp
     if COMPILED:
         draw_rows(random.bit_generator.capsule, rows, ends, drawn)
     else:
-        numpy_draw_rows(random, rows, ends, drawn)
+        numpy_kernels.draw_rows(random, rows, ends, drawn)
     return drawn
 
 
@@ -205,7 +164,7 @@ def rank_products(codes: NDArray[np.int32], n_levels: tuple[int, int], rows: Int
     ranks less their mean: whole numbers, whose sums are exact up to 200,000 rows.
     """
     if not COMPILED or rows.shape[1] > MOST_RANKED:
-        return numpy_rank_products(codes, n_levels, rows)
+        return numpy_kernels.rank_products(codes, n_levels, rows)
     products = np.empty((len(rows), 3))
     correlate_ranks(codes, *n_levels, rows, products)
     return products
@@ -230,8 +189,7 @@ def match_counts(
     if not counts_matches(scores, distances, len(zetas)):
         of_rows = items if items.ndim == 1 else items[rows]
         looks = np.asarray(zetas, np.int64), depths
-        counted = numpy_match_counts(scores[rows], of_rows, classes, distances, query_classes, *looks)
-        return MatchCounts(*counted)
+        return numpy_kernels.match_counts(scores[rows], of_rows, classes, distances, query_classes, *looks)
     lowest, counts = np.empty(depths.shape, np.float32), np.zeros((*depths.shape, 4), np.int64)
     count_matches(
         scores if scores.strides[1] == scores.itemsize else np.ascontiguousarray(scores),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,18 +14,47 @@ from cxc_eccv.types import FloatArray, IntArray
 
 NEAR_PER_PAIR = 100
 
-Counted = tuple[IntArray, IntArray, IntArray, IntArray, NDArray[np.float32], bool]
-"""Fields of :class:`cxc_eccv.kernels.Reached`."""
-
 PAIRS_AT_ONCE = 64
 ROWS_AT_ONCE = 64  # at most 255, so that a byte holds the count of a column
 WORDS_AT_ONCE = 255
 DENSE = 4
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Reached:
+    """Number of scores that reach the thresholds of each pair.
+
+    In each segment ``at_least`` scores are at least the pair's ``low`` and ``above`` are above its ``high``. (E,)
+    ``scores`` are those from ``low`` to ``high`` of pairs whose thresholds differ, with their ``pairs`` and their
+    columns or rows, ``places``. ``complete`` is false if there were too many to list.
+    """
+
+    at_least: IntArray
+    above: IntArray
+    pairs: IntArray
+    places: IntArray
+    scores: NDArray[np.float32]
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MatchCounts:
+    """Number of matches among the top items of R rows, for each of L looks, all (R, L).
+
+    ``lowest`` is the score of the last item looked at, minus infinity if a row has too few items. ``at_least`` items
+    score at least as high, of which ``matches`` match; ``tied`` items have this score, of which ``tied_matches`` match.
+    """
+
+    lowest: NDArray[Any]
+    at_least: IntArray
+    matches: IntArray
+    tied: IntArray
+    tied_matches: IntArray
+
+
 def row_counts(
     block: NDArray[Any], rows: IntArray, low: NDArray[np.float32], high: NDArray[np.float32], bounds: IntArray
-) -> Counted:
+) -> Reached:
     """See :func:`cxc_eccv.kernels.row_counts`."""
     at_least, above = np.zeros((2, rows.size, bounds.size - 1), dtype=np.int64)
     flags, counter = np.empty((PAIRS_AT_ONCE, block.shape[1]), dtype=bool), SegmentCounter(bounds)
@@ -40,7 +70,7 @@ def row_counts(
 
 def column_counts(
     block: NDArray[Any], columns: IntArray, low: NDArray[np.float32], high: NDArray[np.float32], bounds: IntArray
-) -> Counted:
+) -> Reached:
     """See :func:`cxc_eccv.kernels.column_counts`."""
     at_least, above = np.zeros((2, bounds.size - 1, columns.size), dtype=np.int64)
     groups = _columns_apart(columns)
@@ -92,7 +122,7 @@ def match_counts(
     query_classes: IntArray,
     zetas: IntArray,
     depths: IntArray,
-) -> tuple[NDArray[Any], IntArray, IntArray, IntArray, IntArray]:
+) -> MatchCounts:
     """See :func:`cxc_eccv.kernels.match_counts`."""
     is_item = items >= 0
     # An extra class, far from all others, stands for missing items.
@@ -107,8 +137,7 @@ def match_counts(
         reached, matching, tied = (scores >= least) & is_item, near <= zeta, (scores == least) & is_item
         for count, flags in zip(counts, (reached, reached & matching, tied, tied & matching), strict=True):
             count[:, look] = np.count_nonzero(flags, axis=1)
-    at_least, matches, n_tied, tied_matches = counts
-    return lowest, at_least, matches, n_tied, tied_matches
+    return MatchCounts(lowest, *counts)
 
 
 class SegmentCounter:
@@ -149,7 +178,7 @@ def _with_near(
     high: NDArray[np.float32],
     within: IntArray,
     lines_of: Callable[[IntArray], NDArray[Any]],
-) -> Counted:
+) -> Reached:
     """Look up the scores between the thresholds of pairs; (P,) ``within`` is their number."""
     apart = low < high
     complete = bool(within[apart].sum() <= NEAR_PER_PAIR * np.count_nonzero(apart))
@@ -162,7 +191,8 @@ def _with_near(
         pairs.append(chosen[at])
         places.append(place)
         scores.append(lines[at, place])
-    return at_least, above, np.concatenate(pairs), np.concatenate(places), np.concatenate(scores), complete
+    kept = np.concatenate(pairs), np.concatenate(places), np.concatenate(scores)
+    return Reached(at_least, above, *kept, complete)
 
 
 SHORT = 1024

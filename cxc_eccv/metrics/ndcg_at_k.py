@@ -7,15 +7,8 @@ import numpy as np
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.metrics.chances import count_chances
 from cxc_eccv.metrics.spec import HIGHEST_GAIN, Spec
-from cxc_eccv.types import (
-    FloatArray,
-    JudgedRanks,
-    Judgments,
-    PositiveRanks,
-    TopK,
-    check_whole,
-    look_up_gains,
-)
+from cxc_eccv.types import FloatArray, JudgedRanks, Judgments, PositiveRanks, TopK, check_whole, look_up_gains
+from cxc_eccv.types.ids import places_within
 from cxc_eccv.types.judged import positive_ranks_of
 
 
@@ -69,10 +62,9 @@ def ndcg_at_k(
 
 def _of_judged_items(condensed: PositiveRanks, k: int) -> FloatArray:
     check_whole("ndcg_at_k: k", k)
-    rows = np.repeat(np.arange(condensed.query_ids.size), np.diff(condensed.indptr))
     gains = np.where(condensed.ranks <= k, 1 / np.log2(condensed.ranks + 1), 0.0)
     ideal = np.cumsum(1 / np.log2(np.arange(2, k + 2)))[np.minimum(condensed.n_positives, k) - 1]
-    return np.asarray(np.bincount(rows, gains, condensed.query_ids.size) / ideal)
+    return np.asarray(np.bincount(condensed.rows, gains, condensed.query_ids.size) / ideal)
 
 
 def _ideal_gains(judgments: Judgments, k: int) -> FloatArray:
@@ -81,7 +73,7 @@ def _ideal_gains(judgments: Judgments, k: int) -> FloatArray:
     if gains.min() < 0:
         raise DataError(f"ndcg_at_k: a judged item has gain {gains.min()}; gains must be 0 or more")
     order = np.lexsort((-gains, rows))
-    within = np.arange(rows.size) - judgments.indptr[rows]
+    within = places_within(np.diff(judgments.indptr))
     ideal = np.zeros((judgments.query_ids.size, min(k, int(np.diff(judgments.indptr).max()))))
     kept = within < ideal.shape[1]
     ideal[rows[kept], within[kept]] = gains[order][kept]

@@ -35,8 +35,8 @@ def r_precision(ranks: PositiveRanks | JudgedRanks, *, judged_only: bool = False
         [0.5]
     """
     ranks = positive_ranks_of(ranks, judged_only=judged_only)
-    rows = np.repeat(np.arange(ranks.query_ids.size), np.diff(ranks.indptr))
-    hits = np.bincount(rows, weights=ranks.ranks <= ranks.n_positives[rows], minlength=ranks.query_ids.size)
+    found = ranks.ranks <= ranks.n_positives[ranks.rows]
+    hits = np.bincount(ranks.rows, weights=found, minlength=ranks.query_ids.size)
     return np.asarray(hits / ranks.n_positives)
 
 

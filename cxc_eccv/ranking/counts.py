@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import DataError
 from cxc_eccv.kernels import row_counts
 from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, positions_of
-from cxc_eccv.types.ids import distinct_of
+from cxc_eccv.types.ids import distinct_of, starts_of
 
 if TYPE_CHECKING:
     from cxc_eccv.ranking.readers import RowReader
@@ -99,9 +99,7 @@ def _segments(every: Iterable[Judgments], gallery_ids: IntArray) -> IntArray:
     segments = np.zeros(gallery_ids.size, dtype=np.int64)
     for judgments in every:
         places, known = positions_of(gallery_ids, judgments.gallery_ids)
-        folds = np.zeros(judgments.gallery_ids.size, dtype=np.int64)
-        if judgments.gallery_folds is not None:
-            folds = np.unique(judgments.gallery_folds, return_inverse=True)[1]
+        folds = np.unique(judgments.folds[1], return_inverse=True)[1]
         labels = np.where(known, folds[places] + 1, 0)
         segments = segments * (labels.max() + 1) + labels
         # Renumbered to keep the numbers small.
@@ -111,10 +109,8 @@ def _segments(every: Iterable[Judgments], gallery_ids: IntArray) -> IntArray:
 
 def entries_in_own_fold(judgments: Judgments) -> IntArray:
     """(E,) the entries of ``judgments.indices`` whose item is in the fold of their query; all without folds."""
-    if judgments.query_folds is None or judgments.gallery_folds is None:
-        return np.arange(judgments.indices.size)
-    same = judgments.query_folds[judgments.rows] == judgments.gallery_folds[judgments.indices]
-    return np.flatnonzero(same)
+    of_queries, of_items = judgments.folds
+    return np.flatnonzero(of_queries[judgments.rows] == of_items[judgments.indices])
 
 
 def _competes(judgments: Judgments, gallery_ids: IntArray, segments: IntArray) -> NDArray[np.bool_]:
@@ -122,9 +118,8 @@ def _competes(judgments: Judgments, gallery_ids: IntArray, segments: IntArray) -
     n_segments = int(segments.max()) + 1
     first = np.array([np.flatnonzero(segments == segment)[0] for segment in range(n_segments)])
     places, inside = positions_of(gallery_ids[first], judgments.gallery_ids)
-    if judgments.query_folds is None or judgments.gallery_folds is None:
-        return np.broadcast_to(inside, (judgments.query_ids.size, n_segments))
-    return np.asarray(inside & (judgments.query_folds[:, None] == judgments.gallery_folds[places]))
+    of_queries, of_items = judgments.folds
+    return np.asarray(inside & (of_queries[:, None] == of_items[places]))
 
 
 class ScoresTooAlike(Exception):
@@ -204,7 +199,7 @@ def rank_positives(share: Share, counts: Counts) -> PositiveRanks:
     at_least, above = (
         np.einsum("ps,ps->p", table.take(pairs, axis=0), competes) for table in (counts.at_least, counts.above)
     )
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=judgments.query_ids.size))])
+    indptr = starts_of(np.bincount(rows, minlength=judgments.query_ids.size))
     within = np.arange(rows.size) - indptr[rows]
     first, last = _runs_of_equals(rows, scores)
     others = at_least - (within[last] + 1)
@@ -240,13 +235,11 @@ def _runs_of_equals(rows: IntArray, scores: NDArray[np.float32]) -> tuple[IntArr
 
 def gallery_sizes(judgments: Judgments) -> IntArray:
     """(Q,) number of items that each query ranks."""
-    sizes = np.full(judgments.query_ids.size, judgments.gallery_ids.size)
+    of_queries, of_items = judgments.folds
+    folds, counts = np.unique(of_items, return_counts=True)
+    sizes: IntArray = (of_queries[:, None] == folds) @ counts
     places, ranked = positions_of(judgments.query_ids, judgments.gallery_ids)
-    if judgments.query_folds is not None and judgments.gallery_folds is not None:
-        folds, counts = np.unique(judgments.gallery_folds, return_counts=True)
-        sizes = (judgments.query_folds[:, None] == folds) @ counts
-        ranked &= judgments.gallery_folds[places] == judgments.query_folds
-    return sizes - ranked if judgments.without_self else sizes
+    return sizes - (ranked & (of_items[places] == of_queries)) if judgments.without_self else sizes
 
 
 def positives_last(

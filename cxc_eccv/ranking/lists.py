@@ -20,7 +20,7 @@ from cxc_eccv.ranking.readers import RowReader
 from cxc_eccv.ranking.scores import Layout
 from cxc_eccv.runs.rankings import RankedLists, RankingsRun
 from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, positions_of
-from cxc_eccv.types.ids import measure_span
+from cxc_eccv.types.ids import measure_span, places_within, starts_of
 
 FAR = 2**40
 """A depth beyond every gallery."""
@@ -58,7 +58,7 @@ def ranks_from_rankings(run: RankingsRun, direction: str, judgments: Judgments) 
     blocks = _blocks(np.cumsum(lists.depths[rows]) // ITEMS_AT_ONCE, n_flags // FLAGS_AT_ONCE)
     parts = [_rank_positives(lists, rows[block], judgments, block, gallery) for block in blocks]
     ranks, counts, depths, ties, last = (np.concatenate(column) for column in zip(*parts, strict=True))
-    indptr, sizes = np.append(0, np.cumsum(counts)), gallery_sizes(judgments)
+    indptr, sizes = starts_of(counts), gallery_sizes(judgments)
     complete = depths == sizes
     cut = np.where(complete, 0, last)
     return GivenRanks(judgments.query_ids, indptr, ranks, judgments.n_positives, sizes, ties, depths, complete, cut)
@@ -134,8 +134,8 @@ def _rank_positives(
 ) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
     """Ranks of the positives of a block of B queries, and (B,) numbers of them, depths, ties, and those tied last."""
     owners, places, kept = _find_items(lists, rows, judgments, gallery)
-    if judgments.query_folds is not None and judgments.gallery_folds is not None:
-        kept &= judgments.gallery_folds[places] == judgments.query_folds[block][owners]
+    of_queries, of_items = judgments.folds
+    kept &= of_items[places] == of_queries[block][owners]
     if not kept.all():
         owners, places = owners[kept], places[kept]
     size, (start, stop) = judgments.gallery_ids.size, judgments.indptr[[block[0], block[-1] + 1]]
@@ -170,7 +170,7 @@ def _count_cut(
 ) -> int:
     """Number of rankings that leave items out and end within a tie with items that the reader needs."""
     depths = np.bincount(owners, minlength=rows.size)
-    places = np.arange(owners.size) - (np.cumsum(depths) - depths)[owners]
+    places = places_within(depths)
     ranked = reader.gallery_ids.size - (reader.without_self & np.isin(reader.query_ids[block], reader.gallery_ids))
     rests = _tied_last(lists, rows, owners, scores) & (places < reader.needs[block][owners])
     return np.unique(owners[rests & (depths < ranked)[owners]]).size
@@ -194,9 +194,7 @@ def _rank_items(
     """Query, position in the gallery and score of the items in several lists; scores do not rise within a list."""
     owners, places, kept = _find_items(lists, rows, reader, gallery)
     if lists.scores is None:
-        depths = lists.depths[rows]
-        ranks = np.arange(owners.size) - np.repeat(np.cumsum(depths) - depths, depths)
-        scores = -ranks.astype(np.float64)
+        scores = -places_within(lists.depths[rows]).astype(np.float64)
     else:
         scores = _join(lists, lists.scores, rows)
     return owners[kept], places[kept], scores[kept]
@@ -271,7 +269,7 @@ def _looks_below(score: Score, n_positives: IntArray, depths: IntArray) -> NDArr
 
 def _place_below(n_positives: IntArray, depths: IntArray, n_ranked: IntArray, known_ranks: IntArray) -> PositiveRanks:
     """The ranks if all missing positives stood just below a depth."""
-    order = np.arange(n_positives.sum()) - np.repeat(np.cumsum(n_positives) - n_positives, n_positives)
+    order = places_within(n_positives)
     n_above = np.repeat(n_ranked, n_positives)
     ranks = np.repeat(depths, n_positives) + 1 + order - n_above
     ranks[order < n_above] = known_ranks
@@ -280,8 +278,8 @@ def _place_below(n_positives: IntArray, depths: IntArray, n_ranked: IntArray, kn
 
 def _ranks(n_positives: IntArray, n_ranked: IntArray, ranks: IntArray) -> PositiveRanks:
     """Ranks in a very large gallery that does not hold the other positives."""
-    indptr, gallery = np.append(0, np.cumsum(n_ranked)), np.full_like(n_positives, 2 * FAR)
-    return PositiveRanks(np.arange(n_ranked.size), indptr, ranks, n_positives, gallery, np.zeros_like(n_ranked))
+    queries, gallery = np.arange(n_ranked.size), np.full_like(n_positives, 2 * FAR)
+    return PositiveRanks(queries, starts_of(n_ranked), ranks, n_positives, gallery, np.zeros_like(n_ranked))
 
 
 def _too_shallow(name: str, score: Score, given: GivenRanks, row: int) -> RunTooShallow:

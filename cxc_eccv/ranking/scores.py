@@ -26,6 +26,7 @@ from cxc_eccv.kernels import unit_vectors
 from cxc_eccv.runs import EmbeddingsRun, Run
 from cxc_eccv.runs.embeddings import SIMILARITIES
 from cxc_eccv.types import IntArray, other_side, positions_of
+from cxc_eccv.types.ids import places_within, starts_of
 
 BLOCK_BYTES = 80_000_000
 MOST_WORKERS = 16
@@ -118,7 +119,7 @@ def _stagger(height: int, size: int, threads: int) -> list[int]:
     In step, all threads would multiply at once and then count at once, which the interpreter's lock partly serialises.
     """
     first = size * np.arange(1, threads + 1) // threads
-    edges = np.concatenate([[0], np.cumsum(np.maximum(first, 1))])
+    edges = starts_of(np.maximum(first, 1))
     rest = np.arange(edges[-1] + size, height, size)
     return [*edges[edges < height].tolist(), *rest.tolist(), height]
 
@@ -157,11 +158,9 @@ class Layout:
         """Lay out items by their segment numbers."""
         sizes = np.bincount(segments)
         padded = -(-sizes // ALIGNMENT) * ALIGNMENT
-        bounds = np.concatenate([[0], np.cumsum(padded)])
-        order = np.argsort(segments, kind="stable")
-        within = np.arange(segments.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        bounds = starts_of(padded)
         column = np.empty(segments.size, dtype=np.int64)
-        column[order] = np.repeat(bounds[:-1], sizes) + within
+        column[np.argsort(segments, kind="stable")] = np.repeat(bounds[:-1], sizes) + places_within(sizes)
         return cls(column, bounds)
 
     @property

@@ -20,7 +20,6 @@ References:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
@@ -29,6 +28,7 @@ from numpy.typing import ArrayLike
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.statistics.intervals import Estimate
 from cxc_eccv.types import FloatArray, IntArray
+from cxc_eccv.types.ids import check_confidence
 
 UNIFORM_SHARE = 0.25
 """Share of the budget that is drawn whatever the machine predicts; it limits what a useless machine can cost."""
@@ -70,7 +70,7 @@ def ppi_mean(labels: ArrayLike, predictions: ArrayLike, unlabelled: ArrayLike, *
     power = float(np.clip(covariance / variance, 0, 1)) if variance > 0 else 0.0
     value = power * rest.mean() + (y - power * f).mean()
     error = math.sqrt(np.var(power * rest) / rest.size + np.var(y - power * f) / y.size)
-    half = NormalDist().inv_cdf(0.5 + _check_confidence(confidence) / 2) * error
+    half = NormalDist().inv_cdf(0.5 + check_confidence(confidence) / 2) * error
     return Estimate(float(value), float(value - half), float(value + half))
 
 
@@ -199,18 +199,18 @@ def estimate_mean(
         >>> bool(interval.low < truth.mean() < interval.high), round(interval.high - interval.low, 2)
         (True, 0.11)
     """
-    value, guesses, errors, sample = _estimate(predictions, drawn, values, probabilities)
-    uncertain = 1 - sample.chances
+    value, guesses, errors, rank = _estimate(predictions, drawn, values, probabilities)
+    uncertain = 1 - np.asarray(probabilities, dtype=np.float64)
     n_free = int((uncertain > 0).sum())
     by_chance = np.asarray(values, dtype=np.float64)[uncertain > 0]
     if n_free:
         _check_varied(by_chance)
     if clusters is None:
         centred: FloatArray = errors - np.average(errors, weights=uncertain) if n_free else errors
-        freedom = n_free - sample.rank
+        freedom = n_free - rank
         parts = np.sqrt(uncertain * (n_free / max(freedom, 1))) * centred
     else:
-        guesses[sample.places] += errors
+        guesses[np.asarray(drawn)] += errors
         groups = np.unique(np.asarray(clusters), return_inverse=True)[1]
         if groups.shape != guesses.shape:
             raise DataError(
@@ -259,30 +259,20 @@ def estimate_ratio(
     return Estimate(ratio, ratio + around.low / divisor, ratio + around.high / divisor)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Sample:
-    """The drawn units: their places, their probabilities, and the number of coefficients fitted to them."""
-
-    places: IntArray
-    chances: FloatArray
-    rank: int
-
-
 def _estimate(
     predictions: ArrayLike, drawn: ArrayLike, values: ArrayLike, probabilities: ArrayLike
-) -> tuple[float, FloatArray, FloatArray, _Sample]:
-    """The mean, (N,) fitted predictions, and (n,) errors of these over the probabilities, of the drawn units."""
+) -> tuple[float, FloatArray, FloatArray, int]:
+    """The mean, (N,) fitted predictions, (n,) errors of drawn units over their probabilities, fitted coefficients."""
     v, chances, places = _check(values, "values"), _check(probabilities, "probabilities"), np.asarray(drawn)
     known = np.asarray(predictions, dtype=np.float64)
     columns = np.column_stack([np.ones(len(known)), known])
     _check_sample(columns, places, v, chances)
     guesses, rank = _fit(columns, places, v, chances)
     if np.allclose(guesses[places][chances < 1], v[chances < 1], rtol=0, atol=1e-9 * np.ptp(v)):
-        guesses, rank = _fit(
-            columns[:, :1], places, v, chances
-        )  # a sample without errors does not show how many there are
+        # A sample without errors does not show how many there are.
+        guesses, rank = _fit(columns[:, :1], places, v, chances)
     errors = (v - guesses[places]) / chances
-    return float((guesses.sum() + errors.sum()) / len(columns)), guesses, errors, _Sample(places, chances, rank)
+    return float((guesses.sum() + errors.sum()) / len(columns)), guesses, errors, rank
 
 
 def _fit(columns: FloatArray, places: IntArray, values: FloatArray, chances: FloatArray) -> tuple[FloatArray, int]:
@@ -325,12 +315,6 @@ def _check_varied(values: FloatArray) -> None:
         )
 
 
-def _check_confidence(confidence: float) -> float:
-    if not 0 < confidence < 1:
-        raise InvalidOption(f"confidence is {confidence!r}, expected a number between 0 and 1, such as 0.95")
-    return confidence
-
-
 def _interval(value: float, parts: FloatArray, freedom: int, confidence: float) -> Estimate:
     """Hall's interval of a sum with independent parts: Student's, transformed by the skewness k of the sum."""
     from scipy.special import stdtrit  # imported here, as it takes a third of the time of all imports
@@ -339,7 +323,7 @@ def _interval(value: float, parts: FloatArray, freedom: int, confidence: float) 
     if not variance:
         return Estimate(value, value, value)
     skewness = float((parts**3).sum()) / variance**1.5
-    tails = float(stdtrit(max(freedom, 1), 0.5 + _check_confidence(confidence) / 2)) * np.array([1.0, -1.0])
+    tails = float(stdtrit(max(freedom, 1), 0.5 + check_confidence(confidence) / 2)) * np.array([1.0, -1.0])
     if abs(skewness) > 1e-9:
         tails = 3 / skewness * (np.cbrt(1 + skewness * (tails - skewness / 6)) - 1)
     low, high = value - math.sqrt(variance) * tails

@@ -10,8 +10,9 @@ from string import ascii_letters
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.errors import DataError
 from cxc_eccv.types import FloatArray, IntArray
+from cxc_eccv.types.ids import check_confidence
 
 POWER = 0.8
 """Power of the minimum detectable difference."""
@@ -169,8 +170,7 @@ def _check(values: ArrayLike, samples: ArrayLike, clusters: int, confidence: flo
         raise DataError(f"ranks need two or more samples and clusters, not {drawn.shape[1]} and {clusters}")
     if not (np.isfinite(centre).all() and np.isfinite(drawn).all()):
         raise DataError("a value or a sample of the models is not finite, so they have no ranks")
-    if not 0 < confidence < 1:
-        raise InvalidOption(f"confidence is {confidence!r}, expected a number between 0 and 1, as 0.95")
+    check_confidence(confidence)
     return centre, drawn
 
 

@@ -12,6 +12,7 @@ from cxc_eccv.judgments.qrels import coco_links
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import NotApplicable, Task
 from cxc_eccv.types import IntArray, Judgments, positions_of
+from cxc_eccv.types.judged import orient
 
 IMAGES, CAPTIONS, FOLDS = 5_000, 25_000, 5
 
@@ -19,7 +20,7 @@ IMAGES, CAPTIONS, FOLDS = 5_000, 25_000, 5
 def _folded_links(library: Library, split: str, direction: str) -> Judgments:
     links = coco_links(library, split, direction)
     captions, images = _fold_orders(library, split)
-    queries, gallery = (images, captions) if direction == "i2t" else (captions, images)
+    queries, gallery = orient(images, captions, direction)
     query_folds, gallery_folds = (
         positions_of(ids, order)[0] // (order.size // FOLDS)
         for ids, order in ((links.query_ids, queries), (links.gallery_ids, gallery))

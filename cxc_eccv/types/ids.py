@@ -35,6 +35,13 @@ def check_whole(name: str, value: object, least: int = 1) -> None:
         raise InvalidOption(f"{name} is {value!r}, expected a whole number of at least {least}")
 
 
+def check_confidence(confidence: float) -> float:
+    """The confidence level; raises InvalidOption unless it is between 0 and 1."""
+    if not 0 < confidence < 1:
+        raise InvalidOption(f"confidence is {confidence!r}, expected a number between 0 and 1, such as 0.95")
+    return confidence
+
+
 def check_values(
     values: ArrayLike, what: str, allowed: str = PROBABILITIES, pairs: tuple[IntArray, IntArray] | None = None
 ) -> None:
@@ -76,6 +83,17 @@ def distinct_of(values: NDArray[Any]) -> NDArray[Any]:
     """The distinct values, ascending, by sorting; np.unique hashes, which takes twenty times as long."""
     ordered = np.sort(values)
     return np.asarray(ordered[np.append(True, ordered[1:] != ordered[:-1])[: ordered.size]])
+
+
+def starts_of(sizes: ArrayLike) -> IntArray:
+    """(N + 1,) first place of each of N groups that lie one after the other, and the end: ``indptr`` from counts."""
+    return np.append(0, np.cumsum(sizes)).astype(np.int64)
+
+
+def places_within(sizes: IntArray) -> IntArray:
+    """(P,) place of each member within its group, from 0, for groups that lie one after the other."""
+    starts = starts_of(sizes)
+    return np.arange(starts[-1]) - np.repeat(starts[:-1], sizes)
 
 
 def measure_span(ids: NDArray[Any], n_looked_up: int | None = None) -> tuple[int, int, bool]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, RunTooShallow, UnknownName
-from cxc_eccv.types.ids import FloatArray, IntArray, all_unique, check_whole, frozen_ints, positions_of
+from cxc_eccv.types.ids import FloatArray, IntArray, all_unique, check_whole, frozen_ints, positions_of, starts_of
 
 DIRECTIONS = ("i2t", "t2i", "t2t", "i2i")
 """Query modality to gallery modality: image or text."""
@@ -31,6 +31,16 @@ def sides_of(direction: str) -> tuple[str, str]:
     if direction not in DIRECTIONS:
         raise UnknownName("direction", direction, DIRECTIONS)
     return MODALITIES[direction[0]], MODALITIES[direction[-1]]
+
+
+def orient(images: ArrayLike, captions: ArrayLike, direction: str) -> tuple[Any, Any]:
+    """Queries and items of pairs of images and captions; of pairs of queries and items, images and captions.
+
+    Example:
+        >>> orient("image", "caption", "t2i")
+        ('caption', 'image')
+    """
+    return (images, captions) if direction == "i2t" else (captions, images)
 
 
 def other_side(side: str) -> str:
@@ -133,7 +143,7 @@ class Judgments:
         if twice.size:
             query, item = queries[rows[twice[0]]], gallery[columns[twice[0]]]
             raise DataError(f"the pair of query {query} and item {item} occurs twice; give every pair once")
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=queries.size))])
+        indptr = starts_of(np.bincount(rows, minlength=queries.size))
         grades = None if gains is None else np.asarray(gains, dtype=np.float64)[reachable][order]
         return cls(queries, gallery, indptr, columns, unreachable, gains=grades, **options)
 
@@ -158,7 +168,7 @@ class Judgments:
             self,
             query_ids=self.query_ids[queries],
             gallery_ids=self.gallery_ids[items],
-            indptr=np.append(0, np.cumsum(counts)),
+            indptr=starts_of(counts),
             indices=(np.cumsum(items) - 1)[self.indices[entries]],
             unreachable=self.unreachable[queries],
             query_folds=None if self.query_folds is None else self.query_folds[queries],
@@ -187,6 +197,13 @@ class Judgments:
     def rows(self) -> IntArray:
         """(P,) query position of every entry of ``indices``."""
         return np.repeat(np.arange(self.query_ids.size), np.diff(self.indptr))
+
+    @property
+    def folds(self) -> tuple[IntArray, IntArray]:
+        """(Q,) and (N,) folds of queries and items; one for all without folds."""
+        if self.query_folds is None or self.gallery_folds is None:
+            return np.zeros_like(self.query_ids), np.zeros_like(self.gallery_ids)
+        return self.query_folds, self.gallery_folds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -328,8 +345,7 @@ class PositiveRanks:
     ties: IntArray
 
     def __post_init__(self) -> None:
-        n_ranks = np.diff(self.indptr)
-        rows = np.repeat(np.arange(self.query_ids.size), n_ranks)
+        n_ranks, rows = np.diff(self.indptr), self.rows
         if self.ranks.dtype.kind not in "iu" or not self.query_ids.size:
             raise MalformedRun(
                 f"ranks have type {self.ranks.dtype} for {self.query_ids.size} queries; need integers from 1, and at "
@@ -361,7 +377,12 @@ class PositiveRanks:
         flat = np.array([rank for row in ranks for rank in row] or np.empty(0, dtype=np.int64))
         queries, gallery = np.arange(sizes.size), np.full(sizes.size, n_gallery)
         counts = given if given.size else sizes
-        return cls(queries, np.append(0, np.cumsum(sizes)), flat, counts, gallery, np.zeros_like(sizes))
+        return cls(queries, starts_of(sizes), flat, counts, gallery, np.zeros_like(sizes))
+
+    @property
+    def rows(self) -> IntArray:
+        """(P,) position of the query of every rank."""
+        return np.repeat(np.arange(self.query_ids.size), np.diff(self.indptr))
 
     @property
     def best(self) -> IntArray:
@@ -417,8 +438,8 @@ class JudgedRanks:
         flat = np.array([pair for row in items for pair in row], dtype=np.int64).reshape(-1, 2)
         sizes = np.array([len(row) for row in items])
         positives = np.array([sum(verdict > 0 for _, verdict in row) for row in items])
-        indptr, whole = np.append(0, np.cumsum(sizes)), np.full(sizes.size, n_gallery)
-        return cls(np.arange(sizes.size), indptr, flat[:, 0], flat[:, 1], positives, whole, np.zeros_like(sizes))
+        queries, whole = np.arange(sizes.size), np.full(sizes.size, n_gallery)
+        return cls(queries, starts_of(sizes), flat[:, 0], flat[:, 1], positives, whole, np.zeros_like(sizes))
 
     @property
     def rows(self) -> IntArray:
@@ -447,8 +468,8 @@ class JudgedRanks:
         counts = np.bincount(self.rows[kept], minlength=self.query_ids.size)
         unreachable = self.n_positives - counts
         sizes = np.diff(self.indptr) + unreachable
-        indptr = np.append(0, np.cumsum(counts))
-        return PositiveRanks(self.query_ids, indptr, self.places[kept], self.n_positives, sizes, self.ties)
+        places = self.places[kept]
+        return PositiveRanks(self.query_ids, starts_of(counts), places, self.n_positives, sizes, self.ties)
 
 
 def positive_ranks_of(ranks: PositiveRanks | JudgedRanks, *, judged_only: bool) -> PositiveRanks:

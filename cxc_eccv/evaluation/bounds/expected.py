@@ -11,6 +11,8 @@ from cxc_eccv.errors import DataError
 from cxc_eccv.evaluation.bounds.retrieved import Flags, Retrieved
 from cxc_eccv.metrics.chances import add_event
 from cxc_eccv.types import FloatArray, IntArray, PositiveRanks, check_values
+from cxc_eccv.types.ids import places_within
+from cxc_eccv.types.judged import orient
 
 ProbabilitiesOf = Callable[[IntArray, IntArray], Any]
 """Maps (P,) image and (P,) caption ids to (P,) probabilities that the image with its captions entails the caption."""
@@ -30,7 +32,7 @@ def ask_probabilities(
     """(Q, D) checked probabilities of the items in ``asked``, 0 for others."""
     rows, places = np.nonzero(asked)
     queries, items = query_ids[rows], ids[rows, places]
-    images, captions = (queries, items) if direction == "i2t" else (items, queries)
+    images, captions = orient(queries, items, direction)
     table = np.zeros(asked.shape)
     values = np.asarray(probabilities(images, captions)) if rows.size else np.empty(0)
     if values.shape != rows.shape or values.dtype.kind not in "biuf":
@@ -121,7 +123,7 @@ def _expect_some_sums(term: Term, retrieved: Retrieved, chances: FloatArray, sta
     counts = np.diff(ranks.indptr)[rows]
     owners = np.repeat(np.arange(n_queries), counts)
     known = ranks.ranks[ranks.indptr[start] :][: owners.size]
-    order = np.arange(known.size) - np.repeat(np.cumsum(counts) - counts, counts) + 1
+    order = places_within(counts) + 1
     places = np.minimum(known - 1, depth)
     none_tied = np.ones((owners.size, 1))
     around = above[places, owners], none_tied, below[places, owners]

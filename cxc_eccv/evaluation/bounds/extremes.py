@@ -15,6 +15,7 @@ from cxc_eccv.judgments.plausible import PlausibleHits
 from cxc_eccv.metrics.spec import HIGHEST_GAIN, Spec
 from cxc_eccv.ranking.lists import FAR
 from cxc_eccv.types import Bounds, FloatArray, IntArray, Judgments, PositiveRanks, TopK, look_up_gains, positions_of
+from cxc_eccv.types.ids import starts_of
 
 TINY = np.finfo(np.float64).tiny
 """The smallest degree: it counts towards R, and adds nothing to the gain."""
@@ -180,4 +181,4 @@ def _add_gains(judgments: Judgments, rows: IntArray, columns: IntArray, gain: fl
     gains = np.append(np.asarray(judgments.gains), np.full(added.size, gain))
     order = np.argsort(pairs)
     counts = np.bincount(pairs // size, minlength=judgments.query_ids.size)
-    return replace(judgments, indptr=np.append(0, np.cumsum(counts)), indices=(pairs % size)[order], gains=gains[order])
+    return replace(judgments, indptr=starts_of(counts), indices=(pairs % size)[order], gains=gains[order])

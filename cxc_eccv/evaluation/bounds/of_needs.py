@@ -42,6 +42,7 @@ from cxc_eccv.ranking.readers import RowReader, TopRows
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import CROSS_MODAL, Bounds, FloatArray, IntArray, Judgments, TopK, look_up_gains
+from cxc_eccv.types.judged import orient
 
 LABELLINGS = 64
 """Random labellings behind the prediction of a metric at R."""
@@ -314,7 +315,7 @@ def units_of_ranks(
     variances = (values**2 * weights).sum(axis=1) - predicted**2
     deviations = np.sqrt(np.where(variances > ROUNDING, variances, 0))
     query_ids = retrieved.ranks.query_ids
-    sides = _sides(query_ids[rows], retrieved.ids[rows, places], direction)
+    sides = orient(query_ids[rows], retrieved.ids[rows, places], direction)
     return Units(query_ids, rows, *sides, predicted, deviations, value)
 
 
@@ -333,9 +334,5 @@ def units_of_top(
         return values
 
     query_ids = np.repeat(top.query_ids, k)
-    sides = _sides(query_ids[owners], top.ids[:, :k].ravel()[owners], direction)
+    sides = orient(query_ids[owners], top.ids[:, :k].ravel()[owners], direction)
     return Units(query_ids, owners, *sides, chances, np.sqrt(chances * (1 - chances)), value)
-
-
-def _sides(queries: IntArray, items: IntArray, direction: str) -> tuple[IntArray, IntArray]:
-    return (queries, items) if direction == "i2t" else (items, queries)

@@ -14,6 +14,7 @@ from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.ranking.counts import gallery_sizes
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.types import IntArray, Judgments, PositiveRanks, TopK, look_up_gains, positions_of
+from cxc_eccv.types.ids import starts_of
 
 Flags = NDArray[np.bool_]
 
@@ -72,8 +73,7 @@ class Retrieved:
         every = np.broadcast_to(np.arange(width), (len(self.ids), width))
         unjudged = every < ranks.n_gallery[:, None]
         unjudged[:, :depth] = self.unjudged[:, :depth]
-        rows = np.repeat(np.arange(len(unjudged)), np.diff(ranks.indptr))
-        known = (ranks.ranks > depth) & (ranks.ranks <= width)
+        rows, known = ranks.rows, (ranks.ranks > depth) & (ranks.ranks <= width)
         unjudged[rows[known], ranks.ranks[known] - 1] = False
         ends, lowest = every.copy(), every + 1
         whole = self.ends[:, :depth] < self.ends[:, depth - 1 : depth]
@@ -84,16 +84,18 @@ class Retrieved:
     def with_best(self, best: IntArray) -> PositiveRanks:
         """Ranks of the best positives alone, given as returned by :meth:`best`."""
         reachable = best <= self.ranks.n_gallery
-        return replace(self.ranks, indptr=np.append(0, np.cumsum(reachable)), ranks=best[reachable])
+        return replace(self.ranks, indptr=starts_of(reachable), ranks=best[reachable])
 
     def relabel(self, labels: Flags, below: IntArray | int = 0) -> PositiveRanks:
         """Ranks of all positives, known and added by the labels; ``below``: number of others too low to matter."""
-        known, added = np.repeat(np.arange(len(labels)), np.diff(self.ranks.indptr)), np.nonzero(labels)[0]
-        rows, ranks = np.append(known, added), np.append(self.ranks.ranks, self.places(labels)[labels])
+        rows, ranks = (
+            np.append(self.ranks.rows, np.nonzero(labels)[0]),
+            np.append(self.ranks.ranks, self.places(labels)[labels]),
+        )
         counts = np.bincount(rows, minlength=len(labels))
         return replace(
             self.ranks,
-            indptr=np.append(0, np.cumsum(counts)),
+            indptr=starts_of(counts),
             ranks=ranks[np.lexsort((ranks, rows))],
             n_positives=self.ranks.n_positives + labels.sum(axis=1) + below,
         )
@@ -104,9 +106,7 @@ class TopOfKnown:
 
     def __init__(self, judged: Judgments, known: tuple[IntArray, IntArray], depth: int) -> None:
         self._n_queries = judged.query_ids.size
-        folds = np.zeros(self._n_queries, int) if judged.query_folds is None else judged.query_folds
-        item_folds = np.zeros(judged.gallery_ids.size, int) if judged.gallery_folds is None else judged.gallery_folds
-        labelled = _add_known(judged, *known)
+        (folds, item_folds), labelled = judged.folds, _add_known(judged, *known)
         self._rows = [np.flatnonzero(folds == fold) for fold in np.unique(folds)]
         self._labelled = [_cut_fold(labelled, folds == fold, item_folds == fold) for fold in np.unique(folds)]
         self.readers = [TopRows(of_fold, depth) for of_fold in self._labelled]
@@ -139,7 +139,7 @@ def _add_known(judged: Judgments, queries: IntArray, items: IntArray) -> Judgmen
     counts = np.bincount(pairs // size, minlength=judged.query_ids.size)
     return replace(
         judged,
-        indptr=np.append(0, np.cumsum(counts)),
+        indptr=starts_of(counts),
         indices=pairs % size,
         gains=np.isin(pairs, positive).astype(np.float64),
     )
@@ -153,7 +153,7 @@ def _cut_fold(labelled: Judgments, asked: Flags, ranked: Flags) -> Judgments:
     return Judgments(
         labelled.query_ids[asked],
         labelled.gallery_ids[ranked],
-        np.append(0, np.cumsum(np.bincount(labelled.rows[kept], minlength=asked.size)[asked])),
+        starts_of(np.bincount(labelled.rows[kept], minlength=asked.size)[asked]),
         (np.cumsum(ranked) - 1)[labelled.indices[kept]],
         (labelled.unreachable + lost)[asked],
         labelled.without_self,
@@ -174,7 +174,7 @@ def _ranks_of_rows(ranks: PositiveRanks, rows: IntArray) -> tuple[IntArray, IntA
     """Position among ``rows`` and rank of every known positive of these queries."""
     place = np.full(ranks.query_ids.size, -1)
     place[rows] = np.arange(rows.size)
-    owners = place[np.repeat(np.arange(place.size), np.diff(ranks.indptr))]
+    owners = place[ranks.rows]
     return owners[owners >= 0], ranks.ranks[owners >= 0]
 
 

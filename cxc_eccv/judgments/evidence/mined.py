@@ -7,6 +7,8 @@ import numpy as np
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.judgments.evidence.source import Evidence, Source, Thresholds, gather, item_ids, number_pairs, sources_of
 from cxc_eccv.sources.library import Library
+from cxc_eccv.types import CROSS_MODAL
+from cxc_eccv.types.judged import orient
 
 JUDGED = "mined pairs that an official source judges"
 
@@ -21,11 +23,11 @@ def evidence(library: Library, split: str, direction: str, thresholds: Threshold
             f"the weak positives are of {', '.join(others)}, but datasets are of COCO only. Leave the file out here; "
             "cxc-eccv train dual-encoder --weak-positives accepts it"
         )
-    pairs = library.mined(split) if direction in ("i2t", "t2i") else None
+    pairs = library.mined(split) if direction in CROSS_MODAL else None
     if pairs is None:
         return None
     images, captions = (np.asarray(pairs.table[name]) for name in ("image_id", "caption_id"))
-    queries, items = (images, captions) if direction == "i2t" else (captions, images)
+    queries, items = orient(images, captions, direction)
     people = [name for name, source in sources_of(library).items() if source.official]
     by_people = [gather(library, split, direction, name, thresholds) for name in people]
     ids = item_ids(library, split, direction)

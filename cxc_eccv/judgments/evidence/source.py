@@ -22,8 +22,9 @@ from cxc_eccv.discovery import find_declared
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import EntailmentPairs, KarpathySplit
-from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray, positions_of
-from cxc_eccv.types.ids import distinct_of
+from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, FloatArray, IntArray, positions_of
+from cxc_eccv.types.ids import distinct_of, places_within
+from cxc_eccv.types.judged import orient
 
 KIND = {"i2t": "sits", "t2i": "sits", "t2t": "sts", "i2i": "sis"}  # Direction to the CxC ratings that judge it
 
@@ -175,12 +176,14 @@ def _read_label_file(
     library: Library, split: str, direction: str, _thresholds: Thresholds, *, name: str
 ) -> Evidence | None:
     """The pairs of a label file, judged in both directions, whichever one they were proposed in."""
-    file = library.labels(name, split) if direction in ("i2t", "t2i") else None
+    file = library.labels(name, split) if direction in CROSS_MODAL else None
     if file is None:
         return None
     images, captions, positive = (np.asarray(file.table[column]) for column in ("image_id", "caption_id", "positive"))
-    queries, items = (images, captions) if direction == "i2t" else (captions, images)
-    return replace(Evidence.of(queries, items, positive), rule=f"{file.facts['rule']}, {file.facts['version']}")
+    return replace(
+        Evidence.of(*orient(images, captions, direction), positive),
+        rule=f"{file.facts['rule']}, {file.facts['version']}",
+    )
 
 
 def gather(library: Library, split: str, direction: str, source: str, thresholds: Thresholds) -> Evidence | None:
@@ -196,10 +199,8 @@ def _coco_evidence(library: Library, split: str, direction: str, _thresholds: Th
     """The original links; for t2t, captions of the same image."""
     content = library.karpathy(split)
     captions, images = content.caption_ids, content.caption_image_ids
-    if direction == "i2t":
-        return Evidence.of(images, captions)
-    if direction == "t2i":
-        return Evidence.of(captions, images)
+    if direction in CROSS_MODAL:
+        return Evidence.of(*orient(images, captions, direction))
     if direction == "t2t":
         left, right = co_captions(images)
         return Evidence.of(captions[left], captions[right])
@@ -212,8 +213,7 @@ def co_captions(groups: IntArray) -> tuple[IntArray, IntArray]:
     _, starts, sizes = np.unique(groups[order], return_index=True, return_counts=True)
     per_member = np.repeat(sizes, sizes)
     left = np.repeat(np.arange(groups.size), per_member)
-    within = np.arange(left.size) - np.repeat(np.cumsum(per_member) - per_member, per_member)
-    right = np.repeat(np.repeat(starts, sizes), per_member) + within
+    right = np.repeat(np.repeat(starts, sizes), per_member) + places_within(per_member)
     keep = left != right
     return order[left[keep]], order[right[keep]]
 
@@ -237,10 +237,8 @@ def _cxc_evidence(library: Library, split: str, direction: str, thresholds: Thre
     table = library.cxc(KIND[direction], split)
     left, right, ratings = (np.asarray(table[name]) for name in ("left_id", "right_id", "rating"))
     threshold = thresholds.of_direction(direction)
-    if direction == "i2t":  # SITS rows are (caption, image)
-        return Evidence.of(right, left, ratings >= threshold, ratings)
-    if direction == "t2i":
-        return Evidence.of(left, right, ratings >= threshold, ratings)
+    if direction in CROSS_MODAL:  # SITS rows are (caption, image)
+        return Evidence.of(*orient(right, left, direction), ratings >= threshold, ratings)
     return _both_orders(left, right, ratings, threshold)
 
 
@@ -271,7 +269,7 @@ CXC = Source(
 
 def _eccv_evidence(library: Library, split: str, direction: str, _thresholds: Thresholds) -> Evidence | None:
     """The verified positives of the direction whose items are in the split."""
-    if split != "test" or direction not in ("i2t", "t2i"):
+    if split != "test" or direction not in CROSS_MODAL:
         return None
     table = library.eccv("eccv", direction)
     queries, items = np.asarray(table["query_id"]), np.asarray(table["item_id"])
@@ -296,14 +294,11 @@ ECCV = Source(
 
 def _entailment_evidence(library: Library, split: str, direction: str, _thresholds: Thresholds) -> Evidence | None:
     """The labels of the user's file, or None without a file."""
-    if direction not in ("i2t", "t2i"):
-        return None
-    pairs = library.entailment(split)
+    pairs = library.entailment(split) if direction in CROSS_MODAL else None
     if pairs is None:
         return None
     images, captions, labels, left_out = labels_of_file(library.karpathy(split), pairs)
-    queries, items = (images, captions) if direction == "i2t" else (captions, images)
-    return Evidence.of(queries, items, labels, left_out=left_out)
+    return Evidence.of(*orient(images, captions, direction), labels, left_out=left_out)
 
 
 def labels_of_file(

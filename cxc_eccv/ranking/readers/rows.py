@@ -16,6 +16,7 @@ from cxc_eccv.judgments.plausible import CategoryMatches, Look, PlausibleHits
 from cxc_eccv.kernels import counts_matches, match_counts
 from cxc_eccv.ranking.counts import count_pushed_out, order_of_gains
 from cxc_eccv.types import IntArray, JudgedRanks, Judgments, TopK, check_whole, positions_of
+from cxc_eccv.types.ids import places_within
 
 SCORES_AT_ONCE = 2**19
 FEWEST_TOGETHER = 16
@@ -99,7 +100,7 @@ def best_candidates(scores: NDArray[Any], depth: int) -> tuple[NDArray[Any], Int
     bound = np.partition(best, n_groups - depth, axis=1)[:, n_groups - depth, None]
     rows, columns = np.divmod(np.flatnonzero(scores >= bound), scores.shape[1])
     counts = np.bincount(rows, minlength=len(scores))
-    within = np.arange(rows.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    within = places_within(counts)
     shape = len(scores), counts.max()
     values, places = np.full(shape, -np.inf, dtype=scores.dtype), np.full(shape, -1)
     values[rows, within], places[rows, within] = scores[rows, columns], columns
