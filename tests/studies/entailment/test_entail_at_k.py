@@ -267,14 +267,3 @@ def test_the_command_prints_a_row_for_each_collection_and_the_mean(reports, tmp_
     (model,) = json.loads(file.read_text())["models"]
     assert [row["key"] for row in model["results"]][-1] == "entailment_mean/i2t/entail_at_30"
     assert "reports given: 1. Give two reports for each model" in run_command(*command, status=2)[1]
-
-
-def test_the_interval_is_that_of_the_mean_of_independent_draws(reports):
-    """By drawing the images of each collection anew, far more often."""
-    pair = scored(reports())
-    row = next(row for row in mean_entailment(pair).results if row.key == "entailment_mean/i2t/entail_at_5")
-    random, sums = np.random.default_rng(1), 0.0
-    for report, task in zip(pair, ("entailment", "flickr30k_entailment"), strict=True):
-        values = report.per_query[f"{task}/i2t/entail_at_5"].values
-        sums = sums + values[random.integers(values.size, size=(20_000, values.size))].mean(axis=1)
-    assert (row.low, row.high) == pytest.approx(np.quantile(sums / 2, [0.025, 0.975]), abs=0.02)

@@ -187,14 +187,3 @@ def test_there_is_no_other_direction(sample_library):
     run = random_vectors(sample_library.karpathy("test"))
     with pytest.raises(UnknownName, match="direction"):
         find_failures(run, sample_library, "test", "i2i")
-
-
-@pytest.mark.slow
-def test_on_the_real_data_failures_are_one_minus_recall(real_library):
-    content = real_library.karpathy("test")
-    run = embeddings(content, lambda random, size: random.integers(-9, 10, (size, 6)).astype(np.float32), "dot")
-    for direction in TASKS:
-        failures = find_failures(run, real_library, "test", direction)
-        report = evaluate(run, f"{TASKS[direction]}/{direction}", metrics=["recall_at_1"], data_dir=real_library)
-        assert failures.n_queries == report.results[0].n_queries
-        assert len(failures) / failures.n_queries == pytest.approx(1 - report.results[0].value, abs=1e-12)
