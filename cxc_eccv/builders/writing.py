@@ -115,7 +115,11 @@ def build_folder(
                 outcomes, sources = _build_in_processes(build, opening, wanted, num_proc, bar)
                 sources = library.files_used() | sources
         outcomes += _absent_splits(chosen, library.splits, options) if splits is None else []
-        parts, not_built = _sort(outcomes, chosen)
+        order = [config.name for config in chosen]
+        built_parts = (outcome for outcome in outcomes if isinstance(outcome, SplitSummary))
+        parts = sorted(built_parts, key=lambda part: order.index(part.config.name))  # stable: the splits stay in order
+        lacking = (outcome for outcome in outcomes if isinstance(outcome, NotBuilt))
+        not_built = sorted(lacking, key=lambda part: order.index(part.config))
         _require_rows(parts, not_built, [] if configs is None else chosen)
         _require_images(parts, files)
         _require_labels_used(library, wanted, sources)
@@ -282,16 +286,6 @@ def _require_images(parts: Sequence[SplitSummary], images: ImageFolder | None) -
             f"none of the {missing} images was found in {images.folder.resolve()} or below it. "
             "Files need their COCO names, such as COCO_val2014_000000391895.jpg."
         )
-
-
-def _sort(outcomes: list[Outcome], chosen: list[DatasetConfig]) -> tuple[list[SplitSummary], list[NotBuilt]]:
-    """Sort by config; the order of splits stays, as sorting is stable."""
-    order = [config.name for config in chosen]
-    parts = [outcome for outcome in outcomes if isinstance(outcome, SplitSummary)]
-    not_built = [outcome for outcome in outcomes if isinstance(outcome, NotBuilt)]
-    parts.sort(key=lambda part: order.index(part.config.name))
-    not_built.sort(key=lambda part: order.index(part.config))
-    return parts, not_built
 
 
 def _write_manifest(folder: Path, summary: BuildSummary) -> None:

@@ -244,32 +244,26 @@ def _replacement(entry: Entry) -> str:
 
 def _download(entry: Entry, archive: Archive | None, cache: Path, progress: bool) -> Path:
     """Download a file, or extract it from ``archive``, into the cache; return its verified path."""
-    target = cache / entry.path
-    try:
+
+    def bring(item: Entry | Archive) -> Path:
+        target = cache / item.path
         target.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(target.with_name(f".{target.name}.lock")):
             if target.is_file():  # another process brought it meanwhile
                 pass
-            elif archive is None:
-                retrieve(entry.url or "", target, _known_hash(entry, target), progress=progress)
+            elif item is entry and archive is not None:
+                _extract(entry, bring(archive), target)
             else:
-                _extract(entry, _retrieve_archive(archive, cache, progress), target)
+                retrieve(item.url or "", target, _known_hash(item, target), progress=progress)
+        _verify_cached(item, target)
+        return target
+
+    try:
+        return bring(entry)
     except OSError as error:
         raise DownloadFailed(
             f"the download cache {cache} is not usable ({error}); choose another one with CXC_ECCV_CACHE"
         ) from error
-    _verify_cached(entry, target)
-    return target
-
-
-def _retrieve_archive(archive: Archive, cache: Path, progress: bool) -> Path:
-    bundle = cache / archive.path
-    bundle.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(bundle.with_name(f".{bundle.name}.lock")):
-        if not bundle.is_file():
-            retrieve(archive.url, bundle, _known_hash(archive, bundle), progress=progress)
-    _verify_cached(archive, bundle)
-    return bundle
 
 
 def retrieve(url: str, target: Path, sha256: str | None = None, *, progress: bool = False) -> None:

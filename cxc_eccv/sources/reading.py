@@ -73,14 +73,6 @@ def read_json(path: Path) -> Any:  # noqa: ANN401 - JSON holds anything
     return parse_json(read_text(path), path)
 
 
-def read_object(path: Path, expected: str) -> dict[str, Any]:
-    """The JSON object of a file; an empty object is refused."""
-    data = read_json(path)
-    if not isinstance(data, dict) or not data:
-        raise MalformedSource(path, "", shown(data), expected)
-    return data
-
-
 def parse_json(content: str, path: Path, line: int | None = None) -> Any:  # noqa: ANN401 - JSON holds anything
     """The JSON value of the text of ``path``, or of one line of it, as strict as :func:`read_json`."""
     prefix = "" if line is None else f"line {line}"

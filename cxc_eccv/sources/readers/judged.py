@@ -22,8 +22,8 @@ from cxc_eccv.sources.reading import (
     parse_ids,
     parse_json,
     read_csv,
+    read_json,
     read_json_lines,
-    read_object,
     shown,
     text,
 )
@@ -104,7 +104,9 @@ UNREACHABLE_CAPTIONS = (144675, 467259)
 
 def read_positives(path: Path) -> pa.Table:
     """``query_id``, ``item_id`` int64 of a file of ``{query id: [positive ids]}``, in its order."""
-    data = read_object(path, "an object {query id: [positive ids]}")
+    data = read_json(path)
+    if not isinstance(data, dict) or not data:
+        raise MalformedSource(path, "", shown(data), "an object {query id: [positive ids]}")
     for query, items in data.items():
         _check_query(path, query, items)
     lengths = [len(items) for items in data.values()]
