@@ -301,8 +301,10 @@ def test_what_two_people_decide_at_once_is_both_kept(copy, sample_library):
 
 def test_sheets_and_pairs_whose_answers_are_rejected_are_open_again(copy, sample_library, runs):
     project = Project.open(copy("answered"), sample_library)
-    project.decide({(0, "ann"): False, (0, "ben"): False})
+    project.decide({(0, "ann"): False, (0, "ben"): False, (1, "ben"): False})
     assert project.open_sheets() == [0, 2, 3]
+    with pytest.raises(InvalidOption, match="2 of 2 sheets of round 2 have no answer yet"):
+        project.propose(runs)
     asked = pairs_of(project.propose(runs, budget=30, size=30, leave_open=True).rounds[2].candidates)
     first, *others = ([own for own in sheet if own.role == "candidate"] for sheet in project.questions())
     assert pairs_of(first) <= asked

@@ -114,6 +114,8 @@ def test_sheets_to_check_have_their_images_on_the_page(project, tmp_path):
     run("report", project, "--output", tmp_path / "out", "--images", "sample")
     page = (tmp_path / "out" / "annotation_report.html").read_text()
     assert page.count('<img src="data:image/jpeg') == 8
+    doubted = json.loads((tmp_path / "out" / "annotation_report.json").read_text())["doubted"]
+    assert [row["turned_down"] for row in doubted if row["answers"]] == [1]  # on the sheet that is to be checked
     run("report", project, "--output", tmp_path / "bare")
     assert "<img" not in (tmp_path / "bare" / "annotation_report.html").read_text()
 

@@ -71,6 +71,8 @@ def test_who_tells_no_more_care_than_a_coin_is_checked_by_hand():
     assert ben.doubts == ["11 of 20 [34%, 74%] known pairs right are not better than chance"]
     judged = judge_sheets(table(*careful, *coin, *one), Checks(least_accuracy=0))
     assert sum(own.verdict == ACCEPTED for own in judged if own.worker == "ben") == 3
+    (unknown,) = judge_sheets(table(one[0][:3]), Checks(least_accuracy=0))
+    assert unknown.verdict == ACCEPTED
     strict = judge_sheets(table(*careful), Checks(least_accuracy=0.6))
     assert {own.verdict for own in strict} == {BY_HAND}
 
