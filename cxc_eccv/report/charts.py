@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -83,8 +84,7 @@ LABEL_DISTANCE = 14
 class Line:
     """One curve: points as ``x,y x,y ...``, the height of its name, and (x, y, low, high) of each interval."""
 
-    kind: str
-    name: str
+    direction: str
     points: str
     label_y: float
     whiskers: tuple[tuple[float, float, float, float], ...]
@@ -96,14 +96,12 @@ class LineChart:
 
     key: str
     heading: str
-    title: str
     description: str
     lines: tuple[Line, ...]
     x_ticks: tuple[tuple[float, str], ...]
     y_ticks: tuple[tuple[float, str], ...]
-    x_name: str
-    size: tuple[int, int] = (WIDTH, HEIGHT)
-    box: tuple[int, int, int, int] = (LEFT, TOP, RIGHT, BOTTOM)
+    size: ClassVar[tuple[int, int]] = (WIDTH, HEIGHT)
+    box: ClassVar[tuple[int, int, int, int]] = (LEFT, TOP, RIGHT, BOTTOM)
 
 
 def line_chart(task: str, panels: Mapping[str, Sequence[Curve]]) -> LineChart:
@@ -114,8 +112,7 @@ def line_chart(task: str, panels: Mapping[str, Sequence[Curve]]) -> LineChart:
     x_ticks = tuple((_x(k, deepest), f"{k:,}") for k in (1, 5, 10, 50, 100, 1_000) if k <= deepest)
     y_ticks = tuple((_y(p / 100), f"{p}") for p in (0, 25, 50, 75, 100))
     heading = task_name(task)
-    words = _describe(heading, curves)
-    return LineChart(task, heading, f"Recall over k, {heading}", words, lines, x_ticks, y_ticks, "k")
+    return LineChart(task, heading, _describe(heading, curves), lines, x_ticks, y_ticks)
 
 
 def _line(curve: Curve, label_y: float, deepest: int) -> Line:
@@ -126,7 +123,7 @@ def _line(curve: Curve, label_y: float, deepest: int) -> Line:
         recall = float(curve.recalls[0])
         marks = ((int(curve.ks[0]), recall, recall, recall),)
     whiskers = tuple((_x(k, deepest), _y(value), _y(low), _y(high)) for k, value, low, high in marks)
-    return Line(curve.direction, curve.direction, points, label_y, whiskers)
+    return Line(curve.direction, points, label_y, whiskers)
 
 
 def _x(k: int, deepest: int) -> float:

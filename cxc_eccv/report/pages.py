@@ -39,7 +39,7 @@ from cxc_eccv.report.rows import (
 )
 from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.tables import tables_to_markdown
-from cxc_eccv.terminal import code_span, markdown_text, upper_first
+from cxc_eccv.terminal import markdown_text, upper_first
 from cxc_eccv.wording import metric_name, task_name
 
 SECTIONS = {
@@ -139,7 +139,6 @@ def template(name: str, package: str = "cxc_eccv.report", **options: Any) -> Tem
         "bounds": wording.bounds_text,
         "estimate": wording.estimate_text,
         "breakable": lambda file_name: escape(file_name).replace("_", Markup("_<wbr>")),  # in a narrow column
-        "code": code_span,
         "data": describe_data,
         "direction_name": wording.direction_name,
         "finding": finding,
