@@ -140,7 +140,7 @@ def curve_table(page: Page) -> Table:
         for curve in curves
     ]
     header = [("Task and direction",), *((f"k = {k:,}",) for k in depths)]
-    return Table(header, rows, "Recall at k", "in percent")
+    return Table(header, rows, "Recall at k", "percent")
 
 
 def _show_recall(recall: float | None) -> str:

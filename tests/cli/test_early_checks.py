@@ -53,7 +53,14 @@ WRONG = [
     ((*EVALUATE, "--images", "sample", "--intervals", "odd"), "odd"),
     ((*EVALUATE, "--images", "sample", "--labels", "absent.parquet"), "absent.parquet"),
     ((*EVALUATE, "--data-dir", "absent"), "'absent' is not a folder"),
-    ((*EVALUATE, "--output", "file"), "file is a file"),
+    ((*EVALUATE, "--output", "file"), "file is a file. Name a folder"),
+    ((*EVALUATE, "--output", "file/out"), "Not a directory"),
+    ((*EVALUATE, "--output", "x" * 300), "File name too long"),
+    (("demo", "--output", "file"), "file is a file. Name a folder"),
+    (("compare", "old", "new", "--output", "file"), "file is a file. Name a folder"),
+    (("sts", *MODEL, "--output", "file"), "file is a file. Name a folder"),
+    (("build", "--output", "file"), "file is a file. Name a folder"),
+    (("encode", *MODEL, "--output", "folder.npz"), "is a folder. Name a file"),
     (("evaluate", "--model", "./absent"), "./absent: no model there"),
     (("evaluate", "--model", "file"), "file is a file, but a model is a folder"),
     ((*ENCODE, "--images", "absent"), "absent is not a folder"),
@@ -99,6 +106,7 @@ def errors(tmp_path_factory):
     """Exit status and messages of all these commands, in a process that cannot import torch."""
     folder = tmp_path_factory.mktemp("early")
     (folder / "file").touch()
+    (folder / "folder.npz").mkdir()
     done = subprocess.run(
         [sys.executable, "-c", RUN],
         input=json.dumps([words for words, _ in WRONG]),
@@ -113,7 +121,7 @@ def errors(tmp_path_factory):
 
 def of_study(words):
     """Whether a command is that of a study, or asks a judge."""
-    return words[0] not in ("evaluate", "encode", "sts") or "--unjudged" in words
+    return words[0] not in ("evaluate", "encode", "sts", "demo", "compare", "build") or "--unjudged" in words
 
 
 @pytest.mark.parametrize(
