@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from cxc_eccv.encoding.checkpoints import load_of_open_clip
-from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.errors import InvalidOption
 
 PREFIX, HUB, FOLDER = "open_clip:", "hf-hub:", "local-dir:"
 CONFIG = "open_clip_config.json"
@@ -120,8 +120,6 @@ def load_open_clip(source: str, dtype: torch.dtype) -> OpenClip:
         raise InvalidOption(f"{source} is a model of open_clip: pip install 'cxc_eccv[open_clip]'") from None
 
     name, checkpoint = _split(source)
-    if not name.startswith((HUB, FOLDER)):
-        _check_names(open_clip, name, checkpoint, is_file="=" in source)
     model, preprocess, tokenizer = load_of_open_clip(open_clip, source, name, checkpoint)
     return OpenClip(model.to(dtype), preprocess, tokenizer)
 
@@ -138,15 +136,3 @@ def _split(source: str) -> tuple[str, str | None]:
         return architecture, file
     architecture, sign, tag = name.rpartition("/")
     return (architecture, tag) if sign else (name, None)
-
-
-def _check_names(open_clip: Any, name: str, checkpoint: str | None, *, is_file: bool) -> None:  # noqa: ANN401 - a module
-    if name.replace("/", "-") not in open_clip.list_models():
-        raise UnknownName("open_clip model", name, open_clip.list_models())
-    tags = open_clip.list_pretrained_tags_by_model(name.replace("/", "-"))
-    if not checkpoint:
-        raise InvalidOption(f"{PREFIX}{name} names no weights; add /TAG ({', '.join(tags) or 'it has none'}) or =FILE")
-    if is_file and not Path(checkpoint).is_file():
-        raise InvalidOption(f"{PREFIX}{name}={checkpoint}: there is no file {checkpoint}")
-    if not is_file and checkpoint not in tags:
-        raise UnknownName(f"weights of {name}", checkpoint, tags)

@@ -10,6 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.metrics.recall_at_k import recall_at_k
+from cxc_eccv.ranking import positive_ranks
+from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.catalog import SPLIT_NAMES
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import COLLECTIONS
@@ -112,3 +115,14 @@ def link_judgments(owners: IntArray, direction: str) -> Judgments:
     pairs = [pair for group in groups for pair in permutations(group.tolist(), 2)]
     left, right = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     return Judgments.from_pairs(np.unique(left), captions, left, right, without_self=True)
+
+
+def held_out_recalls(
+    run: EmbeddingsRun, owners: IntArray, directions: Sequence[str], depths: Sequence[int]
+) -> dict[str, float]:
+    """``direction/recall_at_k`` of captions and images that are numbered from 0, and are positive by origin."""
+    recalls: dict[str, float] = {}
+    for direction in directions:
+        ranks = positive_ranks(run, link_judgments(owners, direction), direction)
+        recalls |= {f"{direction}/recall_at_{k}": float(recall_at_k(ranks, k=k).mean()) for k in depths}
+    return recalls

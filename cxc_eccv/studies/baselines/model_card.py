@@ -13,10 +13,13 @@ from huggingface_hub import EvalResult, ModelCardData
 import cxc_eccv
 from cxc_eccv.hub.card import CARD, join_card, merge_card
 from cxc_eccv.hub.leaderboard import NAME
+from cxc_eccv.report.page import Page
+from cxc_eccv.report.rows import list_tables
 from cxc_eccv.sources.catalog import OFFICIAL
+from cxc_eccv.tables import tables_to_markdown
 from cxc_eccv.terminal import code_block, code_span, markdown_table, markdown_text
 from cxc_eccv.types import Report
-from cxc_eccv.wording import list_names, metric_name, show_value, task_name
+from cxc_eccv.wording import list_names
 from cxc_eccv.writing import replaced_file
 
 if TYPE_CHECKING:
@@ -172,45 +175,18 @@ def _results(report: Report | None) -> Iterable[str]:
     if report is None:
         return
     data = report.provenance["data"]
-    rows = [
-        (
-            task_name(result.task),
-            result.direction or "whole",
-            metric_name(result.metric),
-            show_value(result.metric, result.value),
-            " to ".join(show_value(result.metric, end) for end in (result.low, result.high) if end is not None),
-            result.n_queries,
-        )
-        for result in report.results
-    ]
     yield "## Results"
     yield (
         f"On {report.provenance['split']}, version {markdown_text(data['version'])} of the "
-        f"{markdown_text(data['edition'])} data; fractions in percent."
+        f"{markdown_text(data['edition'])} data."
     )
-    yield markdown_table(("task", "direction", "metric", "value", "interval", "queries"), rows)
+    yield tables_to_markdown(list_tables(Page(report))).strip()
 
 
 def _pair_results(scored: ScoredPairs | None) -> Iterable[str]:
-    if scored is None:
-        return
-    report = scored.report
-    data = report.provenance["data"]
-    rows = [
-        (
-            rate.name.replace("f_half", "F0.5"),
-            f"{100 * rate.value:.1f}",
-            f"{100 * rate.low:.1f} to {100 * rate.high:.1f}",
-        )
-        for rate in report.rates
-    ]
-    yield "## Results"
-    yield (
-        f"On `{report.pairs}` ({report.n_pairs:,} pairs, {report.n_positive:,} entailed), version "
-        f"{markdown_text(data['version'])} of the {markdown_text(data['edition'])} data; in percent, at threshold "
-        f"{report.threshold:.4f}."
-    )
-    yield markdown_table(("measure", "value", "interval"), rows)
+    if scored is not None:
+        yield "## Results"
+        yield tables_to_markdown([replace(scored.report.tables()[0], cautions=())]).strip()
 
 
 def _data(trained: Trained) -> str:

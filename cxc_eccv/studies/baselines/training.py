@@ -184,7 +184,6 @@ class ScriptArguments(TrainingArguments):
 
     _argument_group_name = "training, with all of transformers' TrainingArguments"
 
-    resume_from_checkpoint: str | None = option(None, "Not supported: a run resumes from its newest checkpoint.")
     dataloader_pin_memory: bool = field(default_factory=torch.cuda.is_available)
     remove_unused_columns: bool = False
     eval_strategy: str = "epoch"

@@ -48,20 +48,12 @@ def preprocess(image):
     return torch.from_numpy(np.asarray(image.resize((4, 4)), dtype=np.float32)).flatten() / 255
 
 
-def list_models():
-    return ["Tiny-16", "Small-16"]
-
-
-def list_pretrained_tags_by_model(name):
-    return ["openai", "laion"] if name == "Tiny-16" else []
-
-
 def create_model_from_pretrained(name, pretrained=None):
     model = Model()
     if name.startswith("local-dir:"):
         json.loads((Path(name.removeprefix("local-dir:")) / "open_clip_config.json").read_text())
         pretrained = Path(name.removeprefix("local-dir:")) / "open_clip_model.safetensors"
-    elif pretrained in list_pretrained_tags_by_model(name):
+    elif pretrained in ("openai", "laion"):
         torch.manual_seed(len(pretrained))
         return Model(), preprocess
     model.load_state_dict(load_file(pretrained))

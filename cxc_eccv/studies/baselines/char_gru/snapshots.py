@@ -11,10 +11,8 @@ import numpy as np
 from transformers import TrainerCallback
 
 from cxc_eccv.encoding import text_encoder
-from cxc_eccv.metrics.recall_at_k import recall_at_k
-from cxc_eccv.ranking import positive_ranks
 from cxc_eccv.runs import EmbeddingsRun
-from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, link_judgments
+from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, held_out_recalls
 from cxc_eccv.studies.baselines.char_gru.data import ImageFeatures
 from cxc_eccv.studies.baselines.training import AnyModel, AnyTokenizer, token_ids
 from cxc_eccv.types import Embeddings
@@ -36,9 +34,8 @@ class HeldOut:
     ) -> None:
         self.texts = [text for group in groups for text in group.texts]
         token_ids(tokenizer, self.texts, "held-out captions")
-        owners = np.repeat(np.arange(len(groups)), [len(group.texts) for group in groups])
-        directions = ("t2t",) if features is None else ("i2t", "t2i")
-        self.judgments = {direction: link_judgments(owners, direction) for direction in directions}
+        self.owners = np.repeat(np.arange(len(groups)), [len(group.texts) for group in groups])
+        self.directions = ("t2t",) if features is None else ("i2t", "t2i")
         self.tokenizer, self.features = tokenizer, features
         self.image_ids = np.array([group.image_id for group in groups], dtype=np.int64)
 
@@ -50,11 +47,8 @@ class HeldOut:
         if self.features is not None:
             images = Embeddings(np.arange(self.image_ids.size), self.features.encode(model, self.image_ids))
         run = EmbeddingsRun(images, Embeddings(np.arange(len(self.texts)), encoder(self.texts)))
-        recalls: dict[str, float] = {}
-        for direction, judgments in self.judgments.items():
-            ranks = positive_ranks(run, judgments, direction)
-            recalls |= {f"{direction}/recall_at_{k}": float(recall_at_k(ranks, k=k).mean()) for k in DEPTHS}
-        selection = float(np.mean([recalls[f"{direction}/recall_at_10"] for direction in self.judgments]))
+        recalls = held_out_recalls(run, self.owners, self.directions, DEPTHS)
+        selection = float(np.mean([recalls[f"{direction}/recall_at_10"] for direction in self.directions]))
         model.train(was_training)
         return {SELECTION: selection, **recalls}
 

@@ -6,7 +6,7 @@ Weak positives are extra batches or additional positives, and never negatives.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -70,8 +70,7 @@ TRIPLETS = {"triplet_all": "all", "triplet_semi_hard": "semi_hard", "triplet_har
 class BatchPositives:
     """The positives of a batch: the items of a pair, and those of judgments.
 
-    Each method gives (K, N) bool from positions among all training captions or images; ``offset`` is the column of the
-    first row's pair.
+    ``mark`` takes positions among all training captions or images; ``offset`` is the column of the first row's pair.
     """
 
     text_text: csr_matrix | None = None
@@ -110,19 +109,19 @@ class BatchPositives:
             )
         )
 
-    def texts(self, rows: torch.Tensor, columns: torch.Tensor, *, offset: int) -> torch.Tensor:
-        """(K, N) whether captions match."""
-        return _block(self.text_text, rows, columns, offset)
-
-    def images_texts(self, rows: torch.Tensor, columns: torch.Tensor, *, offset: int) -> torch.Tensor:
-        """(K, N) whether images (rows) and captions match."""
-        return _block(self.image_text, rows, columns, offset)
-
-    def texts_images(self, rows: torch.Tensor, columns: torch.Tensor, *, offset: int) -> torch.Tensor:
-        """(K, N) whether captions and images (columns) match."""
-        # Selects images first, since transposing the whole matrix is slow.
-        matrix = None if self.image_text is None else self.image_text[columns.cpu().numpy()].T.tocsr()
-        return _block(matrix, rows, torch.arange(len(columns)), offset)
+    def mark(self, direction: str, rows: torch.Tensor, columns: torch.Tensor, *, offset: int) -> torch.Tensor:
+        """(K, N) whether queries (rows) and items (columns) match, in the direction ``i2t``, ``t2i`` or ``t2t``."""
+        marks = torch.zeros(len(rows), len(columns), dtype=torch.bool)
+        queries, items = rows.cpu().numpy(), columns.cpu().numpy()
+        if direction == "t2t" and self.text_text is not None:
+            marks |= torch.from_numpy(self.text_text[queries][:, items].toarray())
+        elif direction == "i2t" and self.image_text is not None:
+            marks |= torch.from_numpy(self.image_text[queries][:, items].toarray())
+        elif direction == "t2i" and self.image_text is not None:
+            marks |= torch.from_numpy(self.image_text[items][:, queries].toarray().T)
+        pairs = torch.arange(len(rows))
+        marks[pairs, pairs + offset] = True
+        return marks.to(rows.device)
 
 
 def _matrix(judgments: Judgments, rows: IntArray, columns: IntArray) -> csr_matrix:
@@ -142,19 +141,6 @@ def _picks(ids: IntArray, known_ids: IntArray) -> csr_matrix:
     ones = np.ones(rows.size, dtype=bool)
     return csr_matrix((ones, (rows, places[rows])), shape=(ids.size, known_ids.size))
 
-
-def _block(matrix: csr_matrix | None, rows: torch.Tensor, columns: torch.Tensor, offset: int) -> torch.Tensor:
-    """(rows, columns) block of the matrix, with True for the pairs of the batch."""
-    block = torch.zeros(len(rows), len(columns), dtype=torch.bool)
-    if matrix is not None:
-        block |= torch.from_numpy(matrix[rows.cpu().numpy()][:, columns.cpu().numpy()].toarray())
-    pairs = torch.arange(len(rows))
-    block[pairs, pairs + offset] = True
-    return block.to(rows.device)
-
-
-Match = Callable[..., torch.Tensor]
-"""An unbound method of BatchPositives."""
 
 MODES = {"t2t": ("t2t",), "i2t": ("i2t", "t2i"), "t2t+i2t": ("i2t", "t2i", "t2t")}
 """DE_T2T, DE_I2T and DE_T2T+I2T of the CxC paper, to the directions whose mean R@10 selects the best checkpoint."""
@@ -208,35 +194,33 @@ class Objective:
         count, total = len(image_index), texts.new_zeros((), dtype=torch.float32)
         left, left_index = texts[:count], text_index[:count]
         if images is not None:
-            matches = BatchPositives.images_texts, BatchPositives.texts_images
-            total = total + self._both_ways(images, left, image_index, left_index, scale, matches)
+            total = total + self._both_ways(("i2t", "t2i"), images, left, image_index, left_index, scale)
         if self.has_text_pairs:
             weight = self.text_weight if images is not None else 1.0
-            matches = BatchPositives.texts, BatchPositives.texts
             right, right_index = texts[count:], text_index[count:]
-            total = total + weight * self._both_ways(left, right, left_index, right_index, scale, matches)
+            total = total + weight * self._both_ways(("t2t", "t2t"), left, right, left_index, right_index, scale)
         return total
 
     def _both_ways(
         self,
+        directions: tuple[str, str],
         left: torch.Tensor,
         right: torch.Tensor,
         left_index: torch.Tensor,
         right_index: torch.Tensor,
         scale: torch.Tensor,
-        matches: tuple[Match, Match],
     ) -> torch.Tensor:
         """The loss of left queries against right items of all processes, plus that of the other way round."""
         offset = process_rank() * len(left)
-        forth = self._masks(matches[0], left_index, gather(right_index), offset)
-        back = self._masks(matches[1], right_index, gather(left_index), offset)
+        forth = self._masks(directions[0], left_index, gather(right_index), offset)
+        back = self._masks(directions[1], right_index, gather(left_index), offset)
         return self.one_way(left, gather(right), scale, *forth) + self.one_way(right, gather(left), scale, *back)
 
     def _masks(
-        self, match: Match, rows: torch.Tensor, columns: torch.Tensor, offset: int
+        self, direction: str, rows: torch.Tensor, columns: torch.Tensor, offset: int
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        positives = match(self.positives, rows, columns, offset=offset)
-        return positives, match(self.ignored, rows, columns, offset=offset) & ~positives
+        positives = self.positives.mark(direction, rows, columns, offset=offset)
+        return positives, self.ignored.mark(direction, rows, columns, offset=offset) & ~positives
 
     def one_way(
         self,

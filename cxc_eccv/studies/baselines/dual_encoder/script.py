@@ -21,13 +21,11 @@ from cxc_eccv.encoding.text_input import padded_length
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.evaluation.report_files import REPORT_FOLDER
-from cxc_eccv.metrics.recall_at_k import recall_at_k
-from cxc_eccv.ranking import positive_ranks
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.catalog import SPLIT_NAMES
 from cxc_eccv.sources.download import mirror_folder, sha256_of
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.baselines.caption_groups import link_judgments, parts_of
+from cxc_eccv.studies.baselines.caption_groups import held_out_recalls, parts_of
 from cxc_eccv.studies.baselines.dual_encoder.arguments import (
     SAMPLE,
     DataArguments,
@@ -401,8 +399,6 @@ def _score_held_out(model: AnyModel, *, held: TrainingPairs, mode: str, processi
     images = None if held.image_paths is None else enumerate(held.image_paths)
     captions = list(enumerate(texts))
     run = encode(model, images=images, captions=captions, processor=processing, batch_size=128, progress=False)
-    recalls = {}
-    for direction in MODES[mode]:
-        ranks = positive_ranks(run, link_judgments(owners, direction), direction)
-        recalls[f"held_out/{direction}/recall_at_10"] = float(recall_at_k(ranks, k=10).mean())
-    return {**recalls, "recall_at_10": sum(recalls.values()) / len(recalls)}
+    recalls = held_out_recalls(run, owners, MODES[mode], depths=[10])
+    mean = sum(recalls.values()) / len(recalls)
+    return {f"held_out/{name}": recall for name, recall in recalls.items()} | {"recall_at_10": mean}

@@ -202,7 +202,7 @@ def test_texts_match_by_image_and_by_rating(sample_library, groups, positives):
             similar |= {(row["left_id"], row["right_id"]), (row["right_id"], row["left_id"])}
     # Captions of the train split are judged by nothing and match themselves alone.
     rows, columns = torch.arange(290, 330), torch.arange(280, 340)
-    found = positives.texts(rows, columns, offset=10)
+    found = positives.mark("t2t", rows, columns, offset=10)
     for i, row in enumerate(rows.tolist()):
         for j, column in enumerate(columns.tolist()):
             left, right = ids[row], ids[column]
@@ -218,18 +218,18 @@ def test_images_and_texts_match_in_both_directions(sample_library, groups, posit
         if row["rating"] >= 3
     }
     images, texts = torch.arange(60, 120), torch.arange(300, 600)
-    forth = positives.images_texts(images, texts, offset=0)
+    forth = positives.mark("i2t", images, texts, offset=0)
     ids = [one for group in groups for one in group.caption_ids]
     for i, row in enumerate(images.tolist()):
         for j, column in enumerate(texts.tolist()):
             expected = ids[column] in groups[row].caption_ids or (groups[row].image_id, ids[column]) in rated
             assert forth[i, j].item() == (expected or i == j)
-    back = positives.texts_images(texts[:60], images, offset=0)
+    back = positives.mark("t2i", texts[:60], images, offset=0)
     torch.testing.assert_close(back | torch.eye(60, dtype=torch.bool), forth.T[:60] | torch.eye(60, dtype=torch.bool))
 
 
 def test_without_judgments_a_pair_matches_itself_alone():
-    found = BatchPositives().texts(torch.tensor([5, 9]), torch.arange(4), offset=2)
+    found = BatchPositives().mark("t2t", torch.tensor([5, 9]), torch.arange(4), offset=2)
     assert found.tolist() == [[False, False, True, False], [False, False, False, True]]
 
 

@@ -133,8 +133,8 @@ def test_no_caption_that_an_image_may_have_is_its_negative_and_the_other_way_rou
     ids = [number for group in groups for number in group.caption_ids]
     own = {(group.image_id, number) for group in groups for number in group.caption_ids}
     images, texts = torch.arange(3, 20), torch.arange(5, 120)
-    block = ignored.images_texts(images, texts, offset=1)
-    back = ignored.texts_images(texts[:10], images, offset=2)
+    block = ignored.mark("i2t", images, texts, offset=1)
+    back = ignored.mark("t2i", texts[:10], images, offset=2)
     for (i, image), (j, text) in itertools.product(enumerate(images.tolist()), enumerate(texts.tolist())):
         pair = groups[image].image_id, ids[text]
         known = pair in own | pairs
@@ -144,7 +144,7 @@ def test_no_caption_that_an_image_may_have_is_its_negative_and_the_other_way_rou
     assert block.sum() > len(images) * 6
     of = {caption: {image for image, known in own | pairs if known == caption} for caption in ids}
     home = {caption: image for image, caption in own}
-    block = ignored.texts(texts, texts, offset=0)
+    block = ignored.mark("t2t", texts, texts, offset=0)
     for (i, left), (j, right) in itertools.product(enumerate(texts.tolist()), repeat=2):
         one, two = ids[left], ids[right]
         # Two captions of an image, of which it has one by its own annotator.

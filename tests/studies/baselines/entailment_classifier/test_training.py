@@ -133,7 +133,7 @@ def test_test_data_is_let_in_where_it_is_asked_for_and_the_card_tells_of_it(tmp_
     card = ModelCard.load(tmp_path / "it" / "README.md")
     assert "pipeline_tag" not in card.data.to_dict()  # none of transformers takes a premise and a hypothesis
     assert "textual-entailment" in card.data.tags
-    assert all(words in card.text for words in ("Trained on test data", "| accuracy |", "cxc-eccv entailment score"))
+    assert all(words in card.text for words in ("Trained on test data", "| Accuracy |", "cxc-eccv entailment score"))
     assert str(tmp_path) not in card.content
     report = json.loads((tmp_path / "it" / "report" / "report.json").read_text())
     assert report["provenance"]["training_data"]["trained_on_test"] is True
