@@ -1,13 +1,11 @@
 """One headless Chromium for all tests of pages, driven through a pipe: real keys, clicks and touches."""
 
-import base64
 import itertools
 import json
 import os
 import shutil
 import subprocess
 import time
-from pathlib import Path
 from select import select
 from tempfile import TemporaryDirectory
 
@@ -254,10 +252,6 @@ class Page:
         is_on_top = "(name, x, y) => document.querySelector(name).contains(document.elementFromPoint(x, y))"
         assert self.run(is_on_top, selector, *point.values()), f"{selector} is covered, or out of sight"
         return point
-
-    def photograph(self, path):
-        """A PNG of what is on the screen."""
-        Path(path).write_bytes(base64.b64decode(self.send("Page.captureScreenshot", format="png")["data"]))
 
     @property
     def requests(self):

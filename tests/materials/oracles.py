@@ -1,6 +1,6 @@
 """Slow and plain versions of what the package computes fast: Python loops over dictionaries and lists."""
 
-from itertools import permutations
+from itertools import pairwise, permutations
 
 import numpy as np
 
@@ -30,6 +30,15 @@ def positives_of(judgments):
         int(query): {int(judgments.gallery_ids[place]) for place in judgments.indices[start:stop]}
         for query, start, stop in zip(judgments.query_ids, judgments.indptr[:-1], judgments.indptr[1:], strict=True)
     }
+
+
+def gains_of(judgments):
+    """For each query, judged item id to gain."""
+    rows = [slice(*ends) for ends in pairwise(judgments.indptr)]
+    return [
+        dict(zip(judgments.gallery_ids[judgments.indices[row]].tolist(), judgments.gains[row].tolist(), strict=True))
+        for row in rows
+    ]
 
 
 def ranking(scores, positives):

@@ -1,11 +1,12 @@
 """Runs of small whole numbers, judgments over them, and ranks and other forms of runs by plain sorts."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import oracles
 
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
+from cxc_eccv.runs.rankings import RankedLists
 from cxc_eccv.types import DIRECTIONS, Embeddings, Judgments, PositiveRanks
 
 
@@ -40,14 +41,29 @@ def random_judgments(run, direction, seed=0, **options):
     return Judgments.from_pairs(np.unique(rows), gallery, rows, items, without_self=within, **options)
 
 
+def products(run, direction):
+    """Query id to item id to inner product, exact for small numbers."""
+    queries, items = sides_of_run(run, direction)
+    matrix = queries.vectors.astype(np.float64) @ items.vectors.astype(np.float64).T
+    return {
+        query: dict(zip(items.ids.tolist(), row, strict=True))
+        for query, row in zip(queries.ids.tolist(), matrix.tolist(), strict=True)
+    }
+
+
+def ranked_lists(run, direction, *, scored, depth=None):
+    """Every item of the run for every query, by falling score; tied items in no particular order."""
+    scores = products(run, direction)
+    lists = {query: sorted(row, key=lambda item: (-row[item], item % 7))[:depth] for query, row in scores.items()}
+    flat = np.array([scores[query][item] for query, row in lists.items() for item in row])
+    return replace(RankedLists.of(lists), scores=flat if scored else None)
+
+
 def by_sorting(run, judgments, direction):
     """Ranks, ties and gallery size of every query."""
-    asked, ranked_side = sides_of_run(run, direction)
-    rows, columns = ({item: place for place, item in enumerate(side.ids.tolist())} for side in (asked, ranked_side))
-    products = asked.vectors.astype(np.float64) @ ranked_side.vectors.astype(np.float64).T
-    found = []
+    every, found = products(run, direction), []
     for query, positives in oracles.positives_of(judgments).items():
-        scores = {item: products[rows[query], columns[item]] for item in oracles.gallery_of(judgments, query)}
+        scores = {item: every[query][item] for item in oracles.gallery_of(judgments, query)}
         ranked = oracles.ranking(scores, positives)
         found.append((oracles.positive_ranks(ranked, positives), oracles.ties(scores, positives), len(scores)))
     return found

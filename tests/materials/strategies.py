@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import assume
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from plain_ranks import sides_of_run
 
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.runs import EmbeddingsRun
@@ -28,14 +29,16 @@ def judged_runs(draw, direction="i2t"):
     return run, draw(judgments_of(run, direction))
 
 
+def draw_gallery(draw, run, direction):
+    """Ids of the queries, and of the items: all of the run's, or the first ones at times."""
+    queries, gallery = (side.ids for side in sides_of_run(run, direction))
+    return queries, gallery[: draw(st.integers(1, gallery.size))] if draw(st.booleans()) else gallery
+
+
 @st.composite
 def judgments_of(draw, run, direction):
     """Judgments over a run's items; with folds, a smaller gallery and unreachable positives at times."""
-    sides = {"i": run.images.ids, "t": run.captions.ids}
-    queries, gallery = sides[direction[0]], sides[direction[-1]]
-    own = direction[0] == direction[-1]
-    if draw(st.booleans()):
-        gallery = gallery[: draw(st.integers(1, gallery.size))]
+    (queries, gallery), own = draw_gallery(draw, run, direction), direction[0] == direction[-1]
     pairs = [
         (int(query), item)
         for query in queries
@@ -67,11 +70,7 @@ def ranks(draw, n_gallery=40):
 @st.composite
 def graded_judgments_of(draw, run, direction, gains=(0.0, 0.5, 1.0, 3.5)):
     """Judged items with gains over a run's items; every query has one of positive gain. A smaller gallery at times."""
-    sides = {"i": run.images.ids, "t": run.captions.ids}
-    queries, gallery = sides[direction[0]], sides[direction[-1]]
-    own = direction[0] == direction[-1]
-    if draw(st.booleans()):
-        gallery = gallery[: draw(st.integers(1, gallery.size))]
+    (queries, gallery), own = draw_gallery(draw, run, direction), direction[0] == direction[-1]
     rows = []
     for query in queries.tolist():
         items = [item for item in gallery.tolist() if not (own and item == query)]
@@ -95,10 +94,7 @@ def graded_judgments_of(draw, run, direction, gains=(0.0, 0.5, 1.0, 3.5)):
 @st.composite
 def category_matches_of(draw, run, direction):
     """Category sets of a run's items, some of which take no part; every query has a match at zeta 0."""
-    sides = {"i": run.images.ids, "t": run.captions.ids}
-    queries, gallery = sides[direction[0]], sides[direction[-1]]
-    if draw(st.booleans()):
-        gallery = gallery[: draw(st.integers(1, gallery.size))]
+    queries, gallery = draw_gallery(draw, run, direction)
     sets = draw(arrays.arrays(np.bool_, (gallery.size, 3)))
     own = sets[draw(arrays.arrays(np.int64, queries.size, elements=st.integers(0, gallery.size - 1)))]
     return CategoryMatches.of(queries, own, gallery, sets)

@@ -32,37 +32,29 @@ def test_k_is_a_whole_number_of_at_least_one(k):
         recall_at_k(PositiveRanks.of([[1]]), k)
 
 
-RANKS = [name for name, spec in registry.metrics().items() if spec.needs == "ranks"]
-BAD_RANKS = {
-    "zero": ([[0]], {}),
-    "negative": ([[2], [-3]], {}),
-    "fractional": ([[1.7]], {}),
-    "not a number": ([[float("nan")]], {}),
-    "a truth value": ([[True]], {}),
-    "twice": ([[2, 2]], {}),
-    "falling": ([[5, 2]], {}),
-    "beyond the gallery": ([[101]], {}),
-    "more than R": ([[1, 2]], {"n_positives": [1]}),
-    "no positive": ([[]], {"n_positives": [0]}),
-    "no query": ([], {}),
-}
+MUST_RISE = r"; the ranks of its positives must increase, from 1 to at most 100, the size of its gallery"
+BAD_RANKS = [
+    ([[0]], [], f"query 0 has rank 0{MUST_RISE}"),
+    ([[2], [-3]], [], f"query 1 has rank -3{MUST_RISE}"),
+    ([[2, 2]], [], f"query 0 has rank 2{MUST_RISE}"),
+    ([[5, 2]], [], f"query 0 has rank 2{MUST_RISE}"),
+    ([[101]], [], f"query 0 has rank 101{MUST_RISE}"),
+    ([[1.7]], [], "ranks have type float64 for 1 queries; need integers"),
+    ([[float("nan")]], [], "ranks have type float64 for 1 queries; need integers"),
+    ([[True]], [], "ranks have type bool for 1 queries; need integers"),
+    ([[1, 2]], [1], "query 0 has R = 1 and 2 ranks; R counts every positive"),
+    ([[]], [0], "query 0 has R = 0 and 0 ranks"),
+    ([], [], "for 0 queries"),
+]
 
 
-@pytest.mark.parametrize("case", BAD_RANKS)
-@pytest.mark.parametrize("name", RANKS)
-def test_ranks_that_cannot_be_give_no_number(name, case):
-    ranks, options = BAD_RANKS[case]
-    with pytest.raises(MalformedRun):
-        registry.metric(name).function(PositiveRanks.of(ranks, **options))
+@pytest.mark.parametrize(("ranks", "n_positives", "words"), BAD_RANKS)
+def test_ranks_that_cannot_be_are_named(ranks, n_positives, words):
+    with pytest.raises(MalformedRun, match=words):
+        PositiveRanks.of(ranks, n_positives=n_positives)
 
 
-def test_bad_ranks_are_named():
-    with pytest.raises(MalformedRun, match=r"query 1 has rank -3; .* increase, from 1 to at most 100"):
-        PositiveRanks.of([[2], [-3]])
-    with pytest.raises(MalformedRun, match="ranks have type float64 for 1 queries; need integers"):
-        PositiveRanks.of([[1.7]])
-    with pytest.raises(MalformedRun, match="query 0 has R = 1 and 2 ranks; R counts every positive"):
-        PositiveRanks.of([[1, 2]], n_positives=[1])
+def test_the_first_and_the_last_place_of_a_gallery_are_ranks():
     assert PositiveRanks.of([[1, 100], [1]]).best.tolist() == [1, 1]
 
 

@@ -6,47 +6,30 @@ import pytest
 import strategies
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_ranks import products, ranked_lists
 from row_measures import plausible_hits
 
 from cxc_eccv.ranking import positive_ranks, ranks_of_run
 from cxc_eccv.ranking.rank import top_k
 from cxc_eccv.ranking.readers.rows import PlausibleRows, TopRows
 from cxc_eccv.runs import RankingsRun, ScoresRun
-from cxc_eccv.runs.rankings import RankedLists
 
 LOOKS = ((0, None), (1, None), (2, None), (0, 2))
 
 
 def scores_of(run, judgments, direction):
     """Query id to item id to the exact inner product, over the query's gallery."""
-    sides = {"i": run.images, "t": run.captions}
-    vectors = [dict(zip(sides[d].ids.tolist(), sides[d].vectors, strict=True)) for d in (direction[0], direction[-1])]
-    own = direction[0] == direction[-1]
+    scores, own = products(run, direction), direction[0] == direction[-1]
     return {
-        query: {
-            item: oracles.score_of(vectors[0][query], vectors[1][item], "dot")
-            for item in judgments.gallery_ids.tolist()
-            if not (own and item == query)
-        }
+        query: {item: scores[query][item] for item in judgments.gallery_ids.tolist() if not (own and item == query)}
         for query in judgments.query_ids.tolist()
     }
 
 
-def gains_of(judgments):
-    return {
-        query: dict(
-            zip(judgments.gallery_ids[judgments.indices[a:b]].tolist(), judgments.gains[a:b].tolist(), strict=True)
-        )
-        for query, a, b in zip(judgments.query_ids.tolist(), judgments.indptr[:-1], judgments.indptr[1:], strict=True)
-    }
-
-
 def expected_top(run, judgments, direction, k):
-    gains = gains_of(judgments)
-    return [
-        oracles.graded_ranking(scores, gains[query])[:k]
-        for query, scores in scores_of(run, judgments, direction).items()
-    ]
+    every = scores_of(run, judgments, direction).values()
+    gains = oracles.gains_of(judgments)
+    return [oracles.graded_ranking(scores, own)[:k] for scores, own in zip(every, gains, strict=True)]
 
 
 def expected_precision(run, matches, direction, look):
@@ -64,17 +47,7 @@ def as_scores(run):
 
 def as_rankings(run):
     """Whole rankings with their scores, so that ties are seen."""
-    products = run.images.vectors.astype(float) @ run.captions.vectors.T
-    lists = {}
-    for direction, scores, queries, items in (
-        ("i2t", products, run.images.ids, run.captions.ids),
-        ("t2i", products.T, run.captions.ids, run.images.ids),
-    ):
-        order = np.argsort(-scores, axis=1, kind="stable")
-        sorted_scores = np.take_along_axis(scores, order, axis=1)
-        ends = np.arange(0, scores.size + 1, items.size)
-        lists[direction] = RankedLists(queries, ends, items[order].ravel(), sorted_scores.ravel())
-    return RankingsRun(lists)
+    return RankingsRun({direction: ranked_lists(run, direction, scored=True) for direction in ("i2t", "t2i")})
 
 
 @pytest.mark.parametrize("direction", ["i2t", "t2i", "t2t", "i2i"])

@@ -28,12 +28,8 @@ def ranked(draw, gains):
     assume(judgments.query_ids.size)  # no query has no number
     depth = draw(st.integers(1, judgments.gallery_ids.size))
     ids = np.array([draw(st.permutations(judgments.gallery_ids.tolist()))[:depth] for _ in judgments.query_ids])
-    bounds = zip(judgments.indptr[:-1], judgments.indptr[1:], strict=True)
-    judged = [
-        dict(zip(judgments.gallery_ids[judgments.indices[a:b]].tolist(), judgments.gains[a:b].tolist(), strict=True))
-        for a, b in bounds
-    ]
-    return TopK(judgments.query_ids, ids), judgments, list(zip(ids.tolist(), judged, strict=True))
+    judged = zip(ids.tolist(), oracles.gains_of(judgments), strict=True)
+    return TopK(judgments.query_ids, ids), judgments, list(judged)
 
 
 @given(case=ranked(gains=(0.0, 0.5, 1.0, 3.5)), data=st.data())

@@ -1,6 +1,5 @@
 """Scores and rankings give the ranks that the embeddings they were made from give."""
 
-import dataclasses
 import sys
 
 import numpy as np
@@ -9,7 +8,7 @@ import pytest
 import strategies
 from hypothesis import given
 from hypothesis import strategies as st
-from plain_ranks import assert_equal_ranks
+from plain_ranks import assert_equal_ranks, products, ranked_lists
 
 from cxc_eccv.errors import MissingIds, RunTooShallow
 from cxc_eccv.ranking import positive_ranks
@@ -20,31 +19,6 @@ from cxc_eccv.runs.rankings import RankedLists
 from cxc_eccv.types import Judgments, positions_of
 
 pytestmark = pytest.mark.thorough
-
-
-def products(run, direction):
-    """Query id to item id to score, exact: the strategies' coordinates are halves."""
-    sides = {"i": run.images, "t": run.captions}
-    queries, items = sides[direction[0]], sides[direction[-1]]
-    matrix = queries.vectors.astype(float) @ items.vectors.astype(float).T
-    return {
-        query: dict(zip(items.ids.tolist(), row, strict=True))
-        for query, row in zip(queries.ids.tolist(), matrix.tolist(), strict=True)
-    }
-
-
-def ranked_lists(run, direction, *, scored, depth=None):
-    """Every item of the run for every query, by falling score; tied items in no particular order."""
-    lists = {
-        query: sorted(scores, key=lambda item: (-scores[item], item % 7))[:depth]
-        for query, scores in products(run, direction).items()
-    }
-    made = RankedLists.of(lists)
-    if not scored:
-        return made
-    scores = products(run, direction)
-    flat = np.array([scores[query][item] for query, row in lists.items() for item in row])
-    return dataclasses.replace(made, scores=flat)
 
 
 @pytest.mark.parametrize("direction", ["i2t", "t2i"])
