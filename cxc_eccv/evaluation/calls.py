@@ -254,24 +254,20 @@ def report_of_ranks(
     library: Library,
     split: str,
     *,
-    metrics: Sequence[str] | None = None,
     settings: Settings | None = None,
-    skipped: Mapping[str, str] | None = None,
     **provenance: Any,  # noqa: ANN401 - recorded as they are
 ) -> Report:
-    """Make a report from ranks, with the metrics that need only ranks.
+    """Make a report from ranks, with the default metrics of each task that need only ranks.
 
     Args:
         ranked: ``task/direction`` to the judgments and the ranks of their positives.
         library: the raw sources of the judgments.
         split: split of the judgments.
-        metrics: names (``recall_at_k``, ``recall_at_20``, ``median_rank``); None for the default metrics of each task.
         settings: seed, intervals, per-query values; None for the defaults.
-        skipped: task or task/direction to the reason why it is not in ``ranked``.
         **provenance: further entries of the provenance, for example ``model``.
 
     Raises:
-        UnknownName: a task, metric or split is unknown.
+        UnknownName: a task or split is unknown.
 
     Example:
         >>> from cxc_eccv.types import PositiveRanks
@@ -286,12 +282,12 @@ def report_of_ranks(
     parts = []
     for key, (judgments, ranks) in ranked.items():
         name, _, direction = key.partition("/")
-        plan = plan_of(task(name), metrics)
+        plan = plan_of(task(name), None)
         variants = [variant for variant in plan.parts[direction] if variant.spec.needs == "ranks"]
         need = Ranks(plan.task, direction, judgments, variants)
         need.settle(ranks)
         parts.append(Part(plan, direction, (need,)))
-    return make_report(parts, library, split, settings or Settings(), skipped=skipped, **provenance)
+    return make_report(parts, library, split, settings or Settings(), **provenance)
 
 
 def open_units(
