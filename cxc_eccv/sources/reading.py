@@ -229,7 +229,7 @@ def read_csv(path: Path, columns: Sequence[str] = (), separator: str = ",") -> p
 
 
 def _refuse_quotes(path: Path, content: str, separator: str) -> None:
-    """Refuse quotes that pyarrow would pass over: it joins lines and cells, and drops text behind a closed quote."""
+    """Refuse quotes that pyarrow would pass over, such as one that is not closed or has text behind it."""
     if '"' not in content:
         return
     for match in re.finditer(QUOTED_CELL.format(re.escape(separator)), content, re.MULTILINE):
