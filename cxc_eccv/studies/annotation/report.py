@@ -129,6 +129,7 @@ def report_annotation(
         candidates=candidates.num_rows,
         golds={role: _count_sheets(answers.filter(pc.field("role") == role)) for role in (POSITIVE, NEGATIVE)},
         least_seconds=checks.least_seconds,
+        accepts=checks.rule,
         rule=rule or scheme.rule,
         sheets=tuple(judged),
         workers=tuple(judge_workers(judged)),

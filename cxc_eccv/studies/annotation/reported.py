@@ -83,6 +83,7 @@ class AnnotationReport:
     sheets_asked: int  # number of sheets with them
     golds: Mapping[str, int]  # role of known pairs to the number of answered sheets with one
     least_seconds: float  # faster sheets are too hasty; 0 for no limit
+    accepts: str  # which sheets are accepted without a decision, in words
     rule: str  # rule that makes the labels
     sheets: tuple[SheetQuality, ...]
     workers: tuple[WorkerQuality, ...]
@@ -165,9 +166,9 @@ class AnnotationReport:
     def _explain_sheets(self, n_timed: int) -> Iterator[str]:
         n_sheets = len(self.sheets)
         yield (
-            "Check doubted sheets by hand; their answers count once you accept them: "
-            f"{self.command} --accept SHEET:WORKER, or --reject. The same answer to all candidates is only a warning, "
-            "unless you set --straight."
+            f"{self.accepts} Check the others by hand; their answers count once you accept them: "
+            f"{self.command} --accept SHEET:WORKER, or --reject. Stricter: --least-accuracy, --least-seconds, "
+            "--straight."
         )
         if min(self.golds[role] for role in (POSITIVE, NEGATIVE)) < n_sheets:
             yield "Some sheets lack a known pair of one kind; their verdicts depend on the other checks."
@@ -214,8 +215,8 @@ class AnnotationReport:
             numbers = [*map("{:,}".format, counts), self.known[each.worker], *map("{:,}".format, missed)]
             rows.append([each.worker, *numbers, show_seconds(each.median_seconds), *agreed])
         notes = [
-            "Known right: right answers to known pairs, with the 95% interval of their share; a worker whose interval "
-            "is not above chance (50%) is checked by hand. Missed yes, missed no: sheets with a wrong answer to the "
+            "Known right: right answers to known pairs, with the 95% interval of their share; chance gives 50%. "
+            "Missed yes, missed no: sheets with a wrong answer to the "
             "known positive or negative. Shared pairs: also judged by others; as labelled: share of them on which the "
             f"worker agrees with the label ({self.rule}), to which the worker contributed; kappa: Cohen's kappa of the "
             "two."

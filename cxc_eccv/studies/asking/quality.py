@@ -37,9 +37,9 @@ class Checks:
     # Sheet and worker to whether a check by hand accepted the answers.
     by_hand: Mapping[tuple[int, str], bool] = field(default_factory=dict)
     rejected_workers: frozenset[str] = frozenset()  # workers whose answers do not count
-    # The whole interval of a person's share of right answers to known pairs must be above it; 0 for no limit. Chance
-    # gives one half.
-    least_accuracy: float = 0.5
+    # The whole interval of a person's share of right answers to known pairs must be above it; 0 for no limit, as in the
+    # paper. Chance gives one half, above which four right answers of four are the fewest.
+    least_accuracy: float = 0.0
     straight: bool = False  # whether a sheet with the same answer to all candidates is doubted
 
     def __post_init__(self) -> None:
@@ -47,6 +47,19 @@ class Checks:
             raise InvalidOption(f"least_seconds={self.least_seconds}: give seconds of at least 0")
         if not 0 <= self.least_accuracy < 1:
             raise InvalidOption(f"least_accuracy={self.least_accuracy}: give a share from 0 to below 1")
+
+    @property
+    def rule(self) -> str:
+        """Which sheets are accepted without a decision, in words."""
+        reasons = {
+            "one of its known pairs was answered wrongly": True,
+            f"it took less than {self.least_seconds:g} seconds": bool(self.least_seconds),
+            "all its candidates got the same answer": self.straight,
+            f"its person answered no more than {self.least_accuracy:.0%} of known pairs rightly (95% interval)": bool(
+                self.least_accuracy
+            ),
+        }
+        return f"A sheet is accepted unless {' or '.join(reason for reason, holds in reasons.items() if holds)}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +106,11 @@ class Known:
             return 0.0, 1.0
         return wilson((np.arange(self.answered) < self.right).astype(np.float64), CONFIDENCE)
 
+    @property
+    def may_be_chance(self) -> bool:
+        """Whether answers are wrong, and the interval contains one half."""
+        return self.right < self.answered and self.bounds[0] <= 0.5
+
     def __str__(self) -> str:
         low, high = self.bounds
         return f"{self.right} of {self.answered} [{low:.0%}, {high:.0%}]"
@@ -101,9 +119,9 @@ class Known:
 def judge_sheets(answers: pa.Table, checks: Checks | None = None) -> list[SheetQuality]:
     """A verdict on every worker's sheet, in the order of sheets and workers.
 
-    A sheet is to be checked by hand, as in the paper, if a known pair was answered wrongly, if it took less than the
-    least time, or if the person's answers to all known pairs are not significantly better than chance. ``checks`` has
-    the outcomes. The same answer to all candidates is only a warning, unless ``checks`` is stricter.
+    As in the paper, a sheet is accepted unless a known pair was answered wrongly; then it is to be checked by hand.
+    ``checks`` has the outcomes, and stricter settings: a least time, a least share of right answers to all known pairs
+    of the person, and different answers to the candidates.
 
     References:
         Chun et al., ECCV Caption, ECCV 2022, section 3.2 and appendix B.2.
@@ -147,7 +165,7 @@ def _judge(sheet: int, worker: str, rows: Sequence[Mapping[str, Any]], checks: C
     seconds = None if None in times else float(sum(times))
     hasty = seconds is not None and seconds < checks.least_seconds
     is_sure = not checks.least_accuracy or known.bounds[0] > checks.least_accuracy
-    unsure = "" if is_sure else f"{known} known pairs right are not better than chance"
+    unsure = "" if is_sure else f"{known} known pairs right are not above {checks.least_accuracy:.0%}"
     doubted = (checks.straight and straight) or hasty or unsure or any(missed.values())
     rejected = worker in checks.rejected_workers
     verdict = REJECTED if rejected else BY_HAND if doubted else ACCEPTED

@@ -33,7 +33,12 @@ def test_an_owner_with_one_random_annotator_among_three(command, project, sample
     people = {"ann": says, "ben": says, "coin": toss}
     files = [write_answers(tmp_path / f"{name}.jsonl", project, name, own) for name, own in people.items()]
     printed = command("import", "mine", *files)
+    assert "21 accepted, 9 to be checked by hand" in printed
+    assert "A sheet is accepted unless one of its known pairs was answered wrongly." in printed
+    assert "of the known pairs rightly, as by chance" in printed
+    printed = command("check", "mine", "--least-accuracy", 0.5)
     assert "20 accepted, 10 to be checked by hand" in printed
+    assert "or its person answered no more than 50% of known pairs rightly (95% interval)." in printed
     assert "cxc-eccv annotate check mine --reject coin" in printed
     command("merge", "mine")
     labels = read_labels(tmp_path / "mine" / "labels.parquet")

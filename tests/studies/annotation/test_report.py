@@ -37,7 +37,7 @@ ANSWERS = ["yes", "partially_yes", "mostly_no", "no"]
 def report_of(rows, candidates=None, *, scheme="eccv", **options):
     """A report on rows of answers."""
     answers = pa.Table.from_pylist(list(rows), schema=SCHEMA)
-    given = {"name": "mine", "sheets_asked": 4, "changes": NO_MODEL, "checks": Checks(least_accuracy=0), **options}
+    given = {"name": "mine", "sheets_asked": 4, "changes": NO_MODEL, "checks": Checks(), **options}
     questions = {
         row["pair_id"]: Question(row["pair_id"], row["image_id"], row["caption_id"], "a.jpg", "A dog.", row["role"], ())
         for row in answers.to_pylist()
@@ -49,7 +49,7 @@ def report_of(rows, candidates=None, *, scheme="eccv", **options):
 def counted(library):
     """Answers about candidates on accepted sheets, by a plain loop."""
     answers = sample_answers(library)
-    judged = judge_sheets(answers, Checks(least_accuracy=0))
+    judged = judge_sheets(answers, Checks())
     good = {(own.sheet, own.worker) for own in judged if own.verdict == ACCEPTED}
     rows = answers.to_pylist()
     return [row for row in rows if row["role"] == "candidate" and (row["sheet"], row["worker"]) in good]
@@ -86,13 +86,20 @@ def test_remarks_are_those_of_answers_that_have_one(sample_library):
     assert len(report_of(answers.to_pylist()).remarks) == sum(row["remark"] != "" for row in answers.to_pylist()) == 9
 
 
+def test_report_names_the_rule_that_accepts_sheets(sample_library):
+    checks = Checks(least_accuracy=0.5)
+    for report in (report_of(sample_answers(sample_library).to_pylist(), checks=own) for own in (Checks(), checks)):
+        assert report.sheet_table.notes[0].startswith(report.accepts)
+    assert "50% of known pairs" in report.accepts
+
+
 def test_time_is_that_of_the_sheets_whose_time_is_known(sample_library):
     def told(seconds):
         rows = sample_answers(sample_library).to_pylist()
         times = {(0, "ann"): 1.0, (1, "ann"): 2.0, (2, "ann"): 6.0}
         for row in rows:
             row["seconds"] = times.get((row["sheet"], row["worker"]), seconds)
-        return report_of(rows, checks=Checks(least_seconds=10, least_accuracy=0))
+        return report_of(rows, checks=Checks(least_seconds=10))
 
     some, none = told(None), told(None).sheet_table
     times = [cells(some.sheet_table)[name][0] for name in ("median", "mean", "shortest", "longest")]

@@ -240,7 +240,7 @@ def answer_sheets(
         errs = random.random(rows.size) < rates[workers]
         given.append(_make_answers(questions.take(rows), workers, truth[rows] ^ errs))
         careless = set(numbers[rows[errs & is_golden[rows]]].tolist())
-        checks = Checks(straight=True, least_accuracy=0)
+        checks = Checks(straight=True)
         doubtful = [(own.sheet, own.worker) for own in judge_sheets(given[-1], checks) if own.verdict == BY_HAND]
         checks = replace(checks, by_hand={key: key[0] not in careless for key in doubtful})
         accepted.append(accept(given[-1], judge_sheets(given[-1], checks)))

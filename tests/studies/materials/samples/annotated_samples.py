@@ -104,7 +104,7 @@ def sample_annotation(
         sheets_asked=4,
         questions=questions,
         changes=changes,
-        checks=checks or Checks(least_accuracy=0),
+        checks=checks or Checks(),
         folder="labels of mine",
     )
 

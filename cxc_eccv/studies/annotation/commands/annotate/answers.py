@@ -35,7 +35,8 @@ def open_project(folder: Path, labels: Sequence[str] = ()) -> Project:
 
 def say_status(project: Project) -> None:
     """Print which sheets are answered, their verdicts, and the next command."""
-    from cxc_eccv.studies.asking.quality import ACCEPTED, BY_HAND, REJECTED
+    from cxc_eccv.studies.annotation.folder import read_checks
+    from cxc_eccv.studies.asking.quality import ACCEPTED, BY_HAND, REJECTED, count_known
 
     open_sheets, judged = project.open_sheets(), project.judge()
     for each in project.rounds:
@@ -46,6 +47,8 @@ def say_status(project: Project) -> None:
         say(f"round {each.number}: {answered}" + (f"; open: {name_some(still)}" if still else ""))
     counts = {verdict: sum(sheet.verdict == verdict for sheet in judged) for verdict in (ACCEPTED, BY_HAND, REJECTED)}
     say("answered sheets: " + ", ".join(f"{count:,} {verdict}" for verdict, count in counts.items()))
+    if judged:
+        say(read_checks(project.folder).rule)
     straight = [f"{sheet.sheet}:{sheet.worker}" for sheet in judged if sheet.straight and sheet.verdict == ACCEPTED]
     if straight:
         say(f"accepted, though all candidates got the same answer: {name_some(straight)}")
@@ -54,9 +57,11 @@ def say_status(project: Project) -> None:
         say(f"to be checked by hand, as sheet:worker: {name_some(doubtful)}")
         say_next("report", project.folder, *_name_images(project), "--output", "report")
         say_next("check", project.folder, "--accept", doubtful[0])
-        unsure = next((sheet.worker for sheet in judged if sheet.unsure and sheet.verdict == BY_HAND), None)
-        if unsure is not None:
-            say_next("check", project.folder, "--reject", unsure)
+    counting = {sheet.worker for sheet in judged if sheet.verdict != REJECTED}
+    for worker, known in count_known(project.answers()).items():
+        if worker in counting and known.may_be_chance:
+            say(f"{worker} answered {known} of the known pairs rightly, as by chance")
+            say_next("check", project.folder, "--reject", worker)
     if not judged:
         say_export(project)
     if counts[ACCEPTED]:
@@ -238,8 +243,8 @@ def check(
     least_accuracy: Annotated[
         float | None,
         typer.Option(
-            help="Share of known pairs that a person must answer correctly: the 95% interval must lie above it; 0 for "
-            "no limit. Default: 0.5, as by chance."
+            help="Share of known pairs that a person must answer correctly: the 95% interval must lie above it. Chance "
+            "gives 0.5. Default: 0, no limit."
         ),
     ] = None,
     straight: Annotated[
@@ -249,9 +254,9 @@ def check(
 ) -> None:
     r"""Decide which sheets count, after you looked at their answers; without options, list those to look at.
 
-    A sheet needs a look if a known pair was answered wrongly, if it took less than the least time, or if the person's
-    answers to known pairs are no better than chance. annotate report --output shows the answers. Your decisions are
-    stored in decisions.jsonl in the folder; a later decision replaces an earlier one.
+    As in ECCV Caption, a sheet is accepted unless one of its known pairs was answered wrongly; then it needs a look.
+    Options make this stricter. annotate report --output shows the answers. Your decisions are stored in decisions.jsonl
+    in the folder; a later decision replaces an earlier one.
 
     Examples:
     ```sh
