@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.annotation.proposing.strategies import strategies
+from cxc_eccv.studies.asking.quality import Known
 from cxc_eccv.studies.asking.questions import CANDIDATE
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.studies.asking.settling import RULES, keep_last
@@ -59,14 +60,12 @@ MARK = "<!-- made by cxc-eccv annotate merge, which replaces it; remove this lin
 """The last line of a card."""
 
 
-def check_terms(licence: str | None, citation: str | None) -> dict[str, str]:
-    """Check a citation, and return the given terms as facts for the card."""
+def check_citation(citation: str | None) -> None:
+    """Raise InvalidOption unless a citation is BibTeX."""
     if citation is not None and not BIBTEX.fullmatch(citation):
         raise InvalidOption(
             f"citation {citation.strip()!r:.60}: give BibTeX, such as @misc{{key, title={{...}}, year=2026}}"
         )
-    terms = {"licence": licence, "citation": citation}
-    return {name: term for name, term in terms.items() if term is not None}
 
 
 def is_replaceable(card: str) -> bool:
@@ -88,7 +87,8 @@ def label_card(facts: Mapping[str, Any], table: pa.Table) -> str:
         str(CARD),
         facts=facts,
         **_card_tables(facts, table),
-        question=markdown_text(scheme.question),
+        asked="\n\n".join(map(_describe_words, facts["asked"])),
+        known_pairs=_describe_known(facts["known_pairs"]),
         citation=markdown_text(scheme.citation),
         rule=RULES[facts["rule"]],
         agreement=_describe_agreement(facts["agreement"]),
@@ -152,6 +152,24 @@ def _card_data(facts: Mapping[str, Any], table: pa.Table) -> DatasetCardData:
         tags=["image-text-retrieval", "ms-coco"],
         configs=[{"config_name": "default", "data_files": [{"split": split, "path": "labels.parquet"}]}],
         dataset_info=[cards.dataset_info("default", features, sizes, description=f"sha256 {content.hexdigest()}")],
+    )
+
+
+def _describe_words(words: Mapping[str, Any]) -> str:
+    """What people read on some sheets, as a quotation."""
+    texts = [*words["instructions"], words["question"], *(f"\N{BULLET} {answer}" for answer in words["answers"])]
+    quoted = "\n>\n".join(f"> {markdown_text(text)}" for text in texts)
+    language = code_span(words["language"])
+    return f"{words['sheets']:,} answered sheets that count had these words, in the language {language}:\n\n{quoted}"
+
+
+def _describe_known(known_pairs: Mapping[str, Any]) -> str:
+    if not known_pairs["all"]["answered"]:
+        return "The sheets had no known pairs."
+    known = {name: Known(**counts) for name, counts in known_pairs.items()}
+    return (
+        f"On the sheets that count, people answered {known['accepted']} of the known pairs rightly, and {known['all']} "
+        "on all answered sheets (95% intervals)."
     )
 
 

@@ -4,7 +4,7 @@
 
     FOLDER/rounds.jsonl     a line per round: the project, how pairs were proposed, the pairs, and the questions
     FOLDER/answers.jsonl    a line per sheet and person: what the person answered
-    FOLDER/decisions.jsonl  a line per decision about a sheet, a person or a setting
+    FOLDER/decisions.jsonl  a line per decision about a sheet, a person, a setting, the labels' terms or their words
 
 Every line is complete in itself, and a later line corrects an earlier one. Lines are written at once, under one lock;
 a last line that a killed process left unfinished is ignored, and removed by the next step.
@@ -37,6 +37,9 @@ PATIENCE = 60.0
 
 SETTINGS = ("least_seconds", "least_accuracy", "straight")
 """The settings of :class:`cxc_eccv.studies.asking.quality.Checks` that a decision may change."""
+
+TERMS = {"version": str, "rule": str, "least_answers": int, "licence": str, "citation": str}
+"""The options of ``annotate merge``, which hold until others are given."""
 
 KEPT = ("pair_id", "answer", "details", "remark", "seconds", "origin")
 """What is stored of an answer, beside its sheet and worker."""
@@ -203,20 +206,41 @@ def add_decisions(
     add_lines(folder / DECISIONS, [*lines, *([dict(settings)] if settings else [])])
 
 
-def read_checks(folder: Path) -> Checks:
+@dataclass(frozen=True)
+class Decisions:
+    """The decisions that hold."""
+
+    checks: Checks
+    terms: Mapping[str, Any]  # those of TERMS that were given
+    # Sheet and person to the words in which they were asked, "" for anybody; the scheme's if there is no entry.
+    words: Mapping[tuple[int, str], Mapping[str, Any]]
+
+
+def add_words(folder: Path, sheets: Sequence[int], worker: str, words: Mapping[str, Any]) -> None:
+    """Add the words in which a person, or anybody if ``worker`` is empty, is asked about some sheets."""
+    add_lines(folder / DECISIONS, [{"sheets": list(sheets), "worker": worker, "words": words}])
+
+
+def read_decisions(folder: Path) -> Decisions:
     """The decisions and settings that hold; the defaults if nothing was decided."""
-    path, by_hand, workers, settings = folder / DECISIONS, dict[tuple[int, str], bool](), set[str](), dict[str, Any]()
+    path, by_hand, workers = folder / DECISIONS, dict[tuple[int, str], bool](), set[str]()
+    settings, terms, words = dict[str, Any](), dict[str, Any](), dict[tuple[int, str], Mapping[str, Any]]()
     for place, line in read_lines(path):
         good, worker, sheet = line.get("accepted"), line.get("worker"), line.get("sheet")
         if set(line) <= set(SETTINGS):
             settings |= line
+        elif all(type(value) is TERMS.get(name) for name, value in line.items()):
+            terms |= line
+        elif set(line) == {"sheets", "worker", "words"}:
+            words |= {(number, str(worker)): line["words"] for number in line["sheets"]}
         elif type(good) is not bool or type(worker) is not str or not isinstance(sheet, int | None):
-            raise MalformedSource(path, place, shown(line), f"worker and accepted, perhaps sheet; or {SETTINGS}")
+            expected = f"worker and accepted, perhaps sheet; or some of {', '.join([*SETTINGS, *TERMS])}"
+            raise MalformedSource(path, place, shown(line), expected)
         elif sheet is not None:
             by_hand[sheet, identify_worker(worker)] = good
         else:
             (workers.discard if good else workers.add)(identify_worker(worker))
     try:
-        return Checks(by_hand=by_hand, rejected_workers=frozenset(workers), **settings)
+        return Decisions(Checks(by_hand=by_hand, rejected_workers=frozenset(workers), **settings), terms, words)
     except (TypeError, InvalidOption) as error:
         raise MalformedSource(path, "", str(error), "settings as annotate check writes them") from None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +12,11 @@ import pyarrow as pa
 
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.sources.readers import LabelFile, write_labels
-from cxc_eccv.studies.annotation.card import check_terms, is_replaceable, join_answers, label_card
-from cxc_eccv.studies.annotation.folder import hold
+from cxc_eccv.studies.annotation.card import check_citation, is_replaceable, join_answers, label_card
+from cxc_eccv.studies.annotation.folder import TERMS, add_decisions, hold, read_decisions
 from cxc_eccv.studies.annotation.known import PAIR
 from cxc_eccv.studies.annotation.project import CARD, LABELS, Project
-from cxc_eccv.studies.asking.quality import SheetQuality, accept
+from cxc_eccv.studies.asking.quality import SheetQuality, accept, sum_known
 from cxc_eccv.studies.asking.settling import describe_labels, settle
 from cxc_eccv.writing import replaced_file, write_rows
 
@@ -25,35 +27,40 @@ def merge_labels(
     project: Project,
     *,
     rule: str | None = None,
-    version: str = "1.0.0",
-    least_answers: int = 1,
+    version: str | None = None,
+    least_answers: int | None = None,
     licence: str | None = None,
     citation: str | None = None,
 ) -> LabelFile:
     """Make labels from the answers of accepted sheets, and write ``labels.parquet`` and ``README.md``.
 
+    The project keeps the terms: those left out are as they were given last.
+
     Args:
         project: the project.
-        rule: a rule of :func:`cxc_eccv.studies.asking.settling.settle`.
-        version: version of the labels.
-        least_answers: pairs with answers of fewer people get no label.
+        rule: a rule of :func:`cxc_eccv.studies.asking.settling.settle`; at first that of the scheme.
+        version: version of the labels; at first 1.0.0.
+        least_answers: pairs with answers of fewer people get no label; at first 1.
         licence: licence of the labels, an id of the Hub such as ``cc-by-4.0``.
         citation: citation of the labels in BibTeX.
     """
-    terms = check_terms(licence, citation)
+    check_citation(citation)
+    new = {"rule": rule, "version": version, "least_answers": least_answers, "licence": licence, "citation": citation}
+    new = {name: term for name, term in new.items() if term is not None}
     if project.scheme.sides != ("image", "caption"):
         raise InvalidOption(f"scheme {project.scheme.name} makes ratings, not labels: use write_ratings")
     with hold(project.folder):
         now = Project.open(project.folder, project.library)
-        answers, judged, accepted, table = _settle(now, rule, least_answers)
+        before = read_decisions(project.folder).terms
+        every = {"version": "1.0.0", "rule": project.scheme.rule, "least_answers": 1, **before, **new}
+        terms = {name: every[name] for name in TERMS if name in every}
+        answers, judged, accepted, table = _settle(now, terms["rule"], terms["least_answers"])
         facts = {
             **_describe(now),
-            "version": version,
-            "rule": rule or project.scheme.rule,
-            "least_answers": least_answers,
+            **terms,
             "sheets": dict(sorted(Counter(sheet.verdict for sheet in judged).items())),
             **describe_labels(answers, accepted, table),
-            **terms,
+            **_describe_asking(now, answers, accepted),
         }
         table = join_answers(table, accepted, list(dict.fromkeys(row["worker"] for row in now.kept)), now.candidates())
         card, path = label_card(facts, table), project.folder / CARD
@@ -65,6 +72,8 @@ def merge_labels(
         labels = write_labels(project.folder / LABELS, table, facts)
         with replaced_file(path) as part:
             part.write_text(card, encoding="utf-8", newline="\n")
+        if before != {**before, **new}:
+            add_decisions(project.folder, {}, {}, new)
         return labels
 
 
@@ -83,9 +92,23 @@ def _describe(project: Project) -> dict[str, Any]:
     }
 
 
-def write_ratings(project: Project, *, least_answers: int = 1) -> Path:
+def _describe_asking(project: Project, answers: pa.Table, accepted: pa.Table) -> dict[str, Any]:
+    """The facts of labels that tell how people were asked, and how well they answered known pairs."""
+    sheets = sorted(set(zip(accepted["sheet"].to_pylist(), accepted["worker"].to_pylist(), strict=True)))
+    words = Counter(map(json.dumps, project.find_words(sheets)))
+    return {
+        "asked": [{"sheets": number, **json.loads(text)} for text, number in words.items()],
+        "accepts": read_decisions(project.folder).checks.rule,
+        "known_pairs": {name: asdict(sum_known(table)) for name, table in (("all", answers), ("accepted", accepted))},
+    }
+
+
+def write_ratings(project: Project, *, least_answers: int | None = None) -> Path:
     """Write the mean rating of every pair of two images or two captions, in the format of CxC's files."""
     with hold(project.folder):
+        new = {} if least_answers is None else {"least_answers": least_answers}
+        before = read_decisions(project.folder).terms
+        least_answers = {"least_answers": 1, **before, **new}["least_answers"]
         table = _settle(Project.open(project.folder, project.library), "mean", least_answers)[3]
         side = project.scheme.sides[0]
         names, rows = (f"{side}1", f"{side}2", "agg_score"), []
@@ -96,12 +119,13 @@ def write_ratings(project: Project, *, least_answers: int = 1) -> Path:
             shown_as = [known[number] if side == "image" else f"COCO_val2014:sentid:{number}" for number in ids]
             method = "i2i_csim" if side == "image" else "c2c_isim"
             rows.append(dict(zip(names, (*shown_as, row["rating"]), strict=True)) | {"sampling_method": method})
-        return write_rows(project.folder / RATINGS, rows)
+        written = write_rows(project.folder / RATINGS, rows)
+        if before != {**before, **new}:
+            add_decisions(project.folder, {}, {}, new)
+        return written
 
 
-def _settle(
-    project: Project, rule: str | None, least_answers: int
-) -> tuple[pa.Table, list[SheetQuality], pa.Table, pa.Table]:
+def _settle(project: Project, rule: str, least_answers: int) -> tuple[pa.Table, list[SheetQuality], pa.Table, pa.Table]:
     """All answers, the verdicts on their sheets, the accepted answers, and their labels."""
     answers, judged = project.answers(), project.judge()
     accepted = accept(answers, judged)

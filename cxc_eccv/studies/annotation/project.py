@@ -31,14 +31,22 @@ from cxc_eccv.studies.annotation.folder import (
     add_answers,
     add_decisions,
     add_round,
+    add_words,
     hold,
-    read_checks,
+    read_decisions,
     read_rounds,
 )
 from cxc_eccv.studies.annotation.folder import read_answers as read_kept
 from cxc_eccv.studies.annotation.known import PAIR, find_matches, find_rated
 from cxc_eccv.studies.annotation.proposing import CANDIDATES, Proposal, propose
-from cxc_eccv.studies.asking.answers import COMPARED, SCHEMA, Unfinished, differing_answers, read_answers
+from cxc_eccv.studies.asking.answers import (
+    COMPARED,
+    SCHEMA,
+    Unfinished,
+    differing_answers,
+    identify_worker,
+    read_answers,
+)
 from cxc_eccv.studies.asking.exchange import find_format, find_images
 from cxc_eccv.studies.asking.quality import (
     BY_HAND,
@@ -304,7 +312,23 @@ class Project:
         practised = [(describe_question(question, scheme, addresses), question.role == POSITIVE) for question in first]
         handout = Handout(shown_scheme, page_texts, worker, practised)
         questionnaires = [each.questionnaire for each in rounds]
-        return find_format(form).export(questionnaires, addresses, folder, numbers, handout)
+        written = find_format(form).export(questionnaires, addresses, folder, numbers, handout)
+        worker = identify_worker(worker)
+        before = self.find_words((number, worker) for number in numbers)
+        new = [number for number, words in zip(numbers, before, strict=True) if words != handout.words]
+        if new:
+            with hold(self.folder):
+                add_words(self.folder, new, worker, handout.words)
+        return written
+
+    def find_words(self, sheets: Iterable[tuple[int, str]]) -> list[Mapping[str, Any]]:
+        """The words in which each sheet was given to a person, as :attr:`Handout.words` has them."""
+        words = read_decisions(self.folder).words
+        schemes_of = {number: each.questionnaire.scheme for each in self.rounds for number in each.numbers}
+        return [
+            words.get((sheet, worker)) or words.get((sheet, "")) or Handout(schemes_of[sheet]).words
+            for sheet, worker in sheets
+        ]
 
     def add_answers(self, paths: Iterable[str | Path], form: str | None = None, *, replace: bool = False) -> Imported:
         """Add complete answered sheets, or nothing if any line is wrong.
@@ -341,7 +365,7 @@ class Project:
     ) -> list[tuple[SheetQuality, SheetQuality]]:
         """Record decisions about sheets and people; return the changed sheets before and after."""
         with hold(self.folder):
-            before, answers = read_checks(self.folder), Project.open(self.folder, self.library).answers()
+            before, answers = read_decisions(self.folder).checks, Project.open(self.folder, self.library).answers()
             for worker in (workers or {}).keys() - set(answers["worker"].to_pylist()):
                 raise InvalidOption(f"worker {shown(worker)} has no answers in this project")
             rejected = {name for name, counts in (workers or {}).items() if not counts}
@@ -364,7 +388,7 @@ class Project:
 
     def judge(self) -> list[SheetQuality]:
         """A verdict on every answered sheet."""
-        return judge_sheets(self.answers(), read_checks(self.folder))
+        return judge_sheets(self.answers(), read_decisions(self.folder).checks)
 
     def open_sheets(self, people: int = 1) -> list[int]:
         """Numbers of the sheets with accepted or doubtful answers of fewer people than this."""

@@ -19,7 +19,7 @@ from cxc_eccv.report.pages import page_style, template, thumbnails
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import LABELS_SCHEMA, LabelFile, read_labels
 from cxc_eccv.studies.annotation.changes import LabelChanges
-from cxc_eccv.studies.annotation.folder import read_checks
+from cxc_eccv.studies.annotation.folder import read_decisions
 from cxc_eccv.studies.annotation.project import LABELS, Project
 from cxc_eccv.studies.annotation.reported import (
     DRAWN,
@@ -72,7 +72,7 @@ def report_project(
     """The report on the current state of a project; ``changes`` has the effect of its labels on models."""
     path = project.folder / LABELS
     labels = read_labels(path) if path.is_file() else None
-    answers, checks = project.answers(), read_checks(project.folder)
+    answers, checks = project.answers(), read_decisions(project.folder).checks
     judged, doubted = judge_sheets(answers, checks), tuple[Doubted, ...]()
     rule = project.scheme.rule if labels is None else labels.facts["rule"]
     facts = provenance_of(project.library, split=project.split, **({"command": command} if command else {}))

@@ -154,6 +154,12 @@ def count_known(answers: pa.Table) -> dict[str, Known]:
     return {worker: Known(*count) for worker, count in counts.items()}
 
 
+def sum_known(answers: pa.Table) -> Known:
+    """The known pairs that all people together answered."""
+    counts = count_known(answers).values()
+    return Known(sum(known.right for known in counts), sum(known.answered for known in counts))
+
+
 def _judge(sheet: int, worker: str, rows: Sequence[Mapping[str, Any]], checks: Checks, known: Known) -> SheetQuality:
     missed = {
         role: any(row["role"] == role and row["positive"] is not wanted for row in rows)

@@ -55,6 +55,15 @@ class Handout:
     # Questions to practise on, and whether each pair matches; shown only by the page.
     practice: Sequence[tuple[Asked, bool]] = ()
 
+    @property
+    def words(self) -> dict[str, Any]:
+        """The question, its answers and the instructions, for a file."""
+        scheme = self.scheme
+        answers = [*(each.label for each in scheme.answers), *scheme.marks, *(scheme.criteria or {}).values()]
+        instructions = [*scheme.instructions, *self.texts.examples]
+        asked = {"question": scheme.question, "answers": answers}
+        return {"language": self.texts.language, "instructions": instructions, **asked}
+
 
 def list_files(questions: Sequence[Question], scheme: Scheme) -> set[str]:
     """Names of the image files that are shown with questions."""

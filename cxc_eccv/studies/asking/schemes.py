@@ -166,7 +166,6 @@ ECCV = Scheme(
     question="Is the image correctly described by the sentence?",
     instructions=(
         "Look at the image first, then read the sentence. Judge what the sentence says, not what it leaves out.",
-        "Where you choose “Partially YES” or “Mostly NO”, say why.",
     ),
     answers=(
         Answer("yes", "100% YES", 1.0),

@@ -5,22 +5,22 @@ import json
 import pytest
 
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.studies.annotation.folder import DECISIONS, add_decisions, add_lines, read_checks, read_lines
+from cxc_eccv.studies.annotation.folder import DECISIONS, add_decisions, add_lines, read_decisions, read_lines
 from cxc_eccv.studies.asking.quality import Checks
 
 GOOD = {"sheet": 0, "worker": "ann", "accepted": True}
 
 
 def test_later_decision_corrects_an_earlier_one(tmp_path):
-    assert read_checks(tmp_path) == Checks()
+    assert read_decisions(tmp_path).checks == Checks()
     add_decisions(tmp_path, {(3, "a:nn"): True, (0, "ben"): False}, {"cleo": False, "dora": False}, {"straight": True})
     settings = {"least_seconds": 20.0, "least_accuracy": 0.25}
     add_decisions(tmp_path, {(0, "ben"): True}, {"dora": True}, settings)
     by_hand = {(3, "a:nn"): True, (0, "ben"): True}
-    assert read_checks(tmp_path) == Checks(20.0, by_hand, frozenset(["cleo"]), 0.25, straight=True)
+    assert read_decisions(tmp_path).checks == Checks(20.0, by_hand, frozenset(["cleo"]), 0.25, straight=True)
     with (tmp_path / DECISIONS).open("a") as file:
         file.write(json.dumps(GOOD | {"worker": " Ann"}) + "\n")  # names have no case
-    assert read_checks(tmp_path).by_hand[0, "ann"] is True
+    assert read_decisions(tmp_path).checks.by_hand[0, "ann"] is True
 
 
 @pytest.mark.parametrize(("left", "lines"), [("", 1), ('{"a": 1}\n', 2), ('{"a": 1}', 2), ('{"a": 1}\n{"b"', 2)])
@@ -50,4 +50,4 @@ def test_lines_are_added_after_the_last_complete_one(left, lines, tmp_path):
 def test_spoilt_line_is_refused(line, message, tmp_path):
     (tmp_path / DECISIONS).write_text(json.dumps(GOOD) + "\n" + json.dumps(line) + "\n")
     with pytest.raises(MalformedSource, match=rf"{DECISIONS}.*{message}"):
-        read_checks(tmp_path)
+        read_decisions(tmp_path)

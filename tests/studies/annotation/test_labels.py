@@ -15,6 +15,8 @@ from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.sources.readers import LABELS_SCHEMA, read_labels, write_labels
 from cxc_eccv.studies.annotation.card import label_card
 from cxc_eccv.studies.asking.answers import SCHEMA
+from cxc_eccv.studies.asking.quality import Checks
+from cxc_eccv.studies.asking.questionnaire import Handout
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.studies.asking.settling import RULES, describe_labels, settle
 
@@ -176,6 +178,12 @@ def labelled(sample_library):
     found = settle(answers, ECCV)
     facts = {"name": "mine", "version": "1.0.0", "split": "test", "rule": "majority", "scheme": "eccv"}
     facts |= {"models": ["clip|x", "vse"], "data": {"content": content.fingerprint, "edition": "sample"}}
+    words = Handout(ECCV).words
+    facts |= {"asked": [{"sheets": 3, **words}, {"sheets": 1, **words, "language": "de", "question": "Passt <es>?"}]}
+    facts |= {
+        "accepts": Checks().rule,
+        "known_pairs": {name: {"right": 9, "answered": 12} for name in ("all", "accepted")},
+    }
     return found, facts | describe_labels(answers, answers, found)
 
 
@@ -210,13 +218,33 @@ def test_the_card_tells_the_rule_the_counts_and_the_agreement(labelled):
     card = DatasetCard(label_card(facts, found))
     assert card.data.license == "unknown"
     assert [info["splits"][0]["num_examples"] for info in [*card.data.dataset_info]] == [found.num_rows]
-    for part in (RULES["majority"], ECCV.question, facts["data"]["content"], "1.0.0", "chun2022eccv", "No licence"):
+    for part in (
+        Checks().rule,
+        RULES["majority"],
+        ECCV.question,
+        facts["data"]["content"],
+        "1.0.0",
+        "chun2022eccv",
+        "No licence",
+    ):
         assert str(part) in card.text
     assert f"| mine | test | {found.num_rows} | {facts['counts']['positives']} | 7 | 1.0.0 |" in card.text
     assert f"Several people judged {facts['agreement']['pairs']} pairs" in card.text
     tables = Counter(token.type for token in MarkdownIt("commonmark").enable("table").parse(card.text))["table_open"]
     assert tables == 3
     assert r"<code>clip\|x</code>, `vse`" in card.text
+
+
+def test_card_states_the_words_and_the_accuracy_on_known_pairs(labelled):
+    found, facts = labelled
+    text = label_card(facts, found)
+    assert "3 answered sheets that count had these words, in the language `en`:" in text
+    assert f"> {ECCV.instructions[0]}\n>\n> {ECCV.question}\n>\n> • 100% YES\n" in text
+    assert "1 answered sheets that count had these words, in the language `de`:" in text
+    assert "> Passt &lt;es&gt;?" in text
+    assert "people answered 9 of 12 [47%, 91%] of the known pairs rightly, and 9 of 12 [47%, 91%] on all" in text
+    none = {name: {"right": 0, "answered": 0} for name in ("all", "accepted")}
+    assert "The sheets had no known pairs." in label_card(facts | {"known_pairs": none}, found)
 
 
 def test_the_card_has_what_is_known_and_nothing_acts_in_it(labelled):

@@ -20,7 +20,7 @@ from cxc_eccv.judgments.qrels import merged_qrels
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_labels
 from cxc_eccv.studies.annotation import folder as module
-from cxc_eccv.studies.annotation.folder import read_checks
+from cxc_eccv.studies.annotation.folder import read_decisions
 from cxc_eccv.studies.annotation.known import compare_labels, find_rated
 from cxc_eccv.studies.annotation.merging import merge_labels
 from cxc_eccv.studies.annotation.project import Project
@@ -289,7 +289,7 @@ def test_what_two_people_decide_at_once_is_both_kept(copy, sample_library):
     ((before, after),) = first.decide({(0, "ann"): False}, least_seconds=2)
     assert (before.verdict, after.verdict, after.sheet, after.worker) == ("accepted", "rejected", 0, "ann")
     assert len(second.decide({(1, "ben"): False})) == 1
-    assert read_checks(folder) == Checks(2.0, {(0, "ann"): False, (1, "ben"): False})
+    assert read_decisions(folder).checks == Checks(2.0, {(0, "ann"): False, (1, "ben"): False})
     assert second.decide({(1, "ben"): False}) == []
     before = content_of(folder)
     with pytest.raises(InvalidOption, match=r"sheet 9 of 'ann' is not among the answers"):
@@ -328,6 +328,43 @@ def test_labels_of_a_project(copy, sample_library):
     before = content_of(project.folder)
     merge_labels(project, **terms)
     assert content_of(project.folder) == before
+
+
+def test_terms_of_labels_hold_until_others_are_given(copy, sample_library):
+    project = Project.open(copy("answered"), sample_library)
+    terms = {"version": "2.0.0", "rule": "mean", "least_answers": 2, "licence": "cc-by-4.0", "citation": "@misc{a, b}"}
+    merge_labels(project, **terms)
+    (project.folder / "labels.parquet").unlink()
+    assert merge_labels(project).facts.items() >= terms.items()
+    assert "license: cc-by-4.0" in (project.folder / "README.md").read_text()
+    assert merge_labels(project, version="2.1.0").facts.items() >= (terms | {"version": "2.1.0"}).items()
+
+
+def test_card_has_the_words_in_which_each_person_was_asked(copy, sample_library, tmp_path):
+    project = Project.open(copy("answered"), sample_library)
+    (tmp_path / "texts.json").write_text(json.dumps({"language": "de", "question": "Passt es?"}))
+    (tmp_path / "instructions.md").write_text("Schau hin.")
+    options = {"images": "images/{file_name}", "sheets": [0, 1], "texts": tmp_path}
+    project.export(tmp_path / "trial", **options)
+    project.export(tmp_path / "all", images="images/{file_name}", sheets=[0, 1])
+    project.export(tmp_path / "ben", **options, worker="Ben")
+    before = content_of(project.folder)
+    project.export(tmp_path / "again", **options, worker="ben")
+    assert content_of(project.folder) == before
+    asked = merge_labels(project).facts["asked"]
+    words = [(own["sheets"], own["language"], own["question"], own["instructions"]) for own in asked]
+    scheme = project.scheme
+    assert sorted(words) == [
+        (2, "de", "Passt es?", ["Schau hin."]),
+        (project_sheets(project) - 2, "en", scheme.question, list(scheme.instructions)),
+    ]
+    card = (project.folder / "README.md").read_text(encoding="utf-8")
+    assert "> Schau hin.\n>\n> Passt es?\n" in card
+
+
+def project_sheets(project):
+    """Sheets and people with answers."""
+    return len({(row["sheet"], row["worker"]) for row in project.kept})
 
 
 def test_without_answers_that_count_there_are_no_labels(copy, sample_library, tmp_path):
@@ -546,7 +583,8 @@ def test_killed_step_leaves_what_was_there_and_the_next_goes_on(step, copy, samp
         project = Project.open(folder, sample_library)
         files = [write_answers(tmp_path / "cleo.jsonl", project, "cleo", knows(project), number=1)]
     if step == "merge":
-        merge_labels(Project.open(folder, sample_library), version="0.0.9")
+        merge_labels(project, version="0.0.9")
+        project.decide({(0, "ann"): False})
     worker, work = Path(__file__).with_name("killed_steps.py"), tmp_path / "work"
     paths = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
     command = [sys.executable, str(worker), str(folder), step, str(work), *map(str, files)]

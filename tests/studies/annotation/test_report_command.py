@@ -9,7 +9,7 @@ from command_line import run_command
 from report_samples import near_run
 
 from cxc_eccv.runs import save_embeddings
-from cxc_eccv.studies.annotation.folder import DECISIONS, read_checks
+from cxc_eccv.studies.annotation.folder import DECISIONS, read_decisions
 from cxc_eccv.studies.annotation.project import Project
 from cxc_eccv.studies.asking.quality import Checks, judge_sheets
 
@@ -95,7 +95,7 @@ def test_a_sheet_is_rejected_and_the_decision_can_be_changed(project):
     assert "10 accepted, 0 to be checked by hand, 2 rejected" in run("check", project)
     run("check", project, "--accept", "0:ann")
     assert "11 accepted, 0 to be checked by hand, 1 rejected" in run("check", project)
-    assert read_checks(project) == Checks(by_hand={(0, "ann"): True, (1, "ben:b"): False})
+    assert read_decisions(project).checks == Checks(by_hand={(0, "ann"): True, (1, "ben:b"): False})
     assert "1 accepted, 10 to be checked by hand" in run("check", project, "--least-seconds", 1000)
     assert "less than 1000 seconds" in run("report", project)
 

@@ -184,8 +184,10 @@ def merge(
             help="Rule from answers to a label: majority or mean. Default: mean for ratings on a scale, else majority."
         ),
     ] = None,
-    least_answers: Annotated[int, typer.Option(help="Fewest answers that a pair needs for a label.")] = 1,
-    version: Annotated[str, typer.Option(help="Version of the labels.")] = "1.0.0",
+    least_answers: Annotated[
+        int | None, typer.Option(help="Fewest answers that a pair needs for a label. Default: 1.")
+    ] = None,
+    version: Annotated[str | None, typer.Option(help="Version of the labels. Default: 1.0.0.")] = None,
     licence: Annotated[
         str | None, typer.Option("--license", help="License of the labels, by the Hub's id, such as cc-by-4.0.")
     ] = None,
@@ -193,8 +195,9 @@ def merge(
 ) -> None:
     """Turn answers into labels: labels.parquet, which --labels reads, and its card README.md.
 
-    Rejected sheets and sheets that are still to be checked do not count. The datasets library can load the folder, and
-    cxc-eccv push uploads it. Pairs of two images or two captions become ratings.csv, in the layout of CxC.
+    Rejected sheets and sheets that are still to be checked do not count. The project keeps the options: those left out
+    are as they were given last. The datasets library can load the folder, and cxc-eccv push uploads it. Pairs of two
+    images or two captions become ratings.csv, in the layout of CxC.
 
     Examples:
     ```sh
@@ -221,7 +224,9 @@ def merge(
         citation=None if citation is None else read_text(citation),
     )
     say_written([folder / LABELS, folder / CARD])
-    if licence is None:
+    kept = {name: labels.facts.get(name) for name in ("version", "licence", "rule", "least_answers")}
+    say("version {version}, license {licence}, rule {rule}, at least {least_answers} answers to a pair".format(**kept))
+    if kept["licence"] is None:
         say("the card has no license: add one with --license before others use the labels")
     _say_compared(labels, compare_labels(labels, project.library))
     command = ["cxc-eccv", "evaluate", "MODEL", "--labels", str(folder)]

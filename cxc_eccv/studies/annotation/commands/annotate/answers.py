@@ -35,7 +35,7 @@ def open_project(folder: Path, labels: Sequence[str] = ()) -> Project:
 
 def say_status(project: Project) -> None:
     """Print which sheets are answered, their verdicts, and the next command."""
-    from cxc_eccv.studies.annotation.folder import read_checks
+    from cxc_eccv.studies.annotation.folder import read_decisions
     from cxc_eccv.studies.asking.quality import ACCEPTED, BY_HAND, REJECTED, count_known
 
     open_sheets, judged = project.open_sheets(), project.judge()
@@ -48,7 +48,7 @@ def say_status(project: Project) -> None:
     counts = {verdict: sum(sheet.verdict == verdict for sheet in judged) for verdict in (ACCEPTED, BY_HAND, REJECTED)}
     say("answered sheets: " + ", ".join(f"{count:,} {verdict}" for verdict, count in counts.items()))
     if judged:
-        say(read_checks(project.folder).rule)
+        say(read_decisions(project.folder).checks.rule)
     straight = [f"{sheet.sheet}:{sheet.worker}" for sheet in judged if sheet.straight and sheet.verdict == ACCEPTED]
     if straight:
         say(f"accepted, though all candidates got the same answer: {name_some(straight)}")
