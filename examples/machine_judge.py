@@ -4,8 +4,8 @@
 
 Most pairs that a model retrieves were judged by nobody, and count as wrong. Here a weak judge guesses whether they
 match: by the words that a caption shares with the image's other captions. People answer 90 pairs, drawn for the model's
-R@1. The estimate then has an interval that holds however wrong the judge is. The sample knows which pairs match: this
-stands in for people, and shows at the end what they would have said about all pairs.
+R@1. Their answers correct the judge, and the interval says how far. The sample knows which pairs match: this stands in
+for people, and shows at the end what they would have said about all pairs.
 """
 
 import json

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -106,6 +107,11 @@ def answers_of(file: LabelFile) -> Answers:
     images, captions, positive, drawn = (
         np.asarray(table[name]) for name in ("image_id", "caption_id", "positive", "drawn")
     )
+    if not math.isclose(math.fsum(drawn), options["sum_of_probabilities"], rel_tol=1e-9):
+        raise DataError(
+            f"{path}: the probabilities in its column drawn are not those with which pairs were drawn; the file was "
+            "changed. Merge again"
+        )
     labels = positive.astype(np.float64)
     frame = (options["metric"], options["frame"])
     sizes = (options["open_pairs"], options["units"])

@@ -172,6 +172,17 @@ def test_answers_about_other_pairs_are_refused(tmp_path, sample_library, metric)
         estimate(sample_library, changed, key)
 
 
+def test_a_changed_probability_is_refused(tmp_path, sample_library):
+    _, labels = merge(tmp_path, draw(tmp_path, sample_library))
+    table = pq.read_table(labels.path)
+    place = table.column_names.index("drawn")
+    drawn = table["drawn"].to_numpy().copy()
+    drawn[3] = 1e-45
+    pq.write_table(table.set_column(place, table.field("drawn"), [drawn]), labels.path)
+    with pytest.raises(DataError, match="are not those with which pairs were drawn"):
+        read_answers(labels.path)
+
+
 def test_a_missing_answer_is_refused_and_so_are_chosen_pairs(tmp_path, sample_library):
     project, _ = merge(tmp_path, draw(tmp_path, sample_library), sheets=[0, 1])
     with pytest.raises(DataError, match="of the 60 drawn pairs have no label"):

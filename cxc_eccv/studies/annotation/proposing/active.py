@@ -34,8 +34,14 @@ def _choose_active(pool: Pool) -> Chosen:
     asked = np.isin(units.owners, drawn)
     pairs = pool.pairs.of_ids(units.images[asked], units.captions[asked], pool.metric)
     entries = pool.entries.only(np.isin(pool.entries.pairs, pairs))
-    facts = {"frame": units.fingerprint, "open_pairs": int(costs.sum()), "units": rows.size}
-    return Chosen(pairs, chances[units.owners[asked]], entries, facts)
+    of_pairs = chances[units.owners[asked]]
+    facts = {
+        "frame": units.fingerprint,
+        "open_pairs": int(costs.sum()),
+        "units": rows.size,
+        "sum_of_probabilities": math.fsum(of_pairs),
+    }
+    return Chosen(pairs, of_pairs, entries, facts)
 
 
 def _share_budget(deviations: FloatArray, costs: IntArray, budget: int, key: str) -> FloatArray:
