@@ -12,8 +12,9 @@ import io
 import json
 import os
 import shutil
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -223,6 +224,15 @@ def refuse_unwritable(target: Path, names: Collection[str] = (), *, file: bool =
         if not os.access(path, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
     _refuse_obstacles(target, names)
+
+
+def refuse_foreign(target: Path, names: Iterable[str], written: Collection[str], writer: str, remedy: str) -> None:
+    """Refuse to replace those of the files ``names`` in a folder that are not among ``written``, by this package."""
+    # The message needs only a few, and a home folder has very many.
+    foreign = sorted(islice((name for name in names if name not in written), 100))
+    if foreign:
+        shown = ", ".join(foreign[:3]) + (" and others" if len(foreign) > 3 else "")
+        raise InvalidOption(f"{target} has files that no {writer} wrote: {shown}. {remedy}.")
 
 
 def check_output(output: str | Path, suffixes: Collection[str]) -> Path:

@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.runs.run import hash_file
 from cxc_eccv.sources.catalog import describe_data, fingerprint_files
 from cxc_eccv.sources.library import Library
+from cxc_eccv.writing import refuse_foreign
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,15 +234,9 @@ def replaceable_files(target: Path, *, overwrite: bool = False) -> set[str]:
     """The files that a new build of ``target`` replaces: those of the earlier build."""
     if target.exists() and not target.is_dir():
         raise InvalidOption(f"{target} is a file. Name a folder to build.")
-    built = _built_files(target)
-    # The message needs only a few, and a home folder has very many.
-    foreign = sorted(islice((name for name in _files(target) if name not in built), 100))
-    if foreign and not overwrite:
-        shown = ", ".join(foreign[:3]) + (" and others" if len(foreign) > 3 else "")
-        raise InvalidOption(
-            f"{target} has files that no build wrote: {shown}. Choose another output folder, or empty this one. In "
-            "Python, overwrite=True removes every file in it."
-        )
+    if not overwrite:
+        remedy = "Choose another output folder, or empty this one. In Python, overwrite=True removes every file in it"
+        refuse_foreign(target, _files(target), _built_files(target), "build", remedy)
     return set(_files(target))  # the manifest may name files in other places
 
 

@@ -33,7 +33,7 @@ from cxc_eccv.cli.output import (
     deliver,
     say_kept,
 )
-from cxc_eccv.cli.run_file import read_run, warn_of_other_versions, write_run
+from cxc_eccv.cli.run_file import check_made_with, find_changes, read_run, write_run
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import say
 
@@ -159,6 +159,10 @@ def evaluate(
     output: Annotated[
         Path | None, typer.Option(help="Folder for report.json, its tables, report.md, report.html and run.yaml.")
     ] = None,
+    overwrite: Annotated[
+        bool,
+        typer.Option("--overwrite", help="Replace a report of other options, and files of yours with their names."),
+    ] = False,
 ) -> None:
     r"""Score a model, or its embeddings, scores or rankings of the split's images and captions.
 
@@ -205,14 +209,17 @@ def evaluate(
 
     _check_source(context, files, model)
     models = _find_models(model or [], files or [], direction or [], name, output)
-    check_folder(output, (*FILES, RUN) if len(models) < 2 else ())
+    for each in models:
+        check_folder(each.output, (*FILES, RUN))
     if model and images is not None:
         image_folder(images)
     judge = policy(unjudged, images, device)
     looks = bool(model) or getattr(judge, "images", None) is not None
     check_folder(output, images=None if looks else images)
     library = open_library(labels=labels or ())
-    warn_of_other_versions(context, library)
+    check_made_with(context, library)
+    for each in models:
+        _refuse_other_report(each, context, library)
     options: dict[str, Any] = {
         "tasks": names(tasks) or "all",
         "metrics": names(metrics),
@@ -238,13 +245,14 @@ def evaluate(
 
 
 class _Model(NamedTuple):
-    """A model to evaluate: the folder of its report, the name given to it, and its id, or its files."""
+    """A model to evaluate: a name for a folder, the name given to it, its id, or its files; and its report's folder."""
 
     folder: str
     title: str | None
     encoder: str | None
     files: tuple[Path, ...] = ()
     directions: tuple[str, ...] = ()
+    output: Path | None = None
 
     def load(self) -> Run:
         """The run in the files."""
@@ -255,7 +263,8 @@ class _Model(NamedTuple):
     def run_file(self, context: typer.Context, library: Library) -> str:
         """The text of run.yaml with this model alone."""
         source = {"model": [self.encoder]} if self.encoder else {"files": self.files, "direction": self.directions}
-        return write_run(context, library, name=None if self.title is None else [self.title], **source)
+        output = None if self.output is None else str(self.output.absolute())
+        return write_run(context, library, name=None if self.title is None else [self.title], output=output, **source)
 
 
 def _check_models(
@@ -287,15 +296,15 @@ def _evaluate_models(
     output, several = context.params["output"], len(models) > 1
     pages = context.params["images"] if output is not None else None
     for model in models:
-        place, text = output / model.folder if several else output, model.run_file(context, library)
-        if several and model.encoder and _is_finished(place, text):
-            say(f"{place} holds the report of {model.encoder} with these options: skipping it")
+        text = model.run_file(context, library)
+        if several and model.encoder and _is_finished(output / model.folder, text):
+            say(f"{model.output} holds the report of {model.encoder} with these options: skipping it")
             continue
         options["name"] = model.title
         run = _encode(model.encoder, context.params, options) if model.encoder else model.load()
         if is_first_process():
             report = evaluate_run(run, **options, **scoring)
-            deliver(report, place, images=pages, run_file=text)
+            deliver(report, model.output, images=pages, run_file=text, overwrite=context.params["overwrite"])
     if several and is_first_process():
         compare([output / model.folder for model in models], output=output)
 
@@ -342,13 +351,31 @@ def _find_models(
         ]
     if len({model.folder for model in found}) < len(found):
         raise InvalidOption("two models have the same name; give each of them another one with --name")
-    return found
+    return [model._replace(output=output and (output / model.folder if len(found) > 1 else output)) for model in found]
 
 
 def _folder_name(model: str) -> str:
     """A name for a folder, of a model's id, folder or name."""
     path = Path(model)
     return re.sub(r"[^\w.-]+", "-", path.resolve().name if path.is_dir() else model).strip(".-").lower() or "model"
+
+
+def _refuse_other_report(model: _Model, context: typer.Context, library: Library) -> None:
+    """Refuse to replace the report of other options, or files that are of no report."""
+    from cxc_eccv.evaluation.report_files import REPORT
+    from cxc_eccv.report.folder import RUN, refuse_foreign_files
+
+    folder = model.output
+    if folder is None or context.params["overwrite"]:
+        return
+    refuse_foreign_files(folder)
+    changes = find_changes(folder / RUN, model.run_file(context, library)) if (folder / REPORT).is_file() else []
+    if changes:
+        others = f"; and {len(changes) - 3} more" if len(changes) > 3 else ""
+        raise InvalidOption(
+            f"{folder} holds a report of other options: {'; '.join(changes[:3])}{others}. Name another folder with "
+            "--output, or replace that report with --overwrite."
+        )
 
 
 def _is_finished(folder: Path, run_file: str) -> bool:

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import say
@@ -35,12 +35,12 @@ def check_folder(output: Path | None, names: Collection[str] = (), *, images: Pa
         image_folder(images)
 
 
-def deliver(report: Report, output: Path | None, *, images: Path | None = None, run_file: str | None = None) -> None:
+def deliver(report: Report, output: Path | None, **options: Any) -> None:  # noqa: ANN401 - those of write_report
     """Write a report and print it; a closed pipe costs no file, and a full disk costs no number."""
     from cxc_eccv.report.console import print_report
 
     try:
-        written = [] if output is None else write_report(report, output, images=images, run_file=run_file)
+        written = [] if output is None else write_report(report, output, **options)
     finally:
         print_report(report)
     say_written(written)
@@ -62,14 +62,19 @@ def say_kept(run: EmbeddingsRun, was_there: bool) -> None:
 
 
 def write_report(
-    report: Report, output: Path, *, images: Path | None = None, run_file: str | None = None
+    report: Report,
+    output: Path,
+    *,
+    images: Path | None = None,
+    run_file: str | None = None,
+    overwrite: bool = False,
 ) -> list[Path]:
     """Write the files of a report, with the command among its facts; ``run_file`` is the text of run.yaml."""
     from cxc_eccv.report.folder import save_report
 
     if COMMAND.get() is not None:
         report = replace(report, provenance={**report.provenance, "command": COMMAND.get()})
-    return save_report(report, output, images=images, run_file=run_file)
+    return save_report(report, output, images=images, run_file=run_file, overwrite=overwrite)
 
 
 SECRETS = ("--hub-token", "--hub_token")

@@ -12,6 +12,7 @@ import typer
 from cxc_eccv import __version__
 from cxc_eccv.cli.choices import DATA
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
+from cxc_eccv.sources.catalog import SAMPLE
 
 if TYPE_CHECKING:
     from cxc_eccv.sources.library import Library
@@ -20,10 +21,13 @@ LARGEST = 100_000
 """Bytes of a file of options, at most."""
 
 MADE_WITH = "made-with"
-"""Key of the version of the package and the edition of the data; every other key is an option."""
+"""Key of the versions of package, data and labels, a mapping; every other key is an option."""
 
-LEFT_OUT = ("config", "output")
-"""Options that do not change a report."""
+NAMES_OR_PLACES = ("model", "labels", "unjudged")
+"""Options that name a file or folder, or something else."""
+
+LOCAL = "local-dir:"
+"""Before the folder of a model of open_clip."""
 
 
 def read_run(context: typer.Context, path: Path | None) -> Path | None:
@@ -34,7 +38,9 @@ def read_run(context: typer.Context, path: Path | None) -> Path | None:
         for key in content:
             if key not in (*parameters, MADE_WITH):
                 raise UnknownName(f"option in {path}", key, parameters)
-        context.meta[MADE_WITH] = content.pop(MADE_WITH, None)
+        context.meta[MADE_WITH] = made_with = content.pop(MADE_WITH, {})
+        if not isinstance(made_with, dict):
+            raise InvalidOption(f"{path}: {MADE_WITH} is {reprlib.repr(made_with)}; leave it out of your own files")
         context.default_map = {
             parameters[key].name: _read_value(f"{path}: {key}", value, parameters[key])
             for key, value in content.items()
@@ -42,30 +48,61 @@ def read_run(context: typer.Context, path: Path | None) -> Path | None:
     return path
 
 
-def warn_of_other_versions(context: typer.Context, library: Library) -> None:
-    """Warn where the file was made with another version of the package or edition of the data."""
-    before, now = context.meta.get(MADE_WITH), _made_with(library)
-    if before is not None and before != now:
-        warnings.warn(
-            f"{context.params['config']} was made with {before}. This is {now}, which can give other numbers.",
-            stacklevel=2,
+def check_made_with(context: typer.Context, library: Library) -> None:
+    """Refuse a file that was made with another edition of the data; warn of other versions and changed labels."""
+    before, now, path = context.meta.get(MADE_WITH), _made_with(library), context.params["config"]
+    if not before:
+        return
+    if before.get("edition") != library.edition:
+        raise InvalidOption(
+            f"{path} was made with the {before.get('edition')} data, but this is the {library.edition} data. Name the "
+            f"folder of the other data with --data-dir, or remove {MADE_WITH} from the file."
         )
+    if changes := _compare(before, now):
+        warnings.warn(f"{path} was made with {'; '.join(changes)}. The numbers can differ.", stacklevel=2)
 
 
 def write_run(context: typer.Context, library: Library, **instead: object) -> str:
     """The text of a run.yaml with the options of this command; those in ``instead`` have these values."""
     import yaml
 
-    values = {**DATA.get()._asdict(), **context.params, **instead}
-    keys = {key: parameter.name for key, parameter in _parameters_by_key(context).items() if key not in LEFT_OUT}
-    given = {key: values[name] for key, name in keys.items() if values[name] is not False and values[name] is not None}
-    content = {key: _plain(value) for key, value in given.items() if value not in ((), [])}
+    values = {**DATA.get()._asdict(), "data_dir": _find_data_dir(), **context.params, **instead, "overwrite": None}
+    names = {key: parameter.name for key, parameter in _parameters_by_key(context).items()}
+    given = {key: values[name] for key, name in names.items() if values[name] is not False and values[name] is not None}
+    content = {key: _plain(value, names[key]) for key, value in given.items() if value not in ((), [])}
     text: str = yaml.safe_dump({**content, MADE_WITH: _made_with(library)}, sort_keys=False, allow_unicode=True)
     return f"# The same report again: cxc-eccv evaluate --config run.yaml\n{text}"
 
 
-def _made_with(library: Library) -> str:
-    return f"cxc_eccv {__version__} and the {library.edition} data, version {library.catalog.version}"
+def find_changes(path: Path, text: str) -> list[str]:
+    """The options that differ between a run.yaml and the text of another, wherever their reports go."""
+    import yaml
+
+    contents = _read_mapping(path) if path.is_file() else {}, yaml.safe_load(text)
+    return _compare(
+        *({key: content[key] for key in content if key not in ("output", MADE_WITH)} for content in contents)
+    )
+
+
+def _compare(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """The keys whose values differ, with both values."""
+    keys = [key for key in before | now if before.get(key) != now.get(key)]
+    return [f"{key} {before.get(key, 'none')}, now {now.get(key, 'none')}" for key in keys]
+
+
+def _made_with(library: Library) -> dict[str, str]:
+    from cxc_eccv.sources.download import sha256_of
+
+    labels = {name: sha256_of(file.path) for name, file in library.label_files.items()}
+    return {"cxc_eccv": __version__, "edition": library.edition, "data": library.catalog.version, **labels}
+
+
+def _find_data_dir() -> Path | str | None:
+    """The folder of the raw files; None for the download cache."""
+    from cxc_eccv.sources.download import mirror_folder
+
+    folder = mirror_folder(DATA.get().data_dir)
+    return SAMPLE if folder == mirror_folder(SAMPLE) else folder
 
 
 def _parameters_by_key(context: typer.Context) -> dict[str, Any]:
@@ -113,8 +150,13 @@ def _read_value(place: str, value: object, parameter: Any) -> Any:  # noqa: ANN4
     return texts if takes_several else texts[0]
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401 - of an option
+def _plain(value: Any, option: str) -> Any:  # noqa: ANN401 - of an option
+    """The value as YAML holds it, with files and folders by their absolute paths."""
     if isinstance(value, list | tuple):
-        plain = [_plain(entry) for entry in value]
+        plain = [_plain(entry, option) for entry in value]
         return plain[0] if len(plain) == 1 else plain
-    return str(value) if isinstance(value, Path) else value
+    if isinstance(value, Path) or option in NAMES_OR_PLACES:
+        before, sign, place = str(value).rpartition(LOCAL)
+        path = Path(place).expanduser()
+        return f"{before}{sign}{path.absolute()}" if path.exists() else str(value)
+    return value

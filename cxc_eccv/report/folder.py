@@ -26,7 +26,7 @@ from cxc_eccv.report.page import Page
 from cxc_eccv.report.pages import page_images, render_html, render_markdown
 from cxc_eccv.sources.download import image_folder
 from cxc_eccv.types import Report
-from cxc_eccv.writing import refuse_unwritable, replaced_folder
+from cxc_eccv.writing import refuse_foreign, refuse_unwritable, replaced_folder
 
 EXAMPLES, MARKDOWN, HTML = "examples.parquet", "report.md", "report.html"
 FILES = (REPORT, PER_QUERY, EXAMPLES, MARKDOWN, HTML)
@@ -37,17 +37,34 @@ RUN = "run.yaml"
 
 
 def save_report(
-    report: Report, folder: str | Path, *, images: str | Path | None = None, run_file: str | None = None
+    report: Report,
+    folder: str | Path,
+    *,
+    images: str | Path | None = None,
+    run_file: str | None = None,
+    overwrite: bool = False,
 ) -> list[Path]:
-    """Write a report's folder, see :meth:`cxc_eccv.types.reported.Report.save`."""
+    """Write a report's folder, see :meth:`cxc_eccv.types.reported.Report.save`; ``overwrite`` replaces any file."""
     examples, folder = report.examples, Path(folder)
     if images is not None:
         images = image_folder(images)
     refuse_unwritable(folder, FILES)
+    if not overwrite:
+        refuse_foreign_files(folder)
     if examples is None and report.origin is not None and report.per_query is not None:
         run, library = report.origin
         examples = collect_examples(run, report, library)
     return write_folder(folder, report, examples, images, run_file)
+
+
+def refuse_foreign_files(folder: Path) -> None:
+    """Refuse a folder with files of a report's names, but without a report.json: they are the user's."""
+    try:
+        read_report(folder / REPORT)
+    except DataError:
+        names = [name for name in (*FILES, RUN) if (folder / name).exists()]
+        remedy = "Name another folder, or move them away; evaluate --overwrite replaces them"
+        refuse_foreign(folder, names, (), "evaluation", remedy)
 
 
 def load_report(path: str | Path) -> Report:

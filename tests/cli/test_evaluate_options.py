@@ -35,7 +35,7 @@ def evaluate(file, tmp_path):
 
     def run(*arguments):
         output = tmp_path / "out"
-        command = ["evaluate", file, "--data-dir", "sample", "--output", output, *arguments]
+        command = ["evaluate", file, "--data-dir", "sample", "--output", output, "--overwrite", *arguments]
         result = CliRunner().invoke(app, [str(one) for one in command], catch_exceptions=True)
         if result.exception is not None:
             raise result.exception

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from command_line import run_command
 
+from cxc_eccv.errors import InvalidOption
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
 from cxc_eccv.sources.download import mirror_folder
-from cxc_eccv.types import Embeddings
+from cxc_eccv.types import Embeddings, Report
 
 pytestmark = pytest.mark.thorough
 
@@ -63,3 +64,45 @@ def test_images_that_cannot_be_shown_are_refused_before_the_work(evaluated, tmp_
     out, message = run_command(*arguments, tmp_path / "absent", "--output", tmp_path / "out", status=2)
     assert ("absent is not a folder" in message, out) == (True, "")
     assert not (tmp_path / "out").exists()
+
+
+def test_report_of_other_options_is_replaced_only_by_overwrite(evaluated, tmp_path):
+    words = ("evaluate", "model.npz", "--data-dir", "sample", "--output", tmp_path / "out")
+    run_command(*words, cwd=evaluated)
+    before = (tmp_path / "out" / "report.json").read_bytes()
+    _, message = run_command(*words, "--tasks", "coco_5k/i2t", "--seed", "1", cwd=evaluated, status=2)
+    assert "out holds a report of other options: seed 0, now 1; tasks none, now coco_5k/i2t. Name another" in message
+    assert (tmp_path / "out" / "report.json").read_bytes() == before
+    run_command(*words, cwd=evaluated)  # the same options
+    run_command(*words, "--tasks", "coco_5k/i2t", "--overwrite", cwd=evaluated)
+    assert (tmp_path / "out" / "report.json").read_bytes() != before
+
+
+@pytest.mark.parametrize("name", ["report.md", "run.yaml"])
+def test_files_of_the_user_are_replaced_only_by_overwrite(evaluated, tmp_path, name):
+    (tmp_path / name).write_text("mine")
+    words = (
+        "evaluate",
+        evaluated / "model.npz",
+        "--tasks",
+        "coco_5k/i2t",
+        "--data-dir",
+        "sample",
+        "--output",
+        tmp_path,
+    )
+    _, message = run_command(*words, status=2)
+    assert f"has files that no evaluation wrote: {name}. Name another folder, or move them away" in message
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
+    run_command(*words, "--overwrite")
+    assert (tmp_path / name).read_text() != "mine"
+
+
+def test_saving_a_report_keeps_files_of_the_user(tmp_path):
+    (tmp_path / "report.html").write_text("mine")
+    report = Report((), {}, {"split": "test"})
+    with pytest.raises(InvalidOption, match=r"no evaluation wrote: report\.html"):
+        report.save(tmp_path)
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
+    for _ in range(2):
+        report.save(tmp_path / "new")

@@ -1,11 +1,14 @@
 """``run.yaml``: a report is made again by one command, and a file with options is read strictly."""
 
 import json
+import shutil
 
 import pytest
 import yaml
+from label_files import random_pairs, write_label_file
 from report_samples import near_run
 
+import cxc_eccv as ce
 from cxc_eccv.cli import run_file
 from cxc_eccv.runs import save_embeddings
 
@@ -26,19 +29,40 @@ def report_of(folder):
     return content
 
 
-def test_the_same_report_again(evaluate, tmp_path):
+def test_the_same_report_again_from_another_folder(evaluate, tmp_path, monkeypatch):
     options = ("--tasks", "cxc,coco_5k", "--metrics", "recall_at_1", "--confidence", 0.9, "--seed", 3)
-    options += ("--bounds", "--name", "no: 1", "--data-dir", "sample")
+    options += ("--bounds", "--name", "clip.npz", "--data-dir", "sample")
     assert evaluate("clip.npz", *options, "--output", "first")[0] == 0
-    written = yaml.safe_load((tmp_path / "first" / "run.yaml").read_text())
-    assert written.items() >= {"files": "clip.npz", "split": "test", "seed": 3, "bounds": True}.items()
-    assert written.items() >= {"name": "no: 1", "data-dir": "sample"}.items()
-    assert "output" not in written
-    assert evaluate("--config", "first/run.yaml", "--output", "second")[0] == 0
-    report = report_of(tmp_path / "second")
-    assert report == report_of(tmp_path / "first")
+    report, text = report_of(tmp_path / "first"), (tmp_path / "first" / "run.yaml").read_text()
+    written = yaml.safe_load(text)
+    assert written.items() >= {"files": str(tmp_path / "clip.npz"), "split": "test", "seed": 3, "bounds": True}.items()
+    assert written.items() >= {"name": "clip.npz", "data-dir": "sample", "output": str(tmp_path / "first")}.items()
     assert report["provenance"]["confidence"] == 0.9
-    assert (tmp_path / "second" / "run.yaml").read_bytes() == (tmp_path / "first" / "run.yaml").read_bytes()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    (tmp_path / "first" / "run.yaml").rename("run.yaml")
+    shutil.rmtree(tmp_path / "first")
+    for folder, output in ((tmp_path / "first", ()), (tmp_path / "second", ("--output", "../second"))):
+        assert evaluate("--config", "run.yaml", *output)[0] == 0
+        assert report_of(folder) == report
+    assert (tmp_path / "first" / "run.yaml").read_text() == text
+
+
+def test_folder_of_data_is_written_wherever_it_was_named(evaluate, sample_copy, tmp_path, monkeypatch):
+    for data, number in ((sample_copy, 1), ("sample", 2)):
+        monkeypatch.setenv("CXC_ECCV_DATA", str(data))
+        assert evaluate("clip.npz", "--tasks", "coco_5k/i2t", "--output", f"out{number}")[0] == 0
+        assert yaml.safe_load((tmp_path / f"out{number}" / "run.yaml").read_text())["data-dir"] == str(data)
+
+
+def test_places_are_absolute_and_names_are_not(evaluate, tmp_path, sample_library):
+    (tmp_path / "labels").mkdir()
+    write_label_file(tmp_path / "labels" / "mine.parquet", sample_library, *random_pairs(sample_library))
+    words = ("--labels", "labels", "--sources", "coco,mine", "--images", "sample", "--data-dir", "sample")
+    assert evaluate("clip.npz", *words, "--name", "labels", "--tasks", "coco_5k/i2t", "--output", "out")[0] == 0
+    written = yaml.safe_load((tmp_path / "out" / "run.yaml").read_text())
+    expected = {"labels": str(tmp_path / "labels"), "name": "labels", "images": "sample", "unjudged": "not_entailed"}
+    assert written.items() >= expected.items()
 
 
 def test_options_on_the_command_line_override_those_of_the_file(evaluate, tmp_path):
@@ -56,14 +80,26 @@ def test_the_option_of_the_program_overrides_the_file_too(run, evaluate, tmp_pat
 
 
 @pytest.mark.filterwarnings("default:.* was made with")
-def test_another_version_is_a_warning(evaluate, tmp_path, monkeypatch):
-    assert evaluate("clip.npz", "--tasks", "coco_5k/i2t", "--data-dir", "sample", "--output", "out")[0] == 0
+def test_other_version_or_labels_are_a_warning(evaluate, tmp_path, sample_library, monkeypatch):
+    labels = write_label_file(tmp_path / "mine.parquet", sample_library, *random_pairs(sample_library))
+    words = ("--labels", "mine.parquet", "--tasks", "coco_5k/i2t", "--data-dir", "sample")
+    assert evaluate("clip.npz", *words, "--output", "out")[0] == 0
     assert "warning" not in evaluate("--config", "out/run.yaml")[2]
     monkeypatch.setattr(run_file, "__version__", "99.0")
     status, _, err = evaluate("--config", "out/run.yaml")
     assert status == 0
-    assert "out/run.yaml was made with cxc_eccv " in err
-    assert "This is cxc_eccv 99.0 and the sample data, version" in err
+    assert f"out/run.yaml was made with cxc_eccv {ce.__version__}, now 99.0. The numbers can differ." in err
+    write_label_file(labels, sample_library, *random_pairs(sample_library, seed=1))
+    assert "out/run.yaml was made with labels_mine_test " in evaluate("--config", "out/run.yaml")[2]
+
+
+def test_other_edition_is_refused(evaluate, sample_copy, tmp_path):
+    assert evaluate("clip.npz", "--tasks", "coco_5k/i2t", "--data-dir", "sample", "--output", "out")[0] == 0
+    catalog = sample_copy / "catalog.toml"
+    catalog.write_text(catalog.read_text().replace('edition = "sample"', 'edition = "other"'))
+    status, out, err = evaluate("--config", "out/run.yaml", "--data-dir", sample_copy)
+    assert (status, out) == (2, "")
+    assert "out/run.yaml was made with the sample data, but this is the other data" in err
 
 
 ALIASES = "\n".join(f"a{n}: &a{n} [{', '.join(9 * [f'*a{n - 1}' if n else 'x'])}]" for n in range(9))
@@ -80,6 +116,7 @@ BOMB = "name: [" + ALIASES.replace("\n", ", ") + "]"
         ("bounds: 3", "bounds is 3; give true or false"),
         ("name: yes", "name is True; give values, text in quotes"),
         ("split: [val, test]", "split is ['val', 'test']; give one value"),
+        ("made-with: cxc_eccv 0", "made-with is 'cxc_eccv 0'; leave it out of your own files"),
         ("seed:", "seed is None; give one value"),
         ("tasks: {cxc: i2t}", "tasks is {'cxc': 'i2t'}; give values"),
         ("- cxc", "expected the options of evaluate, one on a line"),

@@ -227,14 +227,14 @@ def test_several_models_one_after_the_other_and_their_comparison(command, model,
     assert "clip, on 20 of 60 images against bert, on 20 of 60 images" in out.out
     assert {path.name for path in (tmp_path / "out").iterdir()} >= {"bert", "clip", "compare.json"}
     first = (tmp_path / "out/bert/report.json").read_bytes()
-    (tmp_path / "out/clip/report.json").unlink()
+    shutil.rmtree(tmp_path / "out/clip")
     out = command(*words)
     assert f"{tmp_path}/out/bert holds the report of" in out.out
     assert f"{tmp_path}/out/clip holds" not in out.out
     assert "clip, on 20 of 60 images against bert, on 20 of 60 images" in out.out
     command("--config", tmp_path / "out/bert/run.yaml", "--output", tmp_path / "again")
     assert report_of(tmp_path / "again")["scores"] == json.loads(first)["scores"]
-    out = command(*words, "--seed", 1)  # other options, another report
+    out = command(*words, "--seed", 1, "--overwrite")  # other options, another report
     assert "holds the report" not in out.out
     out = command(*words, "--name", "a", "--name", "b")
     assert "b, on 20 of 60 images against a, on 20" in out.out
