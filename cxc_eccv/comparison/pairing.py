@@ -13,7 +13,7 @@ from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.registry import metric_variants, task
 from cxc_eccv.types import FloatArray, IntArray, Report, Result
-from cxc_eccv.types.models import DATA_SETS, UNKNOWN, describe_training_data
+from cxc_eccv.types.models import DATA_SETS, UNKNOWN
 from cxc_eccv.types.reported import group_by_reason
 
 
@@ -80,7 +80,7 @@ def notes_on(baseline: ScoredReport, other: ScoredReport) -> list[str]:
 
 def training_notes(models: Sequence[ScoredReport]) -> list[str]:
     """What the models were trained on, if any of them says so."""
-    trained_on = {model.name: describe_training_data(model.report.training_data) for model in models}
+    trained_on = {model.name: model.report.trained_on for model in models}
     if set(trained_on.values()) == {DATA_SETS[UNKNOWN]}:
         return []
     return [f"trained on {data}: {', '.join(names)}" for data, names in group_by_reason(trained_on).items()]

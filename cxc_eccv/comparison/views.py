@@ -23,6 +23,9 @@ from cxc_eccv.wording import heading_of, show_value
 LONGEST_NAME = 32
 """A longer name of a user's model stands below the table."""
 
+SEEN = "†"
+"""Beside a user's model that was trained on photographs or captions of COCO or Flickr30k."""
+
 PUBLISHED_DATA = describe_data({"data": {"edition": OFFICIAL}, "split": "test"})
 """What published models were scored on; other reports cannot be compared with them."""
 
@@ -70,6 +73,7 @@ def joined_to_csv(tables: Sequence[Joined]) -> str:
         for row in joined.rows:
             cells: dict[str, object] = {"table": joined.table.name, "model": visible(row.model)}
             cells["published"] = row.published
+            cells["trained_on"] = visible(row.trained_on)
             for key in joined.keys:
                 if key in row.values:
                     cells[key] = row.values[key]
@@ -109,6 +113,12 @@ def joined_tables(joined: Joined) -> list[Table]:
         "come first. Best values and your models in bold."
     )
     names = [f"{short}: {name}" for name, short in shown.items() if long]
+    names += [
+        f"{SEEN} {shown[row.model]} was trained on {row.trained_on}. Its rank is fair only among models that were "
+        "trained on these too."
+        for row in joined.rows
+        if row.trained_on
+    ]
     return [
         Table(
             [("", "", ""), ("", "", "rank"), *map(heading_of, keys)],
@@ -129,7 +139,8 @@ def _joined_rows(joined: Joined, keys: Sequence[str], shown: Mapping[str, str]) 
             continue
         rank = str(place) if joined.by in row.values else MISSING
         values = [_value_cell(joined, row, key, best[key]) if key in row.values else MISSING for key in keys]
-        name = Cell(row.model) if row.published else Cell(shown[row.model], strong=True)
+        mark = f" {SEEN}" if row.trained_on else ""
+        name = Cell(row.model) if row.published else Cell(f"{shown[row.model]}{mark}", strong=True)
         yield [name, rank, *values]
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from huggingface_hub import hf_hub_download, metadata_load, try_to_load_from_cache
 from transformers import AutoModel, PreTrainedConfig, dynamic_module_utils
 
 from cxc_eccv.errors import ModelError
@@ -47,20 +46,6 @@ def load_part(kind: Any, source: str | Path, origin: Origin = NAMELESS, **option
     """Load a class from a folder or Hub id; raises ModelError with the reason."""
     with explain_damage(lambda reason: f"{source}: {kind.__name__} cannot load it ({reason})"):
         return open_checkpoint(kind, source, origin, **options)
-
-
-def card_datasets(source: str, revision: str | None = None) -> list[str]:
-    """The ``datasets`` that the model card of a folder, or of a model loaded from the Hub, names; empty without."""
-    with suppress(OSError, ValueError):  # no card, no such model on the Hub, or no answer
-        if (folder := Path(source)).is_dir():
-            card = str(folder / "README.md")
-        elif isinstance(try_to_load_from_cache(source, "config.json", revision=revision), str):
-            card = hf_hub_download(source, "README.md", revision=revision)
-        else:  # a model in memory: asking the Hub for its name would wait for all retries without a network
-            return []
-        named = (metadata_load(card) or {}).get("datasets") or []
-        return [str(name) for name in ([named] if isinstance(named, str) else named)]
-    return []
 
 
 @contextmanager

@@ -9,7 +9,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from cxc_eccv.encoding.checkpoints import card_datasets
 from cxc_eccv.encoding.images import TenCrops, encoder_of_images
 from cxc_eccv.encoding.models import LoadedModel, load_model, model_key
 from cxc_eccv.encoding.processes import join_processes
@@ -23,6 +22,7 @@ from cxc_eccv.encoding.shards import (
 )
 from cxc_eccv.encoding.sides import CaptionSide, ImageSide, caption_items, image_items
 from cxc_eccv.encoding.towers import encoder_of_texts
+from cxc_eccv.encoding.trained_on import read_training_data
 from cxc_eccv.errors import InvalidOption, ModelError
 from cxc_eccv.runs import EmbeddingsRun, load_embeddings, save_embeddings
 from cxc_eccv.runs.embeddings import FORMATS
@@ -185,7 +185,7 @@ class _Work:
                 lowercased = "captions" in vectors and self.loaded.lowercases
                 facts = {**self.loaded.facts, "dtype": dtype, "fingerprint": key, "whole": self.whole}
                 facts |= {**self._crop_facts, "lowercased": lowercased}
-                if trained_on := card_datasets(self.loaded.name, self.loaded.revision):
+                if trained_on := read_training_data(self.loaded.name, self.loaded.revision):
                     facts["training_data"] = trained_on
             write_output(processes, path, partial(save_embeddings, run=run), notes, **facts)
         return run

@@ -24,7 +24,7 @@ from cxc_eccv.registry import task
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings, Judgments, PositiveRanks, Report
-from cxc_eccv.types.models import check_training_data
+from cxc_eccv.types.models import FROM_CARD, check_training_data
 
 
 def evaluate(
@@ -143,7 +143,7 @@ def evaluate(
     settings = Settings(seed, confidence, intervals, unjudged, per_query, bounds, bounds_depth, probabilities, answers)
     model: dict[str, Any] = name_model(run, name)
     if trained_on := check_training_data(training_data) if training_data else training_data_of(run):
-        model["trained_on"] = list(trained_on)
+        model |= {"trained_on": list(trained_on), "trained_on_from": "the caller" if training_data else FROM_CARD}
     library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
     options = {"block_size": block_size, "progress": progress, "device": device}
     with one_blas_thread():  # idle BLAS threads would slow down our threads

@@ -56,7 +56,7 @@ BOUNDS: Mapping[str, Shape] = {"low": NUMBER, "high": NUMBER, "unjudged": COUNT,
 SIDE = {"used": COUNT, "of": COUNT}
 PROVENANCE = Loose(
     {
-        **dict.fromkeys(("split", "model", "similarity", "command", "intervals"), TEXT),
+        **dict.fromkeys(("split", "model", "similarity", "command", "intervals", "trained_on_from"), TEXT),
         "confidence": SHARE,
         "trained_on": [TEXT],
         "package": Loose({"name": TEXT, "version": TEXT}),

@@ -32,7 +32,6 @@ from cxc_eccv.hub.leaderboard import PATH as EVAL_YAML
 from cxc_eccv.hub.leaderboard import LeaderboardTask, leaderboard_tasks, select_tasks
 from cxc_eccv.sources.catalog import load_catalog
 from cxc_eccv.types import Report
-from cxc_eccv.types.models import describe_training_data
 
 RESULTS = ".eval_results/cxc_eccv.yaml"
 
@@ -196,7 +195,7 @@ def _choose_tasks(
 def _make_entry(report: Report, task: LeaderboardTask, options: SubmitOptions, revision: str) -> EvalResultEntry:
     made = f"cxc_eccv {cxc_eccv.__version__}, data {report.provenance['data']['version']}"
     if "trained_on" in report.provenance:
-        made = f"trained on {describe_training_data(report.training_data)}; {made}"
+        made = f"trained on {report.trained_on}; {made}"
     return EvalResultEntry(
         dataset_id=str(options.dataset),
         task_id=task.task_id,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from cxc_eccv.errors import InvalidOption, ModelError
@@ -78,11 +78,33 @@ UNKNOWN = "unknown"
 DATA_SETS = {
     "coco_train": "COCO train",
     "coco_val": "COCO val",
+    "coco": "COCO (split not stated)",
     "flickr30k": "Flickr30k",
     "web": "web crawl",
     UNKNOWN: "unknown",
 }
 """Names that all models share, in words; any other name of a data set is kept as it is."""
+
+
+FROM_CARD = "the model's card, which may not list all"
+"""Source of training data in reports, if it is not the caller."""
+
+COLLECTIONS = {
+    "coco": re.compile(r"(?<![a-z])(ms[-_ ]?)?coco(?![a-z])", re.IGNORECASE),
+    "flickr30k": re.compile(r"(?<![a-z])flickr[-_ ]?30k", re.IGNORECASE),
+}
+"""Names of collections to how they are written in names of data sets and in texts."""
+
+
+def name_collections(texts: Iterable[str]) -> list[str]:
+    """The collections of photographs among ours that texts name.
+
+    Example:
+        >>> name_collections(["embedding-data/flickr30k-captions", "MS-COCO, coconuts"]), name_collections(["coconuts"])
+        (['coco', 'flickr30k'], [])
+    """
+    texts = list(texts)
+    return [name for name, written in COLLECTIONS.items() if any(map(written.search, texts))]
 
 
 def check_training_data(names: Sequence[str]) -> tuple[str, ...]:
@@ -103,11 +125,14 @@ def check_training_data(names: Sequence[str]) -> tuple[str, ...]:
     return distinct
 
 
-def describe_training_data(names: Sequence[str]) -> str:
-    """The names in words.
+def describe_training_data(names: Sequence[str], source: str | None = None) -> str:
+    """The names in words, and that the model's card may lack some if it is the source.
 
     Example:
         >>> describe_training_data(["coco_train", "laion2b"])
         'COCO train, laion2b'
+        >>> describe_training_data(["coco"], FROM_CARD)
+        'COCO (split not stated); its card lists these, perhaps not all'
     """
-    return ", ".join(DATA_SETS.get(name, name) for name in names)
+    listed = ", ".join(DATA_SETS.get(name, name) for name in names)
+    return f"{listed}; its card lists these, perhaps not all" if source == FROM_CARD else listed

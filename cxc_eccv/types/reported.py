@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cxc_eccv.terminal import visible
-from cxc_eccv.types.models import UNKNOWN
+from cxc_eccv.types.models import UNKNOWN, describe_training_data
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -150,6 +150,16 @@ class Report:
         return tuple(self.provenance.get("trained_on") or (UNKNOWN,))
 
     @property
+    def trained_on(self) -> str:
+        """The same in words, and that a model's card may lack some.
+
+        Example:
+            >>> Report((), {}, {"trained_on": ["coco_train", "laion2b"]}).trained_on
+            'COCO train, laion2b'
+        """
+        return describe_training_data(self.training_data, self.provenance.get("trained_on_from"))
+
+    @property
     def labels(self) -> str:
         """The sources of labels that replace those of the tasks, or an empty string.
 
@@ -246,7 +256,8 @@ class Report:
             The paths of the files.
 
         Raises:
-            InvalidOption: ``folder`` is a file or the current working directory; ``images`` is not a folder.
+            InvalidOption: ``folder`` is a file, or holds files of these names without a report.json; ``images`` is not
+                a folder.
             WriteFailed: another process is writing ``folder``.
 
         Example:

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from cxc_eccv.comparison.published import eccv_caption_table
+from cxc_eccv.types.models import FROM_CARD
 
 pytestmark = pytest.mark.thorough
 
@@ -36,6 +37,20 @@ def test_a_model_is_shown_among_published_ones_without_per_query_values(run, wri
     }
     (mine,) = (row for row in published[0]["models"] if not row["published"])
     assert set(mine["values"]) > {key for key in eccv_caption_table().keys if key.count("/") == 2}
+
+
+def test_model_trained_on_a_collection_is_marked_among_published_ones(run, write, tmp_path):
+    card = {"trained_on": ["s2orc", "coco"], "trained_on_from": FROM_CARD}
+    for name, facts in {"seen": card, "plain": {"trained_on": ["web"]}}.items():
+        write(name, 0.5, per_query=False, model=name, **facts)
+    reports = [tmp_path / "seen", tmp_path / "plain"]
+    shown = " ".join(run("compare", reports[0], "--published", "--output", tmp_path / "out")[1].split())
+    assert "† seen was trained on s2orc, COCO (split not stated); its card lists these, perhaps not all. " in shown
+    assert "seen †" in shown
+    published = json.loads((tmp_path / "out" / "compare.json").read_text())["published"]
+    trained_on = {row["model"]: row["trained_on"] for row in published[0]["models"] if row["trained_on"]}
+    assert trained_on == {"seen": "s2orc, COCO (split not stated); its card lists these, perhaps not all"}
+    assert "†" not in run("compare", reports[1], "--published")[1]
 
 
 def test_errors_are_one_message_and_status_2(run, write, tmp_path):

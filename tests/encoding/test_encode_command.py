@@ -152,7 +152,9 @@ def test_of_two_runs_into_one_file_one_is_refused_and_the_file_is_whole(command,
 def test_report_says_what_the_model_card_says(command, model, tmp_path, monkeypatch):
     monkeypatch.setenv("CXC_ECCV_CACHE", str(tmp_path / "cache"))
     folder = shutil.copytree(model("dual"), tmp_path / "seen")
-    (folder / "README.md").write_text("---\ndatasets:\n- coco_train\n- laion2b\n---\n# Seen\n")
+    (folder / "README.md").write_text("---\ndatasets:\n- laion2b\n---\n# Training data\n- MS COCO\n")
     command("--model", folder, "--images", IMAGES, "--output", tmp_path / "run.npz")
     report = evaluate(load_run(tmp_path / "run.npz"), "eccv_caption", data_dir="sample", progress=False)
-    assert list(report.training_data) == ["coco_train", "laion2b"]
+    assert report.trained_on == "laion2b, COCO (split not stated); its card lists these, perhaps not all"
+    declared = evaluate(load_run(tmp_path / "run.npz"), "eccv_caption", data_dir="sample", training_data=["web"])
+    assert declared.trained_on == "web crawl"

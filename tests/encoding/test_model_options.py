@@ -10,7 +10,7 @@ import pytest
 import tiny_models
 import transformers
 
-from cxc_eccv.encoding import checkpoints, encode, load_model, text_encoder
+from cxc_eccv.encoding import encode, load_model, text_encoder
 from cxc_eccv.errors import InvalidOption, ModelError, TowerMissing
 from cxc_eccv.runs import load_run
 
@@ -238,13 +238,3 @@ def test_a_text_model_of_sentence_transformers_takes_no_images(tmp_path):
     with pytest.raises(TowerMissing, match="encodes texts only"):
         encode(model, images=PICTURES, progress=False)
     assert load_model(model).sides == ("captions",)
-
-
-def test_the_hub_is_not_asked_for_the_card_of_a_model_in_memory(monkeypatch):
-    """Without a network, every try would be waited for."""
-    monkeypatch.setattr(checkpoints, "hf_hub_download", lambda *_, **__: pytest.fail("asks the Hub"))
-    assert checkpoints.card_datasets("user/in-memory") == []
-    monkeypatch.setattr(checkpoints, "try_to_load_from_cache", lambda *_, **__: "config.json")
-    monkeypatch.setattr(checkpoints, "hf_hub_download", lambda *_, **__: "README.md")
-    monkeypatch.setattr(checkpoints, "metadata_load", {"README.md": {"datasets": ["laion2b"]}}.get)
-    assert checkpoints.card_datasets("user/loaded") == ["laion2b"]

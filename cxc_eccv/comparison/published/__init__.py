@@ -17,6 +17,7 @@ from cxc_eccv.metrics.rsum import SPEC, rsum
 from cxc_eccv.registry import metric_labelled, task
 from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.types import FloatArray, Report
+from cxc_eccv.types.models import name_collections
 from cxc_eccv.types.reported import SPREAD
 from cxc_eccv.wording import unit_of
 
@@ -182,12 +183,16 @@ def both_directions(scores: Mapping[str, float]) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The figures of a model by key, as the table prints them; ranks and sums of a user's model are in full."""
+    """The figures of a model by key, as the table prints them; ranks and sums of a user's model are in full.
+
+    ``trained_on`` is what a user's model was trained on, if photographs or captions of COCO or Flickr30k are among it.
+    """
 
     model: str
     published: bool
     values: Mapping[str, float]
     deviations: Mapping[str, float]
+    trained_on: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +260,7 @@ def _row_of_report(table: PublishedTable, name: str, report: Report) -> Row:
         False,
         {key: scores[key] for key in table.keys if key in scores},
         {key: scores[f"{key}{SPREAD}"] for key in table.keys if f"{key}{SPREAD}" in scores},
+        report.trained_on if name_collections(report.training_data) else "",
     )
 
 
