@@ -303,9 +303,7 @@ class Project:
         rounds = [each for each in self.rounds if set(each.numbers) & set(numbers)] or [self.rounds[-1]]
         scheme, sheets_asked = rounds[0].questionnaire.scheme, self.questions()
         shown_scheme, page_texts = (scheme, Texts()) if texts is None else read_texts(texts, scheme)
-        content = self.library.karpathy(self.split)
-        avoid = {(question.image_id, question.caption_id) for sheet in sheets_asked for question in sheet}
-        first = build_practice(content, practice, avoid, invalid=self._invalid, seed=self.seed) if practice else []
+        first = self._build_practice(practice) if practice else []
         shown_sheets = [sheet for number, sheet in enumerate(sheets_asked) if number in set(numbers)]
         questions = [*(question for sheet in shown_sheets for question in sheet), *first]
         addresses = find_images(images, list_files(questions, scheme), self.library, self.split)
@@ -329,6 +327,18 @@ class Project:
             words.get((sheet, worker)) or words.get((sheet, "")) or Handout(schemes_of[sheet]).words
             for sheet, worker in sheets
         ]
+
+    def _build_practice(self, number: int) -> list[Question]:
+        return build_practice(
+            self.library.karpathy(self.split),
+            number,
+            {(question.image_id, question.caption_id) for sheet in self.questions() for question in sheet},
+            positive=find_matches(self.library, self.split, self.scheme, None, self.candidates()),
+            invalid=self._invalid,
+            rated=find_rated(self.library, self.split, self.scheme, self._invalid),
+            sides=self.scheme.sides,
+            seed=self.seed,
+        )
 
     def add_answers(self, paths: Iterable[str | Path], form: str | None = None, *, replace: bool = False) -> Imported:
         """Add complete answered sheets, or nothing if any line is wrong.

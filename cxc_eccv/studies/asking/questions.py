@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from operator import itemgetter
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,9 @@ from cxc_eccv.types import IntArray, check_whole, positions_of
 
 CANDIDATE, POSITIVE, NEGATIVE = "candidate", "known positive", "known negative"
 """The role of a question, which people do not see."""
+
+CROSS_MODAL = ("image", "caption")
+"""Kinds of the two items of a pair, unless the scheme has two images or two captions."""
 
 CANDIDATES_A_SHEET = 18
 DRAWS = 1_000
@@ -83,7 +87,7 @@ def build_sheets(
     is_near: IsNear,
     invalid: Pairs | None = None,
     rated: tuple[Pairs, Pairs] | None = None,
-    sides: tuple[str, str] = ("image", "caption"),
+    sides: tuple[str, str] = CROSS_MODAL,
     size: int = CANDIDATES_A_SHEET,
     seed: int = 0,
 ) -> list[list[Question]]:
@@ -104,12 +108,8 @@ def build_sheets(
     random = np.random.default_rng(seed)
     order = random.permutation(len(asked)).tolist()
     starts, taken = range(0, len(order), size), set(asked)
-    golden = dict(zip((POSITIVE, NEGATIVE), (_to_dict(pairs, random) for pairs in rated or ((), ())), strict=True))
-    is_cross_modal = sides == ("image", "caption")
-    if is_cross_modal:
-        number = DRAWS + DRAWS_A_SHEET * len(starts)
-        for role, pairs in _draw_known(content, positive, is_near, invalid, number, random).items():
-            golden[role] |= {pair: None for pair in pairs if pair not in golden[role]}
+    number = DRAWS + DRAWS_A_SHEET * len(starts)
+    golden = _gather_known(content, positive, is_near, invalid, rated, sides, number, random)
     sheets: list[list[Question]] = []
     for start in starts:
         sheet = [texts.ask(asked[place], CANDIDATE) for place in order[start : start + size]]
@@ -118,7 +118,7 @@ def build_sheets(
             if pair is not None:
                 taken.add(pair)
                 sheet.append(texts.ask(pair, role))
-            elif is_cross_modal:
+            elif sides == CROSS_MODAL:
                 raise DataError(
                     f"no {role} is left for sheet {len(sheets)} that shares no image or caption with it and is on no "
                     "other sheet; ask about fewer candidates, or put fewer on a sheet"
@@ -128,17 +128,29 @@ def build_sheets(
 
 
 def build_practice(
-    content: KarpathySplit, number: int, avoid: set[Pair], *, invalid: Pairs | None = None, seed: int = 0
+    content: KarpathySplit,
+    number: int,
+    avoid: set[Pair],
+    *,
+    positive: Pairs,
+    invalid: Pairs | None = None,
+    rated: tuple[Pairs, Pairs] | None = None,
+    sides: tuple[str, str] = CROSS_MODAL,
+    seed: int = 0,
 ) -> list[Question]:
-    """Questions to practise on, in turn an image with one of its own captions and with one of another."""
-    random, texts = np.random.default_rng([seed, number]), _Texts(content)
-    nothing = np.empty(0, np.int64)
-    known = _draw_known(
-        content, (nothing, nothing), lambda ids, _: np.zeros(ids.size, bool), invalid, DRAWS + number, random
+    """Questions to practise on, in turn a known positive and a known negative as long as there are both.
+
+    ``avoid`` are the pairs on sheets; the other options are those of :func:`build_sheets`.
+    """
+    random, texts = np.random.default_rng([seed, number]), _Texts(content, sides)
+    known = _gather_known(
+        content, positive, lambda ids, _: np.zeros(ids.size, bool), invalid, rated, sides, DRAWS + number, random
     )
     left = {role: [pair for pair in pairs if pair not in avoid] for role, pairs in known.items()}
-    roles = [(POSITIVE, NEGATIVE)[place % 2] for place in range(number)]
-    return [texts.ask(left[role].pop(), role) for role in roles]
+    ranked = [(rank, pair, role) for role, pairs in left.items() for rank, pair in enumerate(pairs)]
+    if len(ranked) < number:
+        raise DataError(f"{len(ranked):,} known pairs are left to practise on, not {number:,}: ask for fewer")
+    return [texts.ask(pair, role) for _, pair, role in sorted(ranked, key=itemgetter(0))[:number]]
 
 
 def assign_sheets(
@@ -163,6 +175,24 @@ def _to_dict(pairs: Pairs | tuple[()], random: np.random.Generator) -> dict[Pair
         return {}
     order = random.permutation(pairs[0].size)
     return dict.fromkeys(zip(pairs[0][order].tolist(), pairs[1][order].tolist(), strict=True))
+
+
+def _gather_known(
+    content: KarpathySplit,
+    positive: Pairs,
+    is_near: IsNear,
+    invalid: Pairs | None,
+    rated: tuple[Pairs, Pairs] | None,
+    sides: tuple[str, str],
+    number: int,
+    random: np.random.Generator,
+) -> dict[str, dict[Pair, None]]:
+    """Known pairs of each role: first those that are rated, then drawn ones of an image and a caption."""
+    known = dict(zip((POSITIVE, NEGATIVE), (_to_dict(pairs, random) for pairs in rated or ((), ())), strict=True))
+    if sides == CROSS_MODAL:
+        for role, pairs in _draw_known(content, positive, is_near, invalid, number, random).items():
+            known[role] |= {pair: None for pair in pairs if pair not in known[role]}
+    return known
 
 
 def _draw_known(
@@ -213,7 +243,7 @@ def _find_apart(
 class _Texts:
     """The texts and file names that people see of a pair."""
 
-    def __init__(self, content: KarpathySplit, sides: tuple[str, str] = ("image", "caption")) -> None:
+    def __init__(self, content: KarpathySplit, sides: tuple[str, str] = CROSS_MODAL) -> None:
         captions, owners = content.caption_ids.tolist(), content.caption_image_ids.tolist()
         self._captions = dict(zip(captions, map(_in_one_line, content.captions["text"].to_pylist()), strict=True))
         self._files = dict(zip(content.image_ids.tolist(), content.images["file_name"].to_pylist(), strict=True))

@@ -7,13 +7,15 @@ import pyarrow.parquet as pq
 import pytest
 from annotated_projects import knows, noisy_run, page_data, pairs_of, save_runs, write_answers
 
-from cxc_eccv.errors import InvalidOption
+from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_labels
+from cxc_eccv.studies.annotation.known import find_rated
 from cxc_eccv.studies.annotation.merging import merge_labels
 from cxc_eccv.studies.annotation.project import Project
 from cxc_eccv.studies.annotation.report import find_doubted
 from cxc_eccv.studies.annotation.worth.appraisal import appraise
+from cxc_eccv.studies.asking.schemes import schemes
 
 
 @pytest.fixture(scope="module")
@@ -128,6 +130,26 @@ def test_a_page_has_practice_words_of_one_s_own_and_where_sheets_end(command, pr
         assert message in command("export", "mine", "--texts", texts, "--output", "no", status=2)
     (tmp_path / "none").mkdir()
     assert "has no texts" in command("export", "mine", "--texts", "none", "--output", "no", status=2)
+
+
+@pytest.mark.parametrize("scheme", [each.name for each in schemes().values() if each.in_projects])
+def test_practice_shows_all_parts_of_a_known_pair(scheme, runs, sample_library, tmp_path):
+    project = Project.create(tmp_path / "mine", sample_library, name="mine", scheme=scheme)
+    project = project.propose({"one": runs["model-0"]}, budget=10, size=5)
+    data = page_data(project.export(tmp_path / "out", images="sample", practice=3)[0])
+    # All matching pairs of two images in the sample are on the sheets.
+    expected = [False] * 3 if scheme == "cxc_images" else [True, False, True]
+    assert [question["expected"] for question in data["practice"]] == expected
+    for question in data["practice"]:
+        assert all(question[part["name"]] for part in data["shows"])
+        assert all(question[part["name"]] in data["images"] for part in data["shows"] if part["kind"] == "image")
+    rated = find_rated(sample_library, "test", project.scheme, (np.empty(0, int), np.empty(0, int)))
+    if rated is not None:
+        pairs = [(question["image_id"], question["caption_id"]) for question in data["practice"]]
+        known = [set(zip(*(ids.tolist() for ids in side), strict=True)) for side in rated]
+        assert all(pair in known[not match] for pair, match in zip(pairs, expected, strict=True))
+    with pytest.raises(DataError, match=r"known pairs are left to practise on, not 50,000: ask for fewer"):
+        project.export(tmp_path / "out", images="sample", practice=50_000)
 
 
 def test_published_labels_name_models_and_nobody_else(project, runs, tmp_path):

@@ -138,7 +138,7 @@ def test_two_images_and_two_captions_are_asked_about(content, side):
 def test_practice_is_an_own_caption_then_another_and_nothing_that_is_asked(content):
     owners = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
     own = list(zip(content.caption_image_ids.tolist(), content.caption_ids.tolist(), strict=True))
-    found = build_practice(content, 5, set(own[::2]))
+    found = build_practice(content, 5, set(own[::2]), positive=NOTHING["positive"])
     assert [one.role for one in found] == [POSITIVE, NEGATIVE] * 2 + [POSITIVE]
     assert all((owners[one.caption_id] == one.image_id) is (one.role == POSITIVE) for one in found)
     assert not {(one.image_id, one.caption_id) for one in found} & set(own[::2])
