@@ -127,7 +127,7 @@ class Visitor:
         options = {"behavior": "allow", "browserContextId": self.context, "downloadPath": str(folder / "saved")}
         browser.send("Browser.setDownloadBehavior", **options)
 
-    def open(self, html, width=1200, height=900, *, touch=False, dark=False, before=""):
+    def open(self, html, width=1200, height=900, *, touch=False, dark=False, before="", query=""):
         """A page from a file, in a tab of its own; ``before`` is JavaScript that runs before its own."""
         target = self.browser.send("Target.createTarget", url="about:blank", browserContextId=self.context)["targetId"]
         session = self.browser.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -140,7 +140,7 @@ class Visitor:
         page.send("Page.addScriptToEvaluateOnNewDocument", source=before)
         path = self.folder / "page.html"
         path.write_text(html, encoding="utf-8")
-        page.load("Page.navigate", url=path.as_uri())
+        page.load("Page.navigate", url=path.as_uri() + query)
         return page
 
     def take_saved(self):

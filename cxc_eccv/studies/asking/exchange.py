@@ -16,6 +16,7 @@ from cxc_eccv.errors import InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.sources.library import COCO_IMAGES, Library
 from cxc_eccv.studies.asking.formats import CSV, HTML, JSONL, Format
 from cxc_eccv.studies.asking.label_studio import LABEL_STUDIO
+from cxc_eccv.studies.asking.mturk import MTURK
 
 COCO = "coco"
 """Stands for the official addresses."""
@@ -25,7 +26,7 @@ FIELDS = ("image_id", "file_name", "folder")
 
 def formats() -> Mapping[str, Format]:
     """All formats by name."""
-    return {each.name: each for each in (CSV, HTML, JSONL, LABEL_STUDIO)}
+    return {each.name: each for each in (CSV, HTML, JSONL, LABEL_STUDIO, MTURK)}
 
 
 def find_format(name: str | None, path: Path | None = None) -> Format:

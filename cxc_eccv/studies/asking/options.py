@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-QuestionForm = Annotated[str, typer.Option("--format", help="html, jsonl, csv or label_studio.")]
+QuestionForm = Annotated[str, typer.Option("--format", help="html, jsonl, csv, label_studio or mturk.")]
 
 AnswerForm = Annotated[
     str | None,
-    typer.Option("--format", help="html, jsonl, csv or label_studio. Default: from the ending of each file."),
+    typer.Option("--format", help="html, jsonl, csv, label_studio or mturk. Default: from the ending of each file."),
 ]
 
 QuestionImages = Annotated[

@@ -107,13 +107,25 @@ def describe_question(question: Question, scheme: Scheme, images: Mapping[str, s
 
 def render_questionnaire(asked: Sequence[Asked], handout: Handout) -> str:
     """The page, which keeps answers in the browser and saves them as JSONL."""
+    return render_page(describe_page(asked, handout), handout)
+
+
+def render_page(data: Mapping[str, Any], handout: Handout, variable: str = "") -> str:
+    """The page with its data; ``variable`` stands for the data of a sheet that a HIT of Mechanical Turk fills in."""
+    # Inside a script element only "<" could end it or begin a comment.
+    text = Markup(json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"))  # noqa: S704
+    return _template().render(scheme=handout.scheme, texts=handout.texts, data=text, variable=variable)
+
+
+def describe_page(asked: Sequence[Asked], handout: Handout) -> dict[str, Any]:
+    """The data of the page."""
     scheme, practice = handout.scheme, [question for question, _ in handout.practice]
     images = {
         each[part]: each[name] for each in [*asked, *practice] for part, name in ADDRESSES.items() if name in each
     }
     names = sorted({question["questionnaire"] for question in asked})
     name_of_all = names[0] if len(names) == 1 else "q" + blake2b("".join(names).encode(), digest_size=6).hexdigest()
-    data = {
+    return {
         "questionnaire": name_of_all,
         "worker": handout.worker,
         "scheme": asdict(scheme),
@@ -127,9 +139,6 @@ def render_questionnaire(asked: Sequence[Asked], handout: Handout) -> str:
         "practice": [_without_addresses(question) | {"expected": match} for question, match in handout.practice],
         "texts": asdict(handout.texts),
     }
-    # Inside a script element only "<" could end it or begin a comment.
-    text = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
-    return _template().render(scheme=scheme, texts=handout.texts, data=Markup(text))  # noqa: S704 - JSON, see above
 
 
 def _without_addresses(question: Asked) -> Asked:

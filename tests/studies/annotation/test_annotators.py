@@ -1,5 +1,7 @@
 """Owner and annotators: sheets shared out, begun, corrected, held back; what is published; further kinds of pairs."""
 
+import base64
+import csv
 import json
 
 import numpy as np
@@ -130,6 +132,27 @@ def test_a_page_has_practice_words_of_one_s_own_and_where_sheets_end(command, pr
         assert message in command("export", "mine", "--texts", texts, "--output", "no", status=2)
     (tmp_path / "none").mkdir()
     assert "has no texts" in command("export", "mine", "--texts", "none", "--output", "no", status=2)
+
+
+def test_a_hit_of_mturk_is_a_sheet_and_all_its_answers_count(command, project, tmp_path):
+    images = ["--images", "https://example.org/{file_name}"]
+    printed = command("export", "mine", "--format", "mturk", *images, "--output", "hits")
+    assert "next: cxc-eccv annotate import mine ANSWERS --format mturk" in printed
+    says, results = knows(project), [["WorkerId", "AssignmentStatus", "Answer.answers"]]
+    for number, hit in enumerate(csv.DictReader((tmp_path / "hits" / "hits.csv").read_text().splitlines())):
+        asked = json.loads(base64.b64decode(hit["questions"]))["asked"]
+        assert {question["sheet"] for question in asked} == {number}
+        answers = [
+            {key: value for key, value in question.items() if key != "file_name"}
+            | {"answer": says(question["image_id"], question["caption_id"]), "seconds": 2.5}
+            for question in asked
+        ]
+        results += [["W1", "Approved", json.dumps(answers)], ["W2", "Rejected", json.dumps(answers)]]
+    with (tmp_path / "batch.csv").open("w", newline="") as file:
+        csv.writer(file).writerows(results)
+    printed = command("import", "mine", "batch.csv", "--format", "mturk")
+    assert "70 answers are new" in printed
+    assert "10 of 10 sheets answered, by 1 worker" in printed
 
 
 @pytest.mark.parametrize("scheme", [each.name for each in schemes().values() if each.in_projects])

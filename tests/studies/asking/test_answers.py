@@ -95,11 +95,30 @@ def write_tasks(records):
     return json.dumps(list(tasks.values()))
 
 
+def write_results(records):
+    """MTurk's results: an assignment per worker, and one that was rejected."""
+    assignments = {}
+    for record in records:
+        assignments.setdefault(record["worker"], []).append(record)
+    rejected = [[record | {"worker": "bad", "answer": "no such answer"} for record in records[:2]]]
+    table = io.StringIO()
+    names = ["HITId", "WorkerId", "AssignmentStatus", "Input.sheet", "Input.questions", "Answer.answers"]
+    writer = csv.DictWriter(table, [*names, "Approve", "Reject"], quoting=csv.QUOTE_ALL)
+    writer.writeheader()
+    for answers in [*assignments.values(), *rejected]:
+        worker = answers[0]["worker"]
+        status = {"bad": "Rejected", "w1": "Approved"}.get(worker, "Submitted")
+        row = ["h", worker, status, answers[0]["sheet"], "e30=", json.dumps(answers)]
+        csv.writer(table, quoting=csv.QUOTE_ALL).writerow(row)  # without the last two cells, as MTurk has it
+    return table.getvalue()
+
+
 WRITTEN = {
     "html": ("html", "a.jsonl", write_lines),
     "jsonl": ("jsonl", "a.jsonl", write_lines),
     "csv": ("csv", "a.csv", write_table),
     "label_studio": ("label_studio", "a.json", write_tasks),
+    "mturk": ("mturk", "a.csv", write_results),
 }
 EVERY = pytest.mark.parametrize(("format_name", "file_name", "write"), WRITTEN.values(), ids=WRITTEN)
 
@@ -224,7 +243,7 @@ def test_formats_are_told_by_name_and_suffix(sheets, tmp_path):
     with pytest.raises(UnknownName, match="did you mean 'label_studio'"):
         read_answers([tmp_path / "a"], sheets, ECCV, "label-studio")
     for ending, format_name, message in (
-        ("csv", "html", "another format than html; give --format csv$"),
+        ("csv", "html", "another format than html; give --format csv or mturk$"),
         ("jsonl", "csv", "give --format html or jsonl$"),
         ("JSON", "csv", "give --format label_studio$"),
     ):

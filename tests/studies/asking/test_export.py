@@ -3,6 +3,7 @@
 import base64
 import csv
 import json
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -24,6 +25,7 @@ FILES = {
     "jsonl": {"questions.jsonl", "instructions.md"},
     "csv": {"questions.csv", "instructions.md"},
     "label_studio": {"tasks.json", "labeling_config.xml"},
+    "mturk": {"template.html", "hits.csv"},
 }
 
 
@@ -58,6 +60,9 @@ def exported_rows(format_name, files):
         return [json.loads(line) for line in files["questions.jsonl"].splitlines()]
     if format_name == "csv":
         return list(csv.DictReader(files["questions.csv"].splitlines()))
+    if format_name == "mturk":
+        hits = csv.DictReader(files["hits.csv"].splitlines())
+        return [asked for hit in hits for asked in json.loads(base64.b64decode(hit["questions"]))["asked"]]
     return [task["data"] for task in json.loads(files["tasks.json"])]
 
 
@@ -109,6 +114,21 @@ def test_a_table_holds_no_images_and_the_page_embeds_one_once(sheets, sample_lib
     (page,) = formats()["html"].export([Questionnaire(schemes()["cxc"], sheets)], images, tmp_path)
     text = page.read_text()
     assert [text.count(image) for image in images.values()] == [1] * len(images)
+
+
+def test_a_hit_shows_images_from_https_and_is_no_larger_than_mturk_takes(sheets, tmp_path):
+    def export_hits(address, **changes):
+        questions = [[replace(own, **changes) for own in sheet] for sheet in sheets]
+        addresses = dict.fromkeys(names_of(sheets), address)
+        return formats()["mturk"].export([Questionnaire(schemes()["eccv"], questions)], addresses, tmp_path)
+
+    for address in ("http://example.org/a.jpg", "images/a.jpg", "data:image/png;base64,AA=="):
+        with pytest.raises(InvalidOption, match="a HIT shows images from https addresses alone"):
+            export_hits(address)
+    with pytest.raises(InvalidOption, match="sheet 0 is larger than a HIT, which has 65,535 bytes"):
+        export_hits("https://example.org/a.jpg", caption="long " * 1_000)
+    paths = export_hits("https://example.org/a.jpg")
+    assert sum(path.stat().st_size for path in paths) < 65_535
 
 
 def test_no_text_ends_the_script_that_holds_it(hostile_sheets, tmp_path):

@@ -1,15 +1,21 @@
 """The questionnaire in a real browser, from a file: by keyboard, mouse and touch, until its answers are read back."""
 
 import base64
+import csv
 import json
+import re
 import time
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from io import BytesIO
+from threading import Thread
+from urllib.parse import parse_qs
 
 import pytest
 from PIL import Image
 
 from cxc_eccv.studies.asking.answers import Unfinished, read_answers
+from cxc_eccv.studies.asking.mturk import MTURK
 from cxc_eccv.studies.asking.questionnaire import (
     Handout,
     Texts,
@@ -431,7 +437,7 @@ def test_where_the_browser_keeps_nothing_it_says_so_and_the_answers_can_be_saved
     begin(page)
     for _ in range(6):
         answer(page, "1")
-    assert page.text("#unkept") == "This browser keeps nothing: save your answers before you close the page."
+    assert page.text("#unkept") == "This browser keeps nothing: save or submit your answers before you close the page."
     leave = "window.dispatchEvent(new Event('beforeunload', {cancelable: true}))"
     assert not page.run(leave)  # the browser asks first
     page.press("s")
@@ -496,6 +502,68 @@ def test_every_control_has_a_name_and_the_focus_goes_on(visitor, name):
     assert page.run(unnamed) == 0
     page.press("Enter")
     assert page.run("document.activeElement.id") == "shown"
+
+
+@pytest.fixture
+def turk():
+    """A server to submit HITs to, and the forms that came."""
+    forms = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"])).decode("ascii")
+            forms.append((self.path, {name: own for name, (own,) in parse_qs(body, strict_parsing=True).items()}))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever).start()
+        yield f"http://127.0.0.1:{server.server_port}", forms
+        server.shutdown()
+
+
+def test_a_worker_of_mturk_submits_two_hits_that_count(visitor, turk, tmp_path):
+    host, forms = turk
+    asked = ask("cxc_captions", 2, 2, caption="</script> Caf\u00e9 \U0001f600, $x ${y}")
+    (practice,) = ask("cxc_captions", 1, 1, pair_id="practice").sheets[0]
+    practised = [(describe_question(practice, asked.scheme, {}), True)]
+    files = MTURK.render(describe_questions([asked], {}), Handout(asked.scheme, practice=practised))
+    template = files["template.html"]
+    assert re.findall(r"\$\{\w*", template) == ["${questions"]  # the only variable
+    results = []
+    for number, row in enumerate(csv.DictReader(files["hits.csv"].splitlines())):
+        html = template.replace("${questions}", row["questions"])
+        page = visitor.open(html, query="?assignmentId=ASSIGNMENT_ID_NOT_AVAILABLE&hitId=h")
+        assert page.run("!document.getElementById('worker').checkVisibility()")
+        page.press("Enter", "ArrowRight", "PageUp", "s")
+        assert page.text("#message") == "Accept the HIT before you submit answers."
+        page = visitor.open(html, query=f"?assignmentId=a{number}&workerId=W1&turkSubmitTo={host}")
+        page.click("#begin")
+        assert place(page) == "Practice 1 of 1"
+        page.press("ArrowRight", "r", "Caf\u00e9 \U0001f600", "Escape", "PageUp", "s")
+        assert page.text("#message").startswith("Answer all questions before you submit them.")
+        page.press("ArrowRight", "PageDown", "Enter")
+        assert page.text("#message") == "All 2 questions are answered: submit them. Thank you."
+        page.click("#save")
+        page.wait("location.protocol === 'http:'")
+        assert page.complaints == []
+        path, form = forms[-1]
+        assert (path, form.keys(), form["assignmentId"]) == (
+            "/mturk/externalSubmit", {"assignmentId", "answers"}, f"a{number}"
+        )  # fmt: skip
+        results.append({"WorkerId": "W1", "AssignmentStatus": "Submitted", "Answer.answers": form["answers"]})
+    with (tmp_path / "batch.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, results[0])
+        writer.writeheader()
+        writer.writerows(results)
+    table = read_answers([tmp_path / "batch.csv"], [asked], "mturk").answers
+    assert table["answer"].to_pylist() == ["3.0", "2.0"] * 2
+    assert table["remark"].to_pylist() == ["Caf\u00e9 \U0001f600", ""] * 2
+    assert set(table["worker"].to_pylist()) == {"w1"}
+    assert len(forms) == 2
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

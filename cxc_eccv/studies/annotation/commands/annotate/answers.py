@@ -137,7 +137,7 @@ def export(
     cxc-eccv annotate export doubts --images val2014 --output questions
     cxc-eccv annotate export doubts --people ann,ben,cleo --output questions
     cxc-eccv annotate export doubts --sheets open --output again
-    cxc-eccv annotate export doubts --format label_studio --output studio
+    cxc-eccv annotate export doubts --format mturk --output hits
     ```
     """
     from cxc_eccv.studies.asking.exchange import find_format
@@ -159,7 +159,8 @@ def export(
         _export_to_people(project, output, chosen, workers, each, options)
     rounds = [str(round_.number) for round_ in project.rounds if set(round_.numbers) & set(chosen)]
     say(f"round {', '.join(rounds)}, {count_nouns(len(chosen), 'sheet')}: {exchange_format.exported}")
-    say_next("import", folder, "ANSWERS")
+    ambiguous = find_format(None, Path(f"a{exchange_format.ending}")).read is not exchange_format.read
+    say_next("import", folder, "ANSWERS", *(["--format", form] if ambiguous else []))
 
 
 def _export_to_people(
