@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from cxc_eccv.comparison.ranks import ModelRank, rank_tables
+from cxc_eccv.comparison.ranks import ModelRank, rank_tables, ranks_under_any_labels
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.statistics import POWER
 from cxc_eccv.tables import MISSING, Cell, Table, tables_to_console
@@ -108,6 +108,7 @@ class Comparison:
         data: split and edition of the data, in words.
         ranks: a row per model, the baseline among them, and main metric; see
             :func:`cxc_eccv.statistics.rank_intervals`. All hold together with the confidence.
+        labels: the sources of labels that replace those of the tasks; empty if every task uses its own.
     """
 
     baseline: str
@@ -118,6 +119,16 @@ class Comparison:
     notes: tuple[str, ...] = ()
     data: str = ""
     ranks: tuple[ModelRank, ...] = ()
+    labels: str = ""
+
+    @property
+    def ranks_under_any_labels(self) -> dict[str, dict[str, tuple[int, int]]]:
+        """Ranks over the labels of all tasks; empty where the same sources replace them all."""
+        return {} if self.labels else ranks_under_any_labels(self.ranks)
+
+    def rank_tables(self) -> list[Table]:
+        """A table of ranks for each direction."""
+        return rank_tables(self.ranks, self.settings.confidence, self.ranks_under_any_labels)
 
     def significant(self, difference: Difference) -> bool:
         """Whether a difference is significant after Holm's correction."""
@@ -142,7 +153,7 @@ class Comparison:
     def tables(self) -> list[Table]:
         """The tables of differences, and for three or more models a table of ranks for each direction."""
         tables = self.difference_tables()
-        tables += rank_tables(self.ranks, self.settings.confidence) if len(self.models) > 1 else []
+        tables += self.rank_tables() if len(self.models) > 1 else []
         return [replace(table, data=self.data) for table in tables]
 
     def difference_tables(self) -> list[Table]:

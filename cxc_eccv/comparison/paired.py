@@ -105,8 +105,8 @@ def compare(
     notes = [*training_notes([first, *rest]), *(note for other in rest for note in notes_on(first, other))]
     notes += [*dict.fromkeys(note for plan in plans.values() for note in plan.notes), *_too_few(settings, n_tests)]
     left_out = {name: plan.left_out for name, plan in plans.items()}
-    data = name_data(first.report)
-    return Comparison(first.name, tuple(plans), settings, tuple(rows), left_out, tuple(notes), data, tuple(ranks))
+    found = Comparison(first.name, tuple(plans), settings, tuple(rows), left_out, tuple(notes), ranks=tuple(ranks))
+    return replace(found, data=name_data(first.report), labels=first.report.labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +125,10 @@ def _plan(baseline: ScoredReport, other: ScoredReport, metrics: str) -> _Plan:
         reasons = "; ".join(dict.fromkeys(left_out.values()))
         raise InvalidOption(f"{baseline.name} and {other.name} share no metric that can be compared: {reasons}")
     if metrics == "all":
-        return _Plan(pairs, tuple(pairs), left_out)
-    tested = tuple(key for key in pairs if registry.is_main(key))
+        tested = baseline.report.without_repeats(pairs)
+        return _Plan(pairs, tuple(tested), left_out, _note_repeats(pairs, tested))
+    mains = [key for key in pairs if registry.is_main(key)]
+    tested = baseline.report.without_repeats(mains)
     left_out = {key: reason for key, reason in left_out.items() if registry.is_main(key)}
     if not tested:
         lacking = "".join(f"; {key}: {reason}" for key, reason in left_out.items())
@@ -135,9 +137,15 @@ def _plan(baseline: ScoredReport, other: ScoredReport, metrics: str) -> _Plan:
             'add --all-metrics (in Python metrics="all").'
         )
     needed = dict.fromkeys([*tested, *(part for key in tested for part in pairs[key].parts)])
-    untested = sorted(_tasks(pairs) - _tasks(tested) - _tasks(left_out))
+    untested = sorted(_tasks(pairs) - _tasks(mains) - _tasks(left_out))
     notes = [f"{task} is not tested: its main metric is in neither report" for task in untested]
-    return _Plan({key: pairs[key] for key in pairs if key in needed}, tested, left_out, tuple(notes))
+    notes += _note_repeats(mains, tested)
+    return _Plan({key: pairs[key] for key in pairs if key in needed}, tuple(tested), left_out, tuple(notes))
+
+
+def _note_repeats(keys: Iterable[str], tested: Sequence[str]) -> tuple[str, ...]:
+    parts = dict.fromkeys(key.rpartition("/")[0] for key in keys if key not in tested)
+    return (f"not tested again, as queries and positives are those of another task: {', '.join(parts)}",) * bool(parts)
 
 
 def _tasks(keys: Iterable[str]) -> set[str]:

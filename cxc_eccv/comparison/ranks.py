@@ -120,18 +120,26 @@ def group_ranks(ranks: Iterable[ModelRank]) -> dict[str, dict[str, list[ModelRan
     return groups
 
 
-def rank_tables(ranks: Sequence[ModelRank], confidence: float) -> list[Table]:
+def rank_tables(
+    ranks: Sequence[ModelRank], confidence: float, any_labels: Mapping[str, Mapping[str, tuple[int, int]]]
+) -> list[Table]:
     """A table per direction with a row per model and a column per task, and the ranks under any labels."""
     models = dict.fromkeys(row.model for row in ranks)
     shown = {model: model if len(model) <= LONGEST_NAME else f"model {place}" for place, model in enumerate(models, 1)}
     ranks = [replace(row, model=shown[row.model]) for row in ranks]
     legend = [f"{short}: {model}" for model, short in shown.items() if short != model]
-    any_labels = ranks_under_any_labels(ranks)
     tables = [
-        _rank_table(direction, by_task, any_labels.get(direction, {}))
+        _rank_table(
+            direction,
+            by_task,
+            {shown[model]: bounds for model, bounds in any_labels.get(direction, {}).items()},
+        )
         for direction, by_task in group_ranks(ranks).items()
     ]
-    return [*tables[:-1], replace(tables[-1], notes=[*legend, *explain_ranks(ranks, confidence)])] if tables else []
+    if not tables:
+        return []
+    notes = [*legend, *explain_ranks(ranks, confidence, any_labels=bool(any_labels))]
+    return [*tables[:-1], replace(tables[-1], notes=notes)]
 
 
 def _rank_table(
@@ -147,13 +155,13 @@ def _rank_table(
     return Table([(name,) for name in ("", *names)], rows, f"Ranks, {direction or 'all parts'}")
 
 
-def explain_ranks(ranks: Sequence[ModelRank], confidence: float) -> list[str]:
+def explain_ranks(ranks: Sequence[ModelRank], confidence: float, *, any_labels: bool) -> list[str]:
     """What the ranks and their letters mean, in sentences."""
     labels = list_names(task_name(task) for task in label_tasks() if task in {row.task for row in ranks})
     return [
         f"Ranks by the main metric of each task; with {100 * confidence:g}% confidence, all of them hold together. Two "
         "models share a letter if and only if they cannot be told apart.",
-        *([f"Any labels: the rank under any of {labels}."] if ranks_under_any_labels(ranks) else []),
+        *([f"Any labels: the rank under any of {labels}."] if any_labels else []),
     ]
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 from cxc_eccv.comparison.differences import Comparison
 from cxc_eccv.comparison.published import Joined, Row
-from cxc_eccv.comparison.ranks import ranks_under_any_labels
 from cxc_eccv.registry import metric_labelled
 from cxc_eccv.sources.catalog import OFFICIAL, describe_data
 from cxc_eccv.tables import MISSING, Cell, Table
@@ -51,7 +50,7 @@ def comparison_to_json(comparison: Comparison | None, tables: Sequence[Joined] =
                 for row in comparison.differences
             ],
             "ranks": [{"key": row.key, **asdict(row)} for row in comparison.ranks],
-            "ranks_under_any_labels": ranks_under_any_labels(comparison.ranks),
+            "ranks_under_any_labels": comparison.ranks_under_any_labels,
             "not_compared": comparison.not_compared,
             "notes": comparison.notes,
         }

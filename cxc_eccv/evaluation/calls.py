@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from cxc_eccv.errors import InvalidOption, MalformedRun, RunTooShallow, raise_all
 from cxc_eccv.evaluation.answers import Answers
 from cxc_eccv.evaluation.bounds import BoundsOfNeeds, Units
-from cxc_eccv.evaluation.labels import describe_sources
+from cxc_eccv.evaluation.labels import describe_sources, find_repeats
 from cxc_eccv.evaluation.measure import find_faults, measure
 from cxc_eccv.evaluation.needs import Ranks
 from cxc_eccv.evaluation.report import choose_similarity, describe_run, make_report, name_model, training_data_of
@@ -156,7 +156,9 @@ def evaluate(
             ranges = BoundsOfNeeds(run, needs, library, split, settings.depth, chosen.sources)
         measure(run, parts, scoring["similarity"], ranges, **options)
         facts = {"run": describe_run(run, parts), **scoring, **model, **({"restriction": left_out} if left_out else {})}
-        facts |= {"labels": describe_sources(chosen.sources, library, split)} if chosen.sources else {}
+        if chosen.sources:
+            repeats = find_repeats((part.key, part.name, part.needs[0].judged) for part in parts)
+            facts |= {"labels": describe_sources(chosen.sources, library, split) | {"repeats": repeats}}
         report = make_report(parts, library, split, settings, bounds=ranges, skipped=chosen.skipped, **facts)
     _refuse_empty_tasks(report, tasks)
     if isinstance(settings.answers, Answers):

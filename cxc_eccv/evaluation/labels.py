@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
@@ -47,6 +47,23 @@ def describe_sources(sources: Sequence[str], library: Library, split: str) -> di
     files = {name: library.labels(name, split) for name in sources if name in library.label_names}
     facts = {name: {**file.summary, "sha256": sha256_of(file.path)} for name, file in files.items() if file is not None}
     return {"sources": list(sources), "policy": "union", "files": facts}
+
+
+def find_repeats(judged: Iterable[tuple[str, str, Judgments]]) -> dict[str, str]:
+    """Part to the earlier part whose queries, gallery and positives it repeats.
+
+    Args:
+        judged: key of each part, its direction and its judgments.
+    """
+    first: dict[tuple[object, ...], str] = {}
+    repeats = {}
+    for key, direction, judgments in judged:
+        values = (getattr(judgments, field.name) for field in fields(judgments))
+        content = (value.tobytes() if isinstance(value, np.ndarray) else value for value in values)
+        earlier = first.setdefault((direction, *content), key)
+        if earlier != key:
+            repeats[key] = earlier
+    return repeats
 
 
 def why_not_relabelled(task: Task) -> str | None:

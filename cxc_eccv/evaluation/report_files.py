@@ -68,7 +68,9 @@ PROVENANCE = Loose(
             }
         ),
         "run": Loose({"file": TEXT, "directions": Each(Loose({"shallowest": COUNT}))}),
-        "labels": Loose({"sources": [TEXT], "files": Each(Loose({"version": TEXT, "sha256": TEXT}))}),
+        "labels": Loose(
+            {"sources": [TEXT], "files": Each(Loose({"version": TEXT, "sha256": TEXT})), "repeats": Each(TEXT)}
+        ),
         "label_files": Each(Loose({"sha256": TEXT})),
         "restriction": Loose({"limit": COUNT, "unreadable_images": COUNT, "images": SIDE, "captions": SIDE}),
         "unjudged": {"model": TEXT, "pairs": Each(COUNT), "cautions": [TEXT]},

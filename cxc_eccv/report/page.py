@@ -18,7 +18,7 @@ from cxc_eccv.report.ranks import LABELS, BestRanks, Verdicts, best_ranks, rank_
 from cxc_eccv.terminal import visible
 from cxc_eccv.types import Report, Result
 from cxc_eccv.types.reported import group_by_reason
-from cxc_eccv.wording import Shown, fold_deviations, metric_name, name_data, task_name, unit_of
+from cxc_eccv.wording import Shown, fold_deviations, list_names, metric_name, name_data, task_name, unit_of
 
 GROUPS = {
     "label_dependent": (
@@ -131,7 +131,24 @@ class Page:
         if not self.report.labels:
             return ""
         note = "decide together what is positive in every task, in place of its own labels"
-        return visible(f"{self.report.labels} {note}. Do not compare these numbers with numbers on other labels.")
+        twins = "; ".join(self._twins)
+        once = f" Shown once, as queries and positives are the same: {twins}." if twins else ""
+        return visible(f"{self.report.labels} {note}. Do not compare these numbers with numbers on other labels.{once}")
+
+    @property
+    def _twins(self) -> list[str]:
+        """The parts with the same queries and positives, those of two tasks together."""
+        parts: dict[tuple[str, str], list[str]] = {}
+        for part, earlier in self.report.repeated_parts.items():
+            (task, _, direction), (first, _, _) = part.partition("/"), earlier.partition("/")
+            parts.setdefault((first, task), []).append(direction)
+        return [f"{task_name(first)} and {task_name(task)}, {list_names(ds)}" for (first, task), ds in parts.items()]
+
+    @cached_property
+    def results(self) -> list[Result]:
+        """The results to show: one for parts that have the same queries and positives."""
+        shown = set(self.report.without_repeats(row.key for row in self.report.results))
+        return [row for row in self.report.results if row.key in shown]
 
     @property
     def judge(self) -> str:
@@ -162,7 +179,8 @@ class Page:
     def scores(self) -> list[TaskScores]:
         """A card per task, in the report's order."""
         names = dict.fromkeys(task for task, _ in self._columns)
-        return [_scores_of(name, [rows for (task, _), rows in self._columns.items() if task == name]) for name in names]
+        of_tasks = {name: [rows for (task, _), rows in self._columns.items() if task == name] for name in names}
+        return [_scores_of(name, rows, self.report.labels) for name, rows in of_tasks.items()]
 
     @property
     def bounded(self) -> bool:
@@ -269,20 +287,26 @@ class Page:
 
     @cached_property
     def _ranks(self) -> dict[str, BestRanks]:
-        return best_ranks(self.report)
+        ranks, repeated = best_ranks(self.report), self.report.repeated_parts
+        return {key: best for key, best in ranks.items() if repeated.get(key) not in ranks}
 
     @cached_property
     def _columns(self) -> dict[tuple[str, str], list[Shown]]:
         """Task and direction to their results, in the report's order."""
         columns: dict[tuple[str, str], list[Shown]] = {}
-        for row in fold_deviations(self.report.results):
+        for row in fold_deviations(self.results):
             columns.setdefault((row.task, row.direction), []).append(row)
         return columns
 
 
-def _scores_of(name: str, columns: Sequence[Sequence[Shown]]) -> TaskScores:
+def _scores_of(name: str, columns: Sequence[Sequence[Shown]], labels: str) -> TaskScores:
     task = tasks().get(name)
     description, main = (task.description, task.main_metric) if task else ("", "")
+    if labels:
+        description = visible(
+            f"The queries and galleries of {task_name(name)}; queries without a positive are left out. A pair is "
+            f"positive if any of these labels says so: {labels}."
+        )
     groups: dict[tuple[str, ...], list[Sequence[Shown]]] = {}
     for column in columns:
         if column[0].direction:

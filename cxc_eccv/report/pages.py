@@ -19,7 +19,7 @@ from PIL import Image, ImageOps
 from cxc_eccv import wording
 from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.comparison import Comparison
-from cxc_eccv.comparison.ranks import COCO, group_ranks, rank_tables
+from cxc_eccv.comparison.ranks import COCO, group_ranks
 from cxc_eccv.report.cards import find_shown_files
 from cxc_eccv.report.charts import Segment, line_chart, segments, span
 from cxc_eccv.report.page import Page
@@ -111,13 +111,13 @@ def render_markdown(page: Page) -> str:
 
 def render_comparison(comparison: Comparison) -> str:
     """The comparison as HTML; everything from the data is escaped."""
-    ranks, confidence = group_ranks(comparison.ranks), comparison.settings.confidence
+    ranks = group_ranks(comparison.ranks)
     return template("compared.html.jinja", keep_trailing_newline=True).render(
         comparison=comparison,
         models=(comparison.baseline, *comparison.models),
         css=page_style(),
         ranks=ranks,
-        overviews=dict(zip(ranks, rank_tables(comparison.ranks, confidence), strict=True)),
+        overviews=dict(zip(ranks, comparison.rank_tables(), strict=True)),
         tables=comparison.difference_tables(),
     )
 

@@ -85,7 +85,7 @@ def list_tables(page: Page, name_row: Callable[[Shown], str] = lambda row: metri
 
 def _headline_tables(page: Page) -> Iterator[Table]:
     rows: dict[str, dict[str, str]] = {}
-    for row in page.report.results:
+    for row in page.results:
         if HEADLINE.get(row.task) == row.metric and row.direction:
             title = f"{task_name(row.task)} {metric_name(row.metric)}"
             rows.setdefault(title, {})[row.direction] = show_value(row.metric, row.value)

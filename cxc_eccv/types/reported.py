@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -172,6 +172,30 @@ class Report:
         files = facts.get("files") or {}
         sources = facts.get("sources") or ()
         return " + ".join(f"{name} {files[name].get('version')}" if name in files else str(name) for name in sources)
+
+    @property
+    def repeated_parts(self) -> Mapping[str, str]:
+        """Part to the earlier part with the same queries and positives, where sources replace the labels of the tasks.
+
+        Example:
+            >>> Report((), {}, {"labels": {"repeats": {"cxc/i2t": "coco_5k/i2t"}}}).repeated_parts
+            {'cxc/i2t': 'coco_5k/i2t'}
+        """
+        return (self.provenance.get("labels") or {}).get("repeats") or {}
+
+    def without_repeats(self, keys: Iterable[str]) -> list[str]:
+        """The keys of results, of those with the same queries, positives and metric only the first.
+
+        Example:
+            >>> report = Report((), {}, {"labels": {"repeats": {"cxc/i2t": "coco_5k/i2t"}}})
+            >>> report.without_repeats(["coco_5k/i2t/mrr", "cxc/i2t/mrr", "cxc/t2i/mrr"])
+            ['coco_5k/i2t/mrr', 'cxc/t2i/mrr']
+        """
+        first: dict[tuple[str, str], str] = {}
+        for key in keys:
+            part, _, metric = key.rpartition("/")
+            first.setdefault((self.repeated_parts.get(part, part), metric), key)
+        return list(first.values())
 
     @property
     def restriction(self) -> str:

@@ -13,7 +13,7 @@ from plain_ranks import forms_of, orders_of
 from rich.console import Console
 
 import cxc_eccv as ce
-from cxc_eccv.comparison import ScoredReport
+from cxc_eccv.comparison import ScoredReport, compare
 from cxc_eccv.comparison.pairing import check_comparable
 from cxc_eccv.comparison.published import check_as_published
 from cxc_eccv.errors import DataError, InvalidOption, RunTooShallow, UnknownName
@@ -24,6 +24,7 @@ from cxc_eccv.report.cards import example_cards
 from cxc_eccv.report.collect import collect_examples
 from cxc_eccv.report.console import render
 from cxc_eccv.report.page import Page
+from cxc_eccv.report.pages import render_html, render_markdown
 from cxc_eccv.report.paper import paper_tables
 from cxc_eccv.runs import ScoresRun
 from cxc_eccv.sources.library import Library
@@ -308,6 +309,54 @@ def test_every_form_of_a_report_says_on_which_labels_it_is(reports, tmp_path, fi
     assert "under the links of COCO" not in latex
     plain.save(tmp_path / "plain")
     assert sentence not in (tmp_path / "plain" / "report.md").read_text()
+
+
+def test_description_of_a_task_names_the_sources(reports):
+    plain, report = (render_html(Page(each)) for each in reports)
+    own, others = "A caption is positive only for the image", "any of these labels says so: coco + cxc + eccv + mine"
+    assert (own in plain, others in plain) == (True, False)
+    assert (own in report, others in report) == (False, True)
+
+
+@pytest.fixture(scope="module")
+def relabelled(library, make_run):
+    """Two models on the labels of several sources."""
+    options = {"data_dir": library, "sources": SOURCES, "per_query": True, **QUIET}
+    return [ce.evaluate(make_run(library, seed=seed), name=f"seed {seed}", **options) for seed in (0, 1)]
+
+
+REPEATS = {
+    "cxc/i2t": "coco_5k/i2t",
+    "cxc/t2i": "coco_5k/t2i",
+    "cxc/t2t": "co_captions/t2t",
+    "cxc_rated/i2t": "coco_5k/i2t",  # every image of the sample has a pair rated 3 or higher, but not every caption
+}
+
+
+def test_tasks_with_the_same_judgments_are_shown_once(reports, relabelled):
+    report = relabelled[0]
+    assert reports[0].repeated_parts == {}
+    assert report.repeated_parts == REPEATS
+    for part, earlier in REPEATS.items():
+        twins = [f"{part}/{metric}" for metric in ("recall_at_1", "recall_at_5", "recall_at_10")]
+        assert [report.scores[key] for key in twins] == [report.scores[key.replace(part, earlier)] for key in twins]
+    page = Page(report)
+    shown = {f"{row.task}/{row.direction}" for card in page.scores for table in card.tables for row in table[0]}
+    assert {f"{row.task}/{row.direction}" for row in report.results if row.direction} - shown == set(REPEATS)
+    text = render_markdown(page)
+    assert "COCO 5K and CxC, i2t and t2i; Co-captions and CxC, t2t" in text
+
+
+def test_tasks_with_the_same_judgments_are_tested_once(relabelled):
+    for metrics in ("main", "all"):
+        found = compare(*relabelled, samples=100, metrics=metrics, progress=False)
+        keys = [row.key for row in found.differences]
+        assert {key.rpartition("/")[0] for key in keys} & REPEATS.keys() == set()
+        assert {"coco_5k/i2t/recall_at_1", "co_captions/t2t/recall_at_1", "cxc/i2i/recall_at_1"} <= set(keys)
+        (note,) = (note for note in found.notes if "not tested again" in note)
+        assert note.endswith(": cxc/i2t, cxc/t2i, cxc/t2t, cxc_rated/i2t")
+    third = ScoredReport.of("third", relabelled[1])
+    assert compare(*relabelled, third, samples=100, progress=False).ranks_under_any_labels == {}
 
 
 def test_nothing_that_a_label_file_says_runs_in_a_page(tmp_path, sample_library, make_run):
