@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, UnknownName
@@ -24,6 +23,7 @@ from cxc_eccv.judgments.evidence import (
     item_ids,
     labels_of_file,
     number_pairs,
+    official_sources,
     sources_of,
 )
 from cxc_eccv.sources.library import Library
@@ -258,20 +258,38 @@ def cxc_ratings(library: Library, split: str, direction: str) -> Judgments:
     return _with_gains(query_ids, pairs.gallery_ids, rows, pairs.items[rated], gains[rated], within=within)
 
 
-def label_degrees(library: Library, split: str, direction: str) -> Judgments:
-    """All pairs that label files judge, with their highest gain as degree, 0 for negatives."""
-    tables = [file.table for name in library.label_names if (file := library.labels(name, split)) is not None]
-    table, columns = pa.concat_tables(tables), ("image_id", "caption_id", "gain", "positive")
-    images, captions, gains, positive = (np.asarray(table[name]) for name in columns)
-    query_ids, gallery_ids = item_ids(library, split, direction)
-    queries, items = orient(images, captions, direction)
-    pairs, places = np.unique(number_pairs(queries, items, query_ids, gallery_ids), return_inverse=True)
-    degrees = np.zeros(pairs.size)
-    np.maximum.at(degrees, places, np.where(positive, gains, 0.0))
-    rows = pairs // gallery_ids.size
-    kept = np.isin(rows, rows[degrees > 0])
-    asked, kept_rows = np.unique(rows[kept], return_inverse=True)
-    return _with_gains(query_ids[asked], gallery_ids, kept_rows, pairs[kept] % gallery_ids.size, degrees[kept])
+def searched_qrels(library: Library, split: str, direction: str) -> Judgments:
+    """The benchmark of label files: their searched queries, with the positives of official sources and of the files."""
+    return _only_searched(library, split, direction, merged_qrels(library, split, direction, sources=_every(library)))
+
+
+def searched_degrees(library: Library, split: str, direction: str) -> Judgments:
+    """All judged pairs of these queries: an official positive has degree 1, others their highest gain, negatives 0."""
+    pairs = merge(library, split, direction, sources=_every(library))
+    official = np.array([name not in library.label_names for name in pairs.sources], dtype=bool)
+    degrees = np.asarray(pairs.said_positive[:, official].any(axis=1), dtype=np.float64)
+    numbers = pairs.queries * pairs.gallery_ids.size + pairs.items
+    for name in library.label_names:
+        file = library.labels(name, split)
+        if file is not None:
+            columns = ("image_id", "caption_id", "gain", "positive")
+            images, captions, gains, positive = (np.asarray(file.table[column]) for column in columns)
+            own = number_pairs(*orient(images, captions, direction), pairs.query_ids, pairs.gallery_ids)
+            np.maximum.at(degrees, np.searchsorted(numbers, own), np.where(positive, gains, 0.0))
+    kept = np.isin(pairs.queries, pairs.queries[degrees > 0])
+    asked, rows = np.unique(pairs.queries[kept], return_inverse=True)
+    judged = _with_gains(pairs.query_ids[asked], pairs.gallery_ids, rows, pairs.items[kept], degrees[kept])
+    return _only_searched(library, split, direction, judged)
+
+
+def _every(library: Library) -> list[str]:
+    return [*official_sources(), *library.label_names]
+
+
+def _only_searched(library: Library, split: str, direction: str, judged: Judgments) -> Judgments:
+    files = [file for name in library.label_names if (file := library.labels(name, split)) is not None]
+    searched = np.concatenate([np.empty(0, np.int64), *(file.searched(direction) for file in files)])
+    return judged.without(np.setdiff1d(judged.query_ids, searched), np.empty(0, np.int64))
 
 
 def entailment_labels(library: Library, split: str) -> Judgments:

@@ -1,11 +1,11 @@
-"""Annotated: the positives of label files, with degrees."""
+"""Annotated: the benchmark that label files make, from the queries for which people judged what models retrieved."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Any
 
-from cxc_eccv.judgments.qrels import label_degrees, merged_qrels
+from cxc_eccv.judgments.qrels import searched_degrees, searched_qrels
 from cxc_eccv.sources.download import sha256_of
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import NotApplicable, Task
@@ -25,17 +25,20 @@ def _check_names(library: Library, split: str) -> tuple[str, ...]:
 
 
 def _positives(library: Library, split: str, *, direction: str) -> Judgments:
-    return _refuse_empty(merged_qrels(library, split, direction, sources=_check_names(library, split)))
+    _check_names(library, split)
+    return _refuse_empty(searched_qrels(library, split, direction))
 
 
 def _degrees(library: Library, split: str, *, direction: str) -> Judgments:
     _check_names(library, split)
-    return _refuse_empty(label_degrees(library, split, direction))
+    return _refuse_empty(searched_degrees(library, split, direction))
 
 
 def _refuse_empty(judgments: Judgments) -> Judgments:
     if not judgments.query_ids.size:
-        raise NotApplicable("the label files have no positive pair")
+        raise NotApplicable(
+            "the label files' pairs were not taken from models' lists in this direction, so no query was searched"
+        )
     return judgments
 
 
@@ -53,11 +56,11 @@ def _facts(library: Library, split: str) -> dict[str, Any]:
 TASK = Task(
     name="annotated",
     description=(
-        "Image-text retrieval with the positives of label files alone: pairs that models proposed and people "
-        "verified. The task exists when a library has label files, and takes all of them together. Queries are the "
-        "images and captions with a positive; they rank all captions and images of the split. Each positive has a "
-        "gain above 0 and up to 1, which graded metrics use. An original link is a positive only if a label file has "
-        "it."
+        "The benchmark that label files make, all of them together: queries for which people judged what models "
+        "ranked highest, with the positives that they verified and those of the official sources, as in ECCV Caption. "
+        "The queries rank all captions or images of the split. A verified positive has the gain of its file, above 0 "
+        "and up to 1, a positive of an official source 1; graded metrics use the higher one. The task exists when a "
+        "library has label files."
     ),
     directions={direction: partial(_positives, direction=direction) for direction in ("i2t", "t2i")},
     graded={direction: partial(_degrees, direction=direction) for direction in ("i2t", "t2i")},

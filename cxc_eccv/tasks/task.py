@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.judgments.evidence import label_sources
+from cxc_eccv.judgments.evidence import label_sources, official_sources
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
@@ -86,8 +86,8 @@ class Task:
         collection: the images and captions that are ranked.
         label_sources: sources of the positives, as in :func:`cxc_eccv.judgments.evidence.label_sources`; the examples
             of a report show their labels.
-        of_label_files: whether the positives come from the label files of the library, all of them together. Without
-            label files, reports do not mention the task.
+        of_label_files: whether the positives come from the label files of the library, all of them together, and from
+            the official sources. Without label files, reports do not mention the task.
         title: name in tables and headings; defaults to the name in words.
         facts: facts about the labels for a report's provenance, from a library and a split.
     """
@@ -161,7 +161,7 @@ class Task:
             >>> TASK.sources_in(Library("sample"))
             ('coco', 'cxc')
         """
-        return library.label_names if self.of_label_files else self.label_sources
+        return (*official_sources(), *library.label_names) if self.of_label_files else self.label_sources
 
     def judged(self, need: str, library: Library, split: str, part: str) -> Judged | RatedPairs:
         """The judgments of one part for metrics with one need.

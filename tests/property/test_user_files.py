@@ -48,6 +48,7 @@ FACTS = {
     "scheme": "eccv",
     "people": 3,
     "models": [],
+    "searched": {"i2t": [1]},
     "data": {"content": "x"},
     "licence": "mit",
 }

@@ -13,8 +13,11 @@ from cxc_eccv.comparison import ScoredReport
 from cxc_eccv.comparison.pairing import check_comparable
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation import report_to_json
+from cxc_eccv.judgments.evidence import official_sources
+from cxc_eccv.judgments.qrels import merge, merged_qrels
 from cxc_eccv.runs import RankingsRun, ScoresRun
 from cxc_eccv.sources.library import Library
+from cxc_eccv.tasks.annotated import TASK
 
 pytestmark = pytest.mark.thorough
 
@@ -41,19 +44,36 @@ def files(tmp_path_factory, sample_library):
     }
 
 
+@pytest.fixture
+def files_alone(monkeypatch):
+    """No official source judges a pair, so that numbers can be read off by hand."""
+    monkeypatch.setattr("cxc_eccv.judgments.qrels.official_sources", dict)
+
+
 @pytest.fixture(scope="module")
 def library(files):
     return Library("sample", labels=list(files.values()))
 
 
 def degrees_of(library, direction):
-    """Query to judged items with the highest gain that a file gives them; queries without a positive are left out."""
-    found = {}
+    """Searched query to judged items with their degree: 1 for official positives, else the highest gain of a file."""
+    official = merge(library, "test", direction, sources=list(official_sources()))
+    rows = zip(official.queries.tolist(), official.items.tolist(), official.positive.tolist(), strict=True)
+    degrees = {
+        (int(official.query_ids[query]), int(official.gallery_ids[item])): float(positive)
+        for query, item, positive in rows
+    }
+    searched = set()
     for name in library.label_names:
-        for row in library.labels(name, "test").table.to_pylist():
+        file = library.labels(name, "test")
+        searched |= set(file.facts["searched"][direction])
+        for row in file.table.to_pylist():
             pair = (row["image_id"], row["caption_id"])[:: 1 if direction == "i2t" else -1]
-            own = found.setdefault(pair[0], {})
-            own[pair[1]] = max(own.get(pair[1], 0.0), row["gain"] if row["positive"] else 0.0)
+            degrees[pair] = max(degrees.get(pair, 0.0), row["gain"] if row["positive"] else 0.0)
+    found = {}
+    for (query, item), degree in degrees.items():
+        if query in searched:
+            found.setdefault(query, {})[item] = degree
     return {query: gains for query, gains in found.items() if any(gains.values())}
 
 
@@ -96,6 +116,32 @@ def test_the_numbers_are_those_of_a_plain_loop_over_the_files(run, library):
     queries = {direction: len(degrees_of(library, direction)) for direction in ("i2t", "t2i")}
     assert {(row.direction, row.n_queries) for row in report.results} == set(queries.items())
     assert set(report.provenance["label_files"]) == {"mine", "theirs"}
+
+
+def test_queries_are_those_that_were_searched_with_all_their_positives(run, sample_library, tmp_path):
+    """Also one whose asked pairs are all wrong; a caption that gained an image, but was not searched, is none."""
+    content = sample_library.karpathy("test")
+    images, captions = content.image_ids[:3].tolist(), content.caption_ids.tolist()
+    pairs, searched = [(images[0], captions[40]), (images[1], captions[41])], {"i2t": images, "t2i": captions[50:52]}
+    path = write_label_file(tmp_path / "mine.parquet", sample_library, pairs, [1, 0], searched=searched)
+    library = Library("sample", labels=[path])
+    for direction, expected in searched.items():
+        judged = TASK.judgments(library, "test", direction)
+        official = merged_qrels(library, "test", direction, sources=list(official_sources()))
+        positives = {query: set(items) for query, items in qrels_to_dict(official).items() if query in expected}
+        if direction == "i2t":
+            positives[images[0]].add(captions[40])
+        assert qrels_to_dict(judged) == positives
+        assert sorted(judged.query_ids.tolist()) == sorted(expected)
+    report = ce.evaluate(run, "annotated", data_dir=library, **QUIET)
+    assert {(row.direction, row.n_queries) for row in report.results} == {("i2t", 3), ("t2i", 2)}
+
+
+def qrels_to_dict(judged):
+    found = {query: set() for query in judged.query_ids.tolist()}
+    for row, place in zip(judged.rows, judged.indices, strict=True):
+        found[int(judged.query_ids[row])].add(int(judged.gallery_ids[place]))
+    return found
 
 
 @pytest.mark.parametrize("kind", ["scores", "rankings"])
@@ -167,6 +213,7 @@ def test_probabilities_are_asked_once_for_all_graded_metrics(run, library):
         assert row.bounds.low < row.bounds.expected < row.bounds.high, row.key
 
 
+@pytest.mark.usefixtures("files_alone")
 def test_ties_count_where_the_order_of_tied_items_decides(sample_library, tmp_path):
     """By query: nothing ties; a tie within the top R of unequal gains; of equal ones; one that goes beyond its end."""
     content = sample_library.karpathy("test")
@@ -186,6 +233,7 @@ def test_ties_count_where_the_order_of_tied_items_decides(sample_library, tmp_pa
     assert report.per_query.to_pandas()["value"].tolist() == [0.75, 0.75, 0.5, 0.5]
 
 
+@pytest.mark.usefixtures("files_alone")
 def test_equations_e1_to_e4_from_answers_to_the_report(sample_library, tmp_path):
     """R@1 of E.2 is 1 and 3/4 with degrees, R-Precision of E.3 5/6 and 1/2: two images, read off by hand."""
     content = sample_library.karpathy("test")
@@ -230,10 +278,11 @@ def test_where_it_is_not_defined_it_says_what_to_do(run, sample_library, library
     with pytest.raises(InvalidOption, match=r"no label file \(mine, theirs\) has labels of the validation split"):
         ce.evaluate(lists, "annotated", split="validation", data_dir=library)
     pairs, _ = random_pairs(sample_library, number=5)
-    none = Library("sample", labels=[write_label_file(tmp_path / "none.parquet", sample_library, pairs, [0] * 5)])
-    with pytest.raises(InvalidOption, match="the label files have no positive pair"):
-        ce.evaluate(run, "annotated", data_dir=none)
-    assert "the label files have no positive pair" in ce.evaluate(run, data_dir=none, **QUIET).skipped["annotated/i2t"]
+    drawn = write_label_file(tmp_path / "drawn.parquet", sample_library, pairs, [1] * 5, searched={})
+    with pytest.raises(InvalidOption, match="so no query was searched"):
+        ce.evaluate(run, "annotated", data_dir=Library("sample", labels=[drawn]))
+    report = ce.evaluate(run, data_dir=Library("sample", labels=[drawn]), **QUIET)
+    assert "so no query was searched" in report.skipped["annotated/i2t"]
     with pytest.raises(InvalidOption, match="none of the metrics graded_r_precision is defined for coco_5k"):
         ce.evaluate(run, "coco_5k", metrics=["graded_r_precision"], data_dir=library)
 

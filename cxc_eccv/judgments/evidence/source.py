@@ -143,6 +143,11 @@ def official_sources() -> Mapping[str, Source]:
     return {name: source for name, source in label_sources().items() if source.official}
 
 
+def judging_sources(library: Library, split: str) -> list[str]:
+    """The official sources that judge pairs of images and captions of a split: what new labels are merged with."""
+    return [name for name in official_sources() if gather(library, split, "i2t", name, Thresholds()) is not None]
+
+
 LABEL_FILES = 45  # Order of label files: after the declared sources of people, before those of models
 
 

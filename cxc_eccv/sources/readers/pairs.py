@@ -20,6 +20,7 @@ from cxc_eccv.errors import DownloadFailed, MalformedSource, SourceMissing
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.sources.catalog import SPLITS
 from cxc_eccv.sources.reading import first_repeated_pair, parse_metadata, read_table, shown
+from cxc_eccv.types import CROSS_MODAL, IntArray
 from cxc_eccv.writing import replaced_file
 
 
@@ -54,8 +55,10 @@ LABEL_FACTS: Mapping[str, type] = {
     **dict.fromkeys(("kind", "name", "version", "collection", "split", "rule", "scheme"), str),
     "people": int,
     "models": list,
+    "searched": dict,
     "data": dict,
 }
+"""``searched`` has, for i2t and t2i, the ids of the queries for which people judged what models ranked highest."""
 
 CONSTANT: Mapping[str, Any] = {"schema": LABELS_FORMAT, "kind": "labels", "collection": "coco"}
 """Facts that are equal in every file of labels; the writer adds them."""
@@ -97,6 +100,10 @@ class LabelFile:
     def split(self) -> str:
         """The split of the images and captions."""
         return str(self.facts["split"])
+
+    def searched(self, direction: str) -> IntArray:
+        """Ids of the queries for which people judged what models ranked highest, ascending."""
+        return np.array(self.facts["searched"].get(direction, ()), dtype=np.int64)
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -177,6 +184,7 @@ def _check_labels(path: Path, table: pa.Table, facts: Mapping[str, Any]) -> Labe
         "version": (facts["version"].strip(), "a version such as 1.0.0"),
         "split": (facts["split"] in SPLITS, f"one of {', '.join(SPLITS)}"),
         "people": (facts["people"] > 0, "a number of people, at least 1"),
+        "searched": (_are_ids(facts["searched"]), "an object of directions with whole numbers, ascending"),
         "data": (isinstance(facts["data"].get("content"), str), "an entry content with the fingerprint of the split"),
     }
     _check_facts(path, facts, expected)
@@ -199,6 +207,13 @@ def _check_labels(path: Path, table: pa.Table, facts: Mapping[str, Any]) -> Labe
         wrong["a probability above 0 and at most 1"] = "drawn", ~((chances > 0) & (chances <= 1))
     _check_rows(path, table, wrong)
     return LabelFile(path, table, facts)
+
+
+def _are_ids(searched: Mapping[str, Any]) -> bool:
+    return set(searched) <= set(CROSS_MODAL) and all(
+        isinstance(ids, list) and all(type(number) is int for number in ids) and ids == sorted(set(ids))
+        for ids in searched.values()
+    )
 
 
 def _check_kinds(path: Path, facts: Mapping[str, Any], kinds: Mapping[str, type]) -> None:

@@ -99,7 +99,7 @@ def label_card(facts: Mapping[str, Any], table: pa.Table) -> str:
         example=code_block(f'{cards.LOAD_HERE}split="{facts["split"]}")\nprint(dataset[0])', "python"),
         command=code_block(
             f"cxc-eccv evaluate model.npz --split {facts['split']} --labels PATH_OR_NAME "
-            f"--sources coco,cxc,{facts['name']}",
+            f"--sources {','.join([*facts['sources'], facts['name']])}",
             "sh",
         ),
         licence=markdown_text(facts["licence"]) if "licence" in facts else "",

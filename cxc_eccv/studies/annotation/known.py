@@ -20,11 +20,6 @@ SOURCE = pa.schema([("image_id", pa.int64()), ("caption_id", pa.int64()), ("sour
 CXC_KINDS = {("image", "caption"): "sits", ("image", "image"): "sis", ("caption", "caption"): "sts"}
 
 
-def judging_sources(library: Library, split: str) -> list[str]:
-    """The official sources with judgments of a split."""
-    return [name for name in official_sources() if gather(library, split, "i2t", name, Thresholds()) is not None]
-
-
 def find_matches(
     library: Library, split: str, scheme: Scheme, sources: Sequence[str] | None, candidates: pa.Table
 ) -> Pairs:

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.judgments.evidence import judging_sources
 from cxc_eccv.sources.readers import LabelFile, write_labels
 from cxc_eccv.studies.annotation.card import check_citation, is_replaceable, join_answers, label_card
 from cxc_eccv.studies.annotation.folder import TERMS, add_decisions, hold, read_decisions
@@ -18,6 +19,7 @@ from cxc_eccv.studies.annotation.known import PAIR
 from cxc_eccv.studies.annotation.project import CARD, LABELS, Project
 from cxc_eccv.studies.asking.quality import SheetQuality, accept, sum_known
 from cxc_eccv.studies.asking.settling import describe_labels, settle
+from cxc_eccv.types import CROSS_MODAL
 from cxc_eccv.writing import replaced_file, write_rows
 
 RATINGS = "ratings.csv"
@@ -88,6 +90,11 @@ def _describe(project: Project) -> dict[str, Any]:
         "scheme": project.scheme.name,
         "data": {**project.data, "files": files},
         "models": sorted({name for proposal in proposals for name in proposal["models"]}),
+        "sources": judging_sources(project.library, project.split),
+        "searched": {
+            direction: sorted({number for proposal in proposals for number in proposal["searched"].get(direction, ())})
+            for direction in CROSS_MODAL
+        },
         "rounds": [{name: it[name] for name in ("strategy", "options", "counts")} for it in proposals],
     }
 

@@ -17,6 +17,7 @@ def label_facts(library, split="test", /, **others):
         "scheme": "eccv",
         "people": 3,
         "models": [{"name": "a model", "fingerprint": "1"}],
+        "searched": {},
         "data": {
             "edition": library.edition,
             "content": content.fingerprint,
@@ -46,6 +47,8 @@ def random_pairs(library, split="test", number=200, seed=0):
 
 
 def write_label_file(path, library, pairs, gains, split="test", **facts):
-    """Write them; gives the path."""
+    """Write them, by default as if people had been asked about lists of all these images and captions; the path."""
+    images, captions = (sorted(set(ids)) for ids in zip(*pairs, strict=True))
+    facts = {"searched": {"i2t": images, "t2i": captions}} | facts
     write_labels(path, label_table(pairs, gains), label_facts(library, split, **facts))
     return path

@@ -91,6 +91,11 @@ def test_from_models_to_labels_and_back(command, truth, sample_library, tmp_path
     library = Library("sample", labels=[tmp_path / "our-labels"])
     sources = use[use.index("--sources") + 1].split(",")
     assert sources == ["coco", "cxc", "eccv", "entailment", "our_labels"]
+    assert f"--sources {','.join(sources)}\n" in (tmp_path / "our-labels" / "README.md").read_text(encoding="utf-8")
+    searched = labels.facts["searched"]
+    benchmark = ce.evaluate(ce.load_run(models[0]), data_dir=library, tasks="annotated", confidence=None)
+    queries = {row.direction: row.n_queries for row in benchmark.results}
+    assert queries == {direction: len(ids) for direction, ids in searched.items() if ids}
     report = ce.evaluate(ce.load_run(models[0]), data_dir=library, tasks="coco_5k", sources=sources)
     assert report.scores == scores
     dataset = load_dataset(str(tmp_path / "our-labels"), split="test", cache_dir=str(tmp_path / "cache"))

@@ -177,7 +177,12 @@ def labelled(sample_library):
     answers = table(*rows)
     found = settle(answers, ECCV)
     facts = {"name": "mine", "version": "1.0.0", "split": "test", "rule": "majority", "scheme": "eccv"}
-    facts |= {"models": ["clip|x", "vse"], "data": {"content": content.fingerprint, "edition": "sample"}}
+    facts |= {
+        "models": ["clip|x", "vse"],
+        "searched": {},
+        "sources": ["coco", "cxc", "eccv"],
+        "data": {"content": content.fingerprint, "edition": "sample"},
+    }
     words = Handout(ECCV).words
     facts |= {"asked": [{"sheets": 3, **words}, {"sheets": 1, **words, "language": "de", "question": "Passt <es>?"}]}
     facts |= {

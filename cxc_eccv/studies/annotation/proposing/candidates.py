@@ -335,6 +335,7 @@ def _describe(pool: Pool, strategy: Strategy, seed: int) -> dict[str, Any]:
         "strategy": strategy.name,
         "split": pool.split,
         "options": options,
+        "searched": _find_searched(pool, strategy),
         "models": {
             name: {
                 "run": dict(run.facts()),
@@ -345,6 +346,15 @@ def _describe(pool: Pool, strategy: Strategy, seed: int) -> dict[str, Any]:
         },
         "near": NEAR,
     }
+
+
+def _find_searched(pool: Pool, strategy: Strategy) -> dict[str, list[int]]:
+    """Direction to the ids of the queries whose lists the strategy reads, whether or not it finds open pairs there."""
+    if not strategy.depth:
+        return {}
+    ranked = {direction for lists in pool.lists.values() for direction in lists} & set(strategy.directions)
+    every = zip(CROSS_MODAL, (pool.pairs.image_ids, pool.pairs.caption_ids), pool.queries, strict=True)
+    return {direction: np.sort(ids[rows]).tolist() for direction, ids, rows in every if direction in ranked}
 
 
 def _digest(*arrays: NDArray[Any]) -> str:

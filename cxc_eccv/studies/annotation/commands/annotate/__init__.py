@@ -207,7 +207,7 @@ def merge(
     ```
     """
     from cxc_eccv.sources.reading import read_text
-    from cxc_eccv.studies.annotation.known import compare_labels, judging_sources
+    from cxc_eccv.studies.annotation.known import compare_labels
     from cxc_eccv.studies.annotation.merging import merge_labels, write_ratings
     from cxc_eccv.studies.annotation.project import CARD, LABELS
 
@@ -230,7 +230,7 @@ def merge(
         say("the card has no license: add one with --license before others use the labels")
     _say_compared(labels, compare_labels(labels, project.library))
     command = ["cxc-eccv", "evaluate", "MODEL", "--labels", str(folder)]
-    command += ["--sources", ",".join([*judging_sources(project.library, labels.split), labels.name])]
+    command += ["--sources", ",".join([*labels.facts["sources"], labels.name])]
     if labels.split != "test":
         command += ["--split", labels.split]
     say(f"use them: {shlex.join(command + DATA.get().to_arguments())}")
@@ -293,8 +293,8 @@ def report(
       --tasks eccv_caption
     ```
     """
+    from cxc_eccv.judgments.evidence import judging_sources
     from cxc_eccv.studies.annotation.changes import METRICS, TASKS, measure_changes
-    from cxc_eccv.studies.annotation.known import judging_sources
     from cxc_eccv.studies.annotation.project import LABELS
     from cxc_eccv.studies.annotation.report import report_project, write_annotated
     from cxc_eccv.tables import tables_to_console
