@@ -45,7 +45,8 @@ class Options:
     """How scores are computed."""
 
     similarity: str = "cosine"
-    block_size: int | None = None  # rows that a thread scores at once; None for about 80 MB over all threads
+    block_size: int | None = None  # rows that a thread scores at once; None for about 80 MB over all threads, so that
+    # scores are rounded in blocks that depend on the number of processors
     progress: bool = False
     device: str | None = None
 
@@ -99,7 +100,7 @@ def scan(
         finally:
             spare.put(room)  # otherwise other threads would wait for it forever
 
-    spans = list(itertools.pairwise(_stagger(scores.height, size, count)))
+    spans = list(itertools.pairwise(_stagger(scores.height, size, 1 if options.block_size else count)))
     if backwards:
         spans = [(scores.height - stop, scores.height - start) for start, stop in spans]
     with ExitStack() as stack:

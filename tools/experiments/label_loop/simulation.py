@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
-from cxc_eccv.evaluation.report import choose_similarity, provenance_of
+from cxc_eccv.evaluation.report import provenance_of
 from cxc_eccv.judgments.evidence import official_sources
 from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.runs import RankingsRun, Run
@@ -342,7 +342,7 @@ def _count_found(is_hidden: NDArray[np.bool_], questions: int) -> tuple[int, int
 
 def _rank_once(run: Run, pairs: Pairs) -> RankingsRun:
     """The lists of a run to a depth that every strategy is content with, so that no seed scores all pairs again."""
-    lists = rank_lists(run, pairs, DEPTH, choose_similarity(run, similarity=None)["similarity"])
+    lists = rank_lists(run, pairs, DEPTH)
     items = {direction: pairs.ids(own.ravel())[direction == "i2t"] for direction, own in lists.items()}
     queries = {"i2t": pairs.image_ids, "t2i": pairs.caption_ids}
     ends = {direction: np.arange(0, own.size + 1, own.shape[1]) for direction, own in lists.items()}

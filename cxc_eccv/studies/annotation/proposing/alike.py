@@ -27,6 +27,7 @@ from cxc_eccv.studies.annotation.proposing.pool import (
     Pool,
     Proposal,
     Strategy,
+    choose_scoring,
     find_similarity,
     join_entries,
     judge_nothing,
@@ -101,7 +102,7 @@ def _average_captions(name: str, run: EmbeddingsRun, content: KarpathySplit) -> 
 def _find_neighbours(name: str, run: EmbeddingsRun, image_ids: IntArray, neighbours: int) -> pa.Table:
     """The nearest images of each image, the most similar pairs first, ties in Karpathy order."""
     judged = judge_nothing(image_ids, image_ids, without_self=True)
-    top = top_k(run, judged, "i2i", neighbours, similarity=find_similarity(run))
+    top = top_k(run, judged, "i2i", neighbours, **choose_scoring(run))
     scores = cast("FloatArray", top.scores).ravel()  # runs of vectors have scores
     order = np.argsort(-scores, kind="stable")
     columns = {

@@ -27,6 +27,9 @@ from cxc_eccv.types.ids import distinct_of
 NEAR = 25
 """Pairs within this rank of any list are not used as known negatives."""
 
+BLOCK_SIZE = 256
+"""Queries of a block of scores; fixed, so that a round does not depend on the number of processors."""
+
 
 class Pairs:
     """The pairs of a split's images and captions as numbers: image row times captions, plus caption row."""
@@ -108,7 +111,7 @@ class Pool:
     def lists(self) -> dict[str, dict[str, IntArray]]:
         """Model to direction to (Q, D) pairs, best first, a row per image or caption."""
         depth = max(self.depth, NEAR)
-        ranked = {name: rank_lists(run, self.pairs, depth, find_similarity(run)) for name, run in self.runs.items()}
+        ranked = {name: rank_lists(run, self.pairs, depth) for name, run in self.runs.items()}
         for (name, first), (other, second) in itertools.combinations(ranked.items(), 2):
             alike = first.keys() == second.keys() and all(np.array_equal(first[way], second[way]) for way in first)
             if first and alike:
@@ -151,7 +154,13 @@ def find_similarity(run: Run) -> str | None:
     return choose_similarity(run, similarity=None)["similarity"]
 
 
-def rank_lists(run: Run, pairs: Pairs, depth: int, similarity: str | None) -> dict[str, IntArray]:
+def choose_scoring(run: Run) -> dict[str, Any]:
+    """How a model's vectors are compared; nothing if it has no vectors."""
+    similarity = find_similarity(run)
+    return {"similarity": similarity, "block_size": BLOCK_SIZE} if similarity else {}
+
+
+def rank_lists(run: Run, pairs: Pairs, depth: int) -> dict[str, IntArray]:
     """Direction to (Q, D) pairs of every image or caption of the split with its top items."""
     ids = {"images": pairs.image_ids, "captions": pairs.caption_ids}
     readers = {
@@ -159,7 +168,7 @@ def rank_lists(run: Run, pairs: Pairs, depth: int, similarity: str | None) -> di
         for direction in CROSS_MODAL
         if run.why_not(direction) is None
     }
-    ranks_of_run(run, {}, readers=readers, similarity=similarity)
+    ranks_of_run(run, {}, readers=readers, **choose_scoring(run))
     return {direction: pairs.of_lists(direction, reader.result.ids) for direction, (reader,) in readers.items()}
 
 

@@ -14,6 +14,7 @@ from label_files import write_label_file
 
 from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, MissingIds, RunTooShallow, UnknownName
 from cxc_eccv.judgments.evidence import labels_of_file
+from cxc_eccv.ranking import scores as blocks
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.annotation.proposing import strategies as strategy_file
@@ -585,3 +586,14 @@ def test_of_two_images_or_captions_none_is_rated_before_or_there_in_both_orders(
     again = propose(runs, sample_library, **options, budget=9, asked=found.candidates.slice(0, 5))
     assert again.candidates.num_rows == 9
     assert again.facts["counts"]["asked_before"] == 5
+
+
+@pytest.mark.parametrize("sides", [("image", "caption"), ("image", "image"), ("caption", "caption")])
+def test_proposal_does_not_depend_on_the_processors(sides, sample_library, monkeypatch):
+    """A process that was killed is repeated elsewhere; blocks of another size round scores otherwise."""
+    runs, proposals = {name: noisy_run(sample_library, seed, width=64) for seed, name in enumerate("ab")}, []
+    for processors in (1, 2, 3, 16):
+        monkeypatch.setattr(blocks, "workers", lambda processors=processors: processors)
+        proposals.append(propose(runs, sample_library, strategy="cxc", sides=sides))
+    first, *others = ((each.facts, each.candidates.to_pylist()) for each in proposals)
+    assert all(each == first for each in others)
