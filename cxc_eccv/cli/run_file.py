@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import reprlib
 import warnings
+from collections import Counter
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
 
 LARGEST = 100_000
 """Bytes of a file of options, at most."""
+
+LONGEST = 4096
+"""Characters of a value, at most; as many as a path may have."""
 
 MADE_WITH = "made-with"
 """Key of the versions of package, data and labels, a mapping; every other key is an option."""
@@ -76,9 +81,7 @@ def write_run(context: typer.Context, library: Library, **instead: object) -> st
 
 def find_changes(path: Path, text: str) -> list[str]:
     """The options that differ between a run.yaml and the text of another, wherever their reports go."""
-    import yaml
-
-    contents = _read_mapping(path) if path.is_file() else {}, yaml.safe_load(text)
+    contents = _read_mapping(path) if path.is_file() else {}, _parse_mapping(text, path)
     return _compare(
         *({key: content[key] for key in content if key not in ("output", MADE_WITH)} for content in contents)
     )
@@ -113,41 +116,53 @@ def _parameters_by_key(context: typer.Context) -> dict[str, Any]:
 
 
 def _read_mapping(path: Path) -> dict[str, Any]:
-    import yaml
-
+    """The keys of a file of options, and the texts after them, as a command line would give them."""
     from cxc_eccv.sources.reading import read_text
 
+    if path.exists() and not path.is_file():
+        raise DataError(f"{path}: no plain file. Write the options to a file")
     if path.is_file() and path.stat().st_size > LARGEST:
         raise DataError(f"{path}: larger than {LARGEST:,} bytes, so no file of options")
-    text = read_text(path)
+    return _parse_mapping(read_text(path), path)
+
+
+def _parse_mapping(text: str, path: Path) -> dict[str, Any]:
+    import yaml
+
+    loader = yaml.BaseLoader(text)  # every value stays text, so that 010 is not 8
     try:
-        content: Any = yaml.safe_load(text)
-        node: Any = yaml.compose(text, yaml.SafeLoader)
+        node = loader.get_single_node()
+        if not (isinstance(node, yaml.MappingNode) and all(map(_is_flat, chain(*node.value)))):
+            raise DataError(
+                f"{path}: expected the options of evaluate, one on a line, as `split: test`, without lists within lists"
+            )
+        content: dict[str, Any] = loader.construct_document(node)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise DataError(f"{path}: cannot be read as YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
-        raise DataError(f"{path}: expected the options of evaluate, one on a line, as `split: test`")
-    keys = [key.value for key, _ in node.value]
-    repeated = next((key for key in keys if keys.count(key) > 1), None)
-    if repeated is not None:
-        raise DataError(f"{path}: {repeated} is given twice; keep one")
+    repeated = [key for key, number in Counter(key.value for key, _ in node.value).items() if number > 1]
+    if repeated:
+        raise DataError(f"{path}: {repeated[0]} is given twice; keep one")
     return content
+
+
+def _is_flat(node: Any) -> bool:  # noqa: ANN401 - of yaml
+    """Whether a node of YAML is a text, or a list or mapping of texts."""
+    parts = [] if node.id == "scalar" else node.value if node.id == "sequence" else chain(*node.value)
+    return all(part.id == "scalar" for part in parts)
 
 
 def _read_value(place: str, value: object, parameter: Any) -> Any:  # noqa: ANN401 - of an option
     """The value as on a command line, so that the option itself checks it."""
     if getattr(parameter, "is_flag", False):
-        if not isinstance(value, bool):
+        if value not in ("true", "false"):
             raise InvalidOption(f"{place} is {reprlib.repr(value)}; give true or false")
-        return value
+        return value == "true"
     takes_several = getattr(parameter, "multiple", False) or parameter.nargs == -1
     entries = value if isinstance(value, list) and takes_several else [value]
-    if not all(type(entry) in (str, int, float) for entry in entries):
-        raise InvalidOption(
-            f"{place} is {reprlib.repr(value)}; give {'values' if takes_several else 'one value'}, text in quotes"
-        )
-    texts = list(map(str, entries))
-    return texts if takes_several else texts[0]
+    if not all(isinstance(entry, str) and 0 < len(entry) <= LONGEST for entry in entries):
+        wanted = "values" if takes_several else "one value"
+        raise InvalidOption(f"{place} is {reprlib.repr(value)}; give {wanted} of at most {LONGEST:,} characters")
+    return entries if takes_several else entries[0]
 
 
 def _plain(value: Any, option: str) -> Any:  # noqa: ANN401 - of an option

@@ -1,7 +1,9 @@
 """``run.yaml``: a report is made again by one command, and a file with options is read strictly."""
 
 import json
+import os
 import shutil
+import time
 
 import pytest
 import yaml
@@ -103,7 +105,9 @@ def test_other_edition_is_refused(evaluate, sample_copy, tmp_path):
 
 
 ALIASES = "\n".join(f"a{n}: &a{n} [{', '.join(9 * [f'*a{n - 1}' if n else 'x'])}]" for n in range(9))
-BOMB = "name: [" + ALIASES.replace("\n", ", ") + "]"
+BOMB = "[" + ALIASES.replace("\n", ", ") + "]"
+MERGED = "name: x\nbase: &a {b: c}\n<<: *a"
+ONE_LEVEL = "expected the options of evaluate, one on a line, as `split: test`, without lists within lists"
 
 
 @pytest.mark.parametrize(
@@ -112,26 +116,54 @@ BOMB = "name: [" + ALIASES.replace("\n", ", ") + "]"
         ("taks: cxc", "UnknownName: unknown option in run.yaml 'taks'; did you mean 'tasks'?"),
         ("config: run.yaml", "unknown option in run.yaml 'config'"),
         ("seed: 1\nseed: 2", "seed is given twice; keep one"),
+        ("seed: 1\nseed: 1", "seed is given twice; keep one"),
         ("seed: 1.5", "Invalid value for '--seed'"),
-        ("bounds: 3", "bounds is 3; give true or false"),
-        ("name: yes", "name is True; give values, text in quotes"),
+        ("seed: 0x10", "Invalid value for '--seed'"),
+        (f"seed: {'1' * 5_000}", "seed is '1111"),
+        ("bounds: 3", "bounds is '3'; give true or false"),
         ("split: [val, test]", "split is ['val', 'test']; give one value"),
         ("made-with: cxc_eccv 0", "made-with is 'cxc_eccv 0'; leave it out of your own files"),
-        ("seed:", "seed is None; give one value"),
+        ("seed:", "seed is ''; give one value"),
         ("tasks: {cxc: i2t}", "tasks is {'cxc': 'i2t'}; give values"),
+        ("tasks: !!python/name:os.system", "tasks is ''; give values"),
         ("- cxc", "expected the options of evaluate, one on a line"),
         ("tasks: [cxc", "cannot be read as YAML"),
-        ("tasks: " + "[" * 5_000, "cannot be read as YAML"),
-        ("tasks: !!python/name:os.system", "cannot be read as YAML"),
-        (BOMB, "name is [{'a0': ['x', 'x'"),
+        ("tasks: [[cxc]]", ONE_LEVEL),
+        ("tasks: " + "[" * 90_000, "cannot be read as YAML"),
+        ("- " * 45_000, "cannot be read as YAML"),
+        (f"name: {BOMB}", ONE_LEVEL),
+        (f"made-with: {{cxc_eccv: {BOMB}}}", ONE_LEVEL),
+        (MERGED, "unknown option in run.yaml 'base'"),
+        ("\n".join(f"a{number}: 1" for number in range(9_000)), "unknown option in run.yaml 'a0'"),
         ("# " + "x" * 100_000, "larger than 100,000 bytes"),
     ],
+    ids=lambda text: text[:20],
 )
 def test_a_file_that_cannot_be_meant_is_refused(evaluate, tmp_path, text, message):
     (tmp_path / "run.yaml").write_text(text)
+    started = time.perf_counter()
     status, out, err = evaluate("clip.npz", "--config", "run.yaml", "--data-dir", "sample")
     assert (status, out) == (2, "")
     assert message in err
+    assert len(err) < 500
+    assert time.perf_counter() - started < 5
+
+
+@pytest.mark.parametrize("place", ["pipe", "/dev/zero", "."])
+def test_config_that_is_no_plain_file_is_refused_at_once(evaluate, place):
+    os.mkfifo("pipe")
+    status, out, err = evaluate("clip.npz", "--config", place)
+    assert (status, out) == (2, "")
+    assert f"{place}: no plain file" in err
+
+
+@pytest.mark.parametrize(("text", "seed"), [("010", 10), ("1_0", 10), ("'7'", 7)])
+def test_value_counts_as_on_the_command_line(evaluate, tmp_path, text, seed):
+    (tmp_path / "run.yaml").write_text(f"files: clip.npz\ntasks: coco_5k/i2t\nname: no\nseed: {text}\n")
+    assert evaluate("--config", "run.yaml", "--data-dir", "sample", "--output", "out")[0] == 0
+    assert report_of(tmp_path / "out")["provenance"]["seed"] == seed
+    written = yaml.safe_load((tmp_path / "out" / "run.yaml").read_text())
+    assert (written["seed"], written["name"]) == (seed, "no")
 
 
 def test_a_file_that_is_not_there(evaluate):
