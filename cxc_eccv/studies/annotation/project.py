@@ -299,6 +299,11 @@ class Project:
             practice: number of questions to practise on, which come first and are not saved.
             worker: name of the person, filled in.
         """
+        exchange_format = find_format(form)
+        if not (exchange_format.by_sheet or worker):
+            raise InvalidOption(
+                f"--format {form}: name people (--people), for a project each; one project hands its tasks out in turn"
+            )
         numbers = self.rounds[-1].numbers if sheets is None else sheets
         rounds = [each for each in self.rounds if set(each.numbers) & set(numbers)] or [self.rounds[-1]]
         scheme, sheets_asked = rounds[0].questionnaire.scheme, self.questions()
@@ -310,8 +315,8 @@ class Project:
         practised = [(describe_question(question, scheme, addresses), question.role == POSITIVE) for question in first]
         handout = Handout(shown_scheme, page_texts, worker, practised)
         questionnaires = [each.questionnaire for each in rounds]
-        written = find_format(form).export(questionnaires, addresses, folder, numbers, handout)
-        worker = identify_worker(worker)
+        written = exchange_format.export(questionnaires, addresses, folder, numbers, handout)
+        worker = identify_worker(worker) if exchange_format.by_sheet else ""  # Label Studio has other names for people
         before = self.find_words((number, worker) for number in numbers)
         new = [number for number, words in zip(numbers, before, strict=True) if words != handout.words]
         if new:
@@ -401,9 +406,20 @@ class Project:
         return judge_sheets(self.answers(), read_decisions(self.folder).checks)
 
     def open_sheets(self, people: int = 1) -> list[int]:
-        """Numbers of the sheets with accepted or doubtful answers of fewer people than this."""
-        counts = Counter(sheet.sheet for sheet in self.judge() if sheet.verdict != REJECTED)
-        return [number for number in range(len(self.questions())) if counts[number] < people]
+        """Numbers of the sheets with a question that fewer people than this answered, rejected answers left out."""
+        counts = Counter((row["sheet"], row["pair_id"]) for row in self._standing())
+        sheets = enumerate(self.questions())
+        return [number for number, sheet in sheets if min(counts[number, one.pair_id] for one in sheet) < people]
+
+    def finished_sheets(self) -> set[tuple[int, str]]:
+        """Number of a sheet and person, for all who answered all of a sheet and are not rejected."""
+        sheets, counts = self.questions(), Counter((row["sheet"], row["worker"]) for row in self._standing())
+        return {key for key, number in counts.items() if number == len(sheets[key[0]])}
+
+    def _standing(self) -> list[Row]:
+        """The answers that are accepted or doubtful."""
+        standing = {(sheet.sheet, sheet.worker) for sheet in self.judge() if sheet.verdict != REJECTED}
+        return [row for row in self.kept if (row["sheet"], row["worker"]) in standing]
 
     def candidates(self) -> pa.Table:
         """The candidates of all rounds."""

@@ -66,7 +66,7 @@ class Unfinished:
 class Reading:
     """The content of answered files."""
 
-    answers: pa.Table  # of READ; complete sheets only, in the order of sheets, workers and questions
+    answers: pa.Table  # of READ; of whole sheets, in the order of sheets, workers and questions
     unfinished: tuple[Unfinished, ...]
 
 
@@ -100,9 +100,13 @@ def read_answers(
         for place, question in enumerate(sheet)
     }
     rows_by_key: dict[tuple[int, str, int], dict[str, Any]] = {}
+    in_parts = set(whole)
     for path in files:
-        for place, row in _read_file(path, questionnaires, asked, find_format(form, path)):
+        exchange_format = find_format(form, path)
+        for place, row in _read_file(path, questionnaires, asked, exchange_format):
             key = row["sheet"], row["worker"], place
+            if not exchange_format.by_sheet:
+                in_parts.add(key[:2])
             before = rows_by_key.setdefault(key, row)
             if replace:
                 rows_by_key[key] = row
@@ -115,7 +119,7 @@ def read_answers(
     begun: dict[tuple[int, str], int] = {}
     for sheet, worker, _ in rows_by_key:
         begun[sheet, worker] = begun.get((sheet, worker), 0) + 1
-    taken = {key for key, number in begun.items() if key in whole or number == sizes[key[0]]}
+    taken = {key for key, number in begun.items() if key in in_parts or number == sizes[key[0]]}
     rows = [rows_by_key[key] for key in sorted(rows_by_key) if key[:2] in taken]
     unfinished = (Unfinished(*key, number, sizes[key[0]]) for key, number in sorted(begun.items()) if key not in taken)
     return Reading(pa.Table.from_pylist(rows, schema=READ), tuple(unfinished))

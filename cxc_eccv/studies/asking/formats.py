@@ -53,6 +53,7 @@ class Format:
     ending: str  # suffix of the answered files
     render: Callable[[Sequence[Asked], Handout], Mapping[str, str]]
     read: Callable[[Path, Scheme], Iterator[tuple[str, Record]]]
+    by_sheet: bool = True  # whether people get whole sheets; else every answer counts by itself
 
     def export(
         self,

@@ -21,6 +21,12 @@ from cxc_eccv.studies.asking.schemes import Details, Scheme
 STEP = 1 / 8
 """Step of the slider; Label Studio accepts only values that are exact multiples of it."""
 
+SLIDER = "without-number"
+"""Class of a slider that does not show its number."""
+
+COLUMN = "flex: 50%;"
+"""Style of a column, which shrinks like the others."""
+
 QUESTION = ("questionnaire", "sheet", "pair_id", "image_id", "caption_id", "caption")
 VALUES = ("choices", "number", "text")
 """Keys of a control's value, by its type."""
@@ -40,17 +46,33 @@ def _text(value: object) -> object:
 
 
 def _configuration(handout: Handout) -> str:
+    """The interface: a column for each image, and one for texts, question and answers, so that nobody has to scroll."""
     view, scheme = ET.Element("View"), handout.scheme
-    ET.SubElement(view, "Header", value=scheme.title)
+    ET.SubElement(view, "Style").text = f".{SLIDER} output {{ display: none; }}"  # the number of a slider
+    folded = ET.SubElement(ET.SubElement(view, "Collapse"), "Panel", value=scheme.title)
+    folded = ET.SubElement(folded, "View")
     for paragraph in (*handout.texts.consent, *scheme.instructions, *handout.texts.examples):
-        ET.SubElement(view, "Header", value=paragraph, size="5")
+        ET.SubElement(folded, "Header", value=paragraph, size="5")
+    columns = ET.SubElement(view, "View", style="display: flex;")
+    names = {part.name: ADDRESSES[part.name] if part.kind == "image" else part.name for part in scheme.shows}
     for part in scheme.shows:
-        ET.SubElement(view, "Header", value=part.title, size="5")
-        name = ADDRESSES[part.name] if part.kind == "image" else part.name
-        ET.SubElement(view, "Image" if part.kind == "image" else "Text", name=name, value=f"${name}")
+        if part.kind == "image":
+            left = ET.SubElement(columns, "View", style=f"{COLUMN} margin-right: 1em;")
+            ET.SubElement(left, "Header", value=part.title, size="5")
+            ET.SubElement(left, "Image", name=names[part.name], value=f"${names[part.name]}")
+    right = ET.SubElement(columns, "View", style=COLUMN)
+    for part in scheme.shows:
+        if part.kind != "image":
+            ET.SubElement(right, "Header", value=part.title, size="5")
+            ET.SubElement(right, "Text", name=part.name, value=f"${part.name}")
+    _ask(right, scheme, names[scheme.shows[0].name])
+    ET.indent(view)
+    return ET.tostring(view, encoding="unicode") + "\n"
+
+
+def _ask(view: ET.Element, scheme: Scheme, to: str) -> None:
+    """Add the question and its controls, which belong to one of the shown parts."""
     ET.SubElement(view, "Header", value=scheme.question)
-    shown_first = scheme.shows[0]
-    to = ADDRESSES[shown_first.name] if shown_first.kind == "image" else shown_first.name
     if scheme.criteria:
         for name, label in scheme.criteria.items():
             ET.SubElement(view, "Header", value=label, size="5")
@@ -68,8 +90,6 @@ def _configuration(handout: Handout) -> str:
         _choices(group, details.name, to, details.choices, choice="multiple", **condition)
     ET.SubElement(view, "Header", value="Remark (optional)", size="5")
     ET.SubElement(view, "TextArea", name="remark", toName=to, maxSubmissions="1", editable="true")
-    ET.indent(view)
-    return ET.tostring(view, encoding="unicode") + "\n"
 
 
 def _choices(
@@ -83,11 +103,14 @@ def _choices(
 
 
 def _slider(view: ET.Element, to: str, scheme: Scheme) -> None:
+    """Add the slider, the lowest mark on its left; as in Crisscrossed Captions it shows no numbers beside marks."""
     low, high = scheme.scale or (0.0, 0.0)
-    for number, text in reversed(list(enumerate(scheme.marks))):
-        ET.SubElement(view, "Header", value=f"{low + number:g}: {text}", size="5")
+    slider = ET.SubElement(view, "View", className=SLIDER) if scheme.marks else view
     bounds = {"min": f"{low:g}", "max": f"{high:g}", "step": f"{scheme.step or STEP:g}"}
-    ET.SubElement(view, "Number", bounds, name="answer", toName=to, slider="true", required="true")
+    ET.SubElement(slider, "Number", bounds, name="answer", toName=to, slider="true", required="true")
+    ends = {0: "Left: ", len(scheme.marks) - 1: "Right: "}
+    for place, text in enumerate(scheme.marks):
+        ET.SubElement(view, "Header", value=ends.get(place, "") + text, size="5", style="font-weight: normal;")
 
 
 def _condition(group: Details, scheme: Scheme) -> dict[str, str]:
@@ -168,8 +191,10 @@ def _single(values: list[Any]) -> object:
 
 LABEL_STUDIO = Format(
     name="label_studio",
-    exported="tasks to import and the labeling configuration of their project",
+    exported="one project per person, with its tasks and labeling configuration; in a shared one nobody gets whole "
+    "sheets. Images at /data/local-files need a Local Storage in each project",
     ending=".json",
+    by_sheet=False,
     render=render,
     read=read,
 )

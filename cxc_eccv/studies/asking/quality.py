@@ -119,7 +119,8 @@ class Known:
 def judge_sheets(answers: pa.Table, checks: Checks | None = None) -> list[SheetQuality]:
     """A verdict on every worker's sheet, in the order of sheets and workers.
 
-    As in the paper, a sheet is accepted unless a known pair was answered wrongly; then it is to be checked by hand.
+    As in the paper, a sheet is accepted unless a known pair was answered wrongly; then it is to be checked by hand. The
+    answers of a person who got no known pair of a sheet are judged by the known pairs of the person's other sheets.
     ``checks`` has the outcomes, and stricter settings: a least time, a least share of right answers to all known pairs
     of the person, and different answers to the candidates.
 
@@ -170,8 +171,11 @@ def _judge(sheet: int, worker: str, rows: Sequence[Mapping[str, Any]], checks: C
     times = [row["seconds"] for row in rows]
     seconds = None if None in times else float(sum(times))
     hasty = seconds is not None and seconds < checks.least_seconds
-    is_sure = not checks.least_accuracy or known.bounds[0] > checks.least_accuracy
-    unsure = "" if is_sure else f"{known} known pairs right are not above {checks.least_accuracy:.0%}"
+    unsure = ""
+    if checks.least_accuracy and known.bounds[0] <= checks.least_accuracy:
+        unsure = f"{known} known pairs right are not above {checks.least_accuracy:.0%}"
+    elif known.right < known.answered and all(row["role"] == CANDIDATE for row in rows):
+        unsure = f"{known} known pairs right, none of them among these answers"
     doubted = (checks.straight and straight) or hasty or unsure or any(missed.values())
     rejected = worker in checks.rejected_workers
     verdict = REJECTED if rejected else BY_HAND if doubted else ACCEPTED

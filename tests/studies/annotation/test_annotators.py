@@ -155,6 +155,60 @@ def test_a_hit_of_mturk_is_a_sheet_and_all_its_answers_count(command, project, t
     assert "10 of 10 sheets answered, by 1 worker" in printed
 
 
+def export_from_label_studio(path, tasks, says, people):
+    """A project as Label Studio exports it: its tasks were handed out to people in turn."""
+    exported = []
+    for number, task in enumerate(tasks):
+        answer = {"choices": [says(task["data"]["image_id"], task["data"]["caption_id"])]}
+        result = {"id": "r", "type": "choices", "value": answer, "from_name": "answer", "to_name": "image"}
+        annotation = {"id": 70 + number, "completed_by": people[number % len(people)], "result": [result]}
+        annotation |= {"was_cancelled": False, "ground_truth": False, "lead_time": 4.25}
+        exported.append({"id": 40 + number, "annotations": [annotation], "predictions": [], **task})
+    path.write_text(json.dumps(exported))
+    return path
+
+
+def test_answers_spread_by_label_studio_all_count(command, runs, sample_library, tmp_path):
+    project = Project.create(tmp_path / "mine", sample_library, name="mine").propose(runs, budget=40, size=20)
+    options = ["--format", "label_studio", "--images", "https://example.org/{file_name}", "--output", "studio"]
+    assert "name people (--people), for a project each" in command("export", "mine", *options, status=2)
+    printed = command("export", "mine", *options, "--people", "ann")
+    assert "one project per person" in printed
+    assert "need a Local Storage in each project" in printed
+    tasks = json.loads((tmp_path / "studio" / "ann" / "tasks.json").read_text())
+    path = export_from_label_studio(tmp_path / "half.json", tasks[:30], knows(project), [1, 2])
+    printed = command("import", "mine", path)
+    assert "30 answers are new" in printed
+    assert "1 of 2 sheets answered, by 2 workers; open: 1" in printed
+    path = export_from_label_studio(tmp_path / "all.json", tasks, knows(project), [1, 2])
+    printed = command("import", "mine", path)
+    assert "14 answers are new" in printed
+    assert "2 of 2 sheets answered, by 2 workers" in printed
+    assert "answered sheets: 4 accepted" in printed
+    assert "40 pairs have a label" in command("merge", "mine")
+    printed = command("export", "mine", *options, "--people", "1,2", "--sheets", "open")
+    assert all(f"{person}: 2 sheets" in printed for person in (1, 2))  # who has a part of a sheet may get the rest
+
+
+def test_a_part_without_known_pairs_is_judged_by_the_others_of_the_person(project, sample_library, tmp_path):
+    tasks = [{"data": row} for row in map(json.loads, write_answers(
+        tmp_path / "a.jsonl", project, "ann", knows(project)).read_text().splitlines()
+    )]  # fmt: skip
+    roles = {question.pair_id: question.role for sheet in project.questions() for question in sheet}
+    first = [task for task in tasks if task["data"]["sheet"] == 0 and roles[task["data"]["pair_id"]] == "candidate"]
+    other = [task for task in tasks if task["data"]["sheet"] == 1]
+    says = {"ann": knows(project), "ben": lambda *_: "yes"}
+    files = [
+        export_from_label_studio(tmp_path / f"{name}.json", first + other, own, [name]) for name, own in says.items()
+    ]
+    judged = {(sheet.sheet, sheet.worker): sheet for sheet in project.add_answers(files).project.judge()}
+    assert {key: sheet.verdict for key, sheet in judged.items() if key[1] == "ann"} == dict.fromkeys(
+        [(0, "ann"), (1, "ann")], "accepted"
+    )
+    assert judged[0, "ben"].verdict == "to be checked by hand"
+    assert "1 of 2 [9%, 91%] known pairs right, none of them among these answers" in judged[0, "ben"].doubts
+
+
 @pytest.mark.parametrize("scheme", [each.name for each in schemes().values() if each.in_projects])
 def test_practice_shows_all_parts_of_a_known_pair(scheme, runs, sample_library, tmp_path):
     project = Project.create(tmp_path / "mine", sample_library, name="mine", scheme=scheme)

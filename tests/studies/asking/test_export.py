@@ -3,6 +3,7 @@
 import base64
 import csv
 import json
+import re
 from dataclasses import replace
 from xml.etree import ElementTree as ET
 
@@ -159,20 +160,51 @@ def test_details_are_shown_where_they_are_asked_for(sheets, tmp_path):
         "shortcomings": ("choice-selected", "answer", "partially_yes,mostly_no"),
         "errors": ("choice-selected", "shortcomings", "wrong_description"),
     }
-    assert [own.get("whenTagName") for own in root.iter("View")] == [None, "answer", "shortcomings"]
+    conditional = [own.get("whenTagName") for own in root.iter("View") if own.get("visibleWhen")]
+    assert conditional == ["answer", "shortcomings"]
     asks = [own.name for own in schemes()["eccv"].answers if own.asks]
     assert conditions["shortcomings"][2].split(",") == asks
-    assert [own.get("alias") for own in root.find("Choices")] == [own.name for own in schemes()["eccv"].answers]
+    assert [own.get("alias") for own in root.find(".//Choices")] == [own.name for own in schemes()["eccv"].answers]
 
 
 def test_every_place_of_the_slider_is_taken(sheets, tmp_path):
     """Label Studio takes a number only where the rest of its division by the step is exactly 0."""
     files = export(sheets, "label_studio", "cxc", tmp_path)
-    slider = ET.fromstring(files["labeling_config.xml"]).find("Number")
+    slider = ET.fromstring(files["labeling_config.xml"]).find(".//Number")
     step = float(slider.get("step"))
     places = [place * step for place in range(int(5 / step) + 1)]
     assert [place % step for place in places] == [0] * len(places)
     assert (places[-1], slider.get("min"), slider.get("max"), slider.get("slider")) == (5, "0", "5", "true")
+
+
+@pytest.mark.parametrize("name", [name for name in schemes() if name != "cxc_captions"])
+def test_sentence_and_question_stand_beside_the_image(sheets, tmp_path, name):
+    scheme = schemes()[name]
+    sheets = [[replace(own, other=own.other or own.file_name) for own in sheet] for sheet in sheets]
+    root = ET.fromstring(export(sheets, "label_studio", name, tmp_path)["labeling_config.xml"])
+    assert [child.tag for child in root] == ["Style", "Collapse", "View"]
+    *images, last = root[2]
+    assert root[2].get("style") == "display: flex;"
+    assert [[child.tag for child in column] for column in images] == [["Header", "Image"]] * sum(
+        part.kind == "image" for part in scheme.shows
+    )
+    assert last.find("Image") is None
+    assert len(last.findall("Text")) == sum(part.kind != "image" for part in scheme.shows)
+    assert {header.get("value") for header in last.iter("Header")} >= {scheme.question}
+
+
+@pytest.mark.parametrize("name", ["cxc", "cxc_captions", "cxc_images"])
+def test_a_slider_with_descriptions_shows_no_number(sheets, tmp_path, name):
+    sheets = [[replace(own, other=own.other or own.file_name) for own in sheet] for sheet in sheets]
+    root = ET.fromstring(export(sheets, "label_studio", name, tmp_path)["labeling_config.xml"])
+    headers = [header.get("value") for header in root.iter("Header")]
+    assert not [header for header in headers if re.search(r"\d", header)]
+    marks = schemes()[name].marks
+    assert [f"Left: {marks[0]}", *marks[1:-1], f"Right: {marks[-1]}"] == headers[headers.index(f"Left: {marks[0]}") :][
+        :6
+    ]
+    (slider,) = (view for view in root.iter("View") if view.find("Number") is not None)
+    assert f".{slider.get('className')} output {{ display: none; }}" in root.find("Style").text
 
 
 def test_label_studio_takes_the_configuration_and_the_tasks(sheets, tmp_path):

@@ -120,7 +120,10 @@ def export(
         list[str] | None,
         typer.Option(help="Names, comma-separated, to divide the sheets among: one folder for each."),
     ] = None,
-    each: Annotated[int, typer.Option(help="With --people: number of them who answer each sheet.")] = 3,
+    each: Annotated[
+        int | None,
+        typer.Option(help="With --people: number of them who answer each sheet. Default: 3, or all of fewer."),
+    ] = None,
     texts: Annotated[
         Path | None,
         typer.Option(help="Folder with your own texts: instructions.md, examples.md, consent.md, texts.json."),
@@ -145,6 +148,7 @@ def export(
     exchange_format = find_format(form)
     project = open_project(folder)
     asked, workers = project.rounds[-1], names(people)
+    each = min(3, len(workers or [])) if each is None else each
     known = range(len(project.questions()))
     if sheets == "open":
         chosen = [*project.open_sheets(1 if workers is None else each)]
@@ -168,11 +172,10 @@ def _export_to_people(
 ) -> None:
     """Divide the sheets among people, and write a folder for each of them."""
     from cxc_eccv.studies.asking.answers import identify_worker
-    from cxc_eccv.studies.asking.quality import REJECTED
     from cxc_eccv.studies.asking.questions import assign_sheets
 
-    done = {(sheet.sheet, sheet.worker) for sheet in project.judge() if sheet.verdict != REJECTED}
-    assigned = assign_sheets(sheets, [identify_worker(name) for name in people], each, done)
+    people_by_name = [identify_worker(name) for name in people]
+    assigned = assign_sheets(sheets, people_by_name, each, project.finished_sheets())
     places = {worker: output / re.sub(r"[^\w-]+", "-", worker) for worker in assigned}
     if len(set(places.values())) < len(places):
         raise InvalidOption(f"--people {','.join(people)}: two names give the same folder; change one of them")
