@@ -228,6 +228,11 @@ class Project:
             add_round(self.folder, number, facts | {"data": dict(self.data)}, proposal, questionnaire)
         return Project.open(self.folder, self.library)
 
+    def find_changed_labels(self) -> list[str]:
+        """Names of the label files that the last round reads changed, or not at all, since the round before."""
+        before, after = ([{}, {}, *(each.proposal["options"].get("labels", {}) for each in self.rounds)])[-2:]
+        return [name for name, sha in before.items() if name != self.name and after.get(name) != sha]
+
     def _build_questionnaire(self, proposal: Proposal, sources: Sequence[str] | None, size: int) -> Questionnaire:
         """The sheets of a new round; DataError if nothing is left to ask."""
         if not proposal.candidates.num_rows:

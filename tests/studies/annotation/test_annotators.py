@@ -291,6 +291,21 @@ def test_two_images_and_two_captions_become_ratings_as_cxc_has_them(side, prefix
         merge_labels(project)
 
 
+def test_label_file_that_changed_between_rounds_is_noticed(command, project, sample_library, tmp_path):
+    """Its positives are not asked about, so the rounds would ask about pairs of two kinds unnoticed."""
+    done = project.add_answers([write_answers(tmp_path / "ann.jsonl", project, "ann", knows(project))]).project
+    merge_labels(done)
+    models, options = save_runs(tmp_path, sample_library, seeds=(0, 1)), ["--labels", "mine", "--size", 5]
+    first = command("propose", "other", *models, "--budget", 10, *options)
+    same = command("propose", "other", *models, "--budget", 10, *options, "--leave-open")
+    merge_labels(done, version="1.0.1")
+    changed = command("propose", "other", *models, "--budget", 10, *options, "--leave-open")
+    left_out = command("propose", "other", *models, "--budget", 10, "--leave-open")
+    assert "changed" not in first + same
+    assert "the labels mine changed or were left out since round 2" in changed
+    assert "the labels mine changed or were left out since round 3" in left_out
+
+
 def test_a_round_without_reasons_asks_for_none(command, project, sample_library, runs, tmp_path):
     again = project.propose(runs, budget=10, size=5, leave_open=True, without_reasons=True)
     assert [len(own.questionnaire.scheme.details) for own in again.rounds] == [2, 0]

@@ -268,6 +268,33 @@ def test_a_half_done_file_has_its_whole_sheets_taken_and_is_finished_later(visit
     assert (reading.answers.num_rows, reading.unfinished) == (6, ())
 
 
+def test_sheets_of_one_question_are_one_list(visitor):
+    page = visitor.open(render(ask("failures", sheets=3, size=1)))
+    begin(page)
+    assert (place(page), page.text("#count")) == ("Question 1 of 3", "0 of 3 answered")
+    press(page, "7", "b", "Enter")
+    assert (place(page), page.text("#count")) == ("Question 2 of 3", "1 of 3 answered")
+    assert page.text("#message") == ""
+    press(page, "ArrowRight", "ArrowRight")
+    assert page.text("#message").startswith("1 of 3 answered")
+
+
+def test_every_text_has_its_own_direction(visitor):
+    """Sentences, answers and instructions may be in a language that is written from right to left."""
+    arabic = "\u0643\u0644\u0628 \u064a\u0631\u0643\u0636"
+    asked = ask(caption=arabic)
+    first, *others = asked.scheme.answers
+    scheme = replace(
+        asked.scheme, title=arabic, instructions=(arabic,), answers=(replace(first, label=arabic), *others)
+    )
+    page = visitor.open(render(asked, scheme=scheme))
+    directions = "[...document.querySelectorAll('{}')].map((each) => getComputedStyle(each).direction)"
+    assert page.run(directions.format("#start h1, #guide p")) == ["rtl", "rtl"]
+    begin(page)
+    assert page.run(directions.format("blockquote")) == ["rtl"]
+    assert page.run(directions.format(".option span"))[:2] == ["rtl", "ltr"]
+
+
 def test_the_end_of_a_sheet_is_told(visitor):
     page = visitor.open(render(ask()))
     begin(page)

@@ -323,6 +323,10 @@ def _describe(pool: Pool, strategy: Strategy, seed: int) -> dict[str, Any]:
     """The facts of a proposal; hashes of the lists identify a model, whatever its file."""
     options: dict[str, Any] = {"budget": pool.budget, "depth": pool.depth if strategy.depth else None, "seed": seed}
     options["sources"] = list(pool.sources)
+    used = pool.library.files_used()
+    labels = {file.name: used[key] for key, file in pool.library.label_files.items() if key in used}
+    if any(name in pool.sources for name in labels):
+        options["labels"] = {name: sha for name, sha in labels.items() if name in pool.sources}
     if "queries" in strategy.takes:
         options["queries"] = dict(zip(SIDES, (rows.size for rows in pool.queries), strict=True))
     if "metric" in strategy.takes:

@@ -147,6 +147,11 @@ def propose(
     say(f"round {last.number} of {folder}: {pairs} in {sheets}")
     if last.known.num_rows or not ask_known:
         say(f"{last.known.num_rows:,} further pairs were proposed and are known to match; nobody is asked about them")
+    for name_of_labels in after.find_changed_labels():
+        say(
+            f"the labels {name_of_labels} changed or were left out since round {last.number - 1}: other pairs are "
+            "known now than when its people were asked"
+        )
     say_export(after)
 
 
