@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -18,147 +18,32 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MalformedSource
-from cxc_eccv.evaluation.settings import SPLITS, Settings
+from cxc_eccv.errors import DataError, InvalidOption, MalformedRun
+from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.metrics.bootstrap_spearman import CodedPairs
-from cxc_eccv.parquet import read_parquet
 from cxc_eccv.registry import metrics
 from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.reading import parse_json, shown
 from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
+from cxc_eccv.statistics.agreement import krippendorff_alpha
 from cxc_eccv.studies.asking.answers import read_answers
-from cxc_eccv.studies.asking.exchange import find_format, find_images
-from cxc_eccv.studies.asking.questionnaire import list_files
-from cxc_eccv.studies.asking.questions import CANDIDATE, Question, Questionnaire
-from cxc_eccv.studies.asking.schemes import schemes
-from cxc_eccv.studies.explain.failures import INFORMED, MEASURES, TASKS
+from cxc_eccv.studies.asking.quality import Known, count_known
+from cxc_eccv.studies.asking.questions import CANDIDATE
+from cxc_eccv.studies.explain.asked import CORRELATED, SCHEME, ask_failures, name_failures
+from cxc_eccv.studies.explain.failures import INFORMED
 from cxc_eccv.tables import MISSING, Cell, Table
-from cxc_eccv.types import FloatArray, IntArray, RatedPairs, check_whole
+from cxc_eccv.types import FloatArray, IntArray, RatedPairs
 from cxc_eccv.writing import write_json
 
 SCHEMA = 1
-
-SCHEME = schemes()["failures"]
 
 CLASSES = tuple(SCHEME.details[0].choices)
 """What a rater marks: that the image serves as well (an alternative), or what it misses of the query."""
 
 LEAST, MOST = 1, 10
 SEED, CONFIDENCE = 0, 0.95
-CORRELATED = tuple(f"{name}{variant}" for variant in ("", INFORMED) for name in MEASURES)
-
-FAILURE_COLUMNS = ("direction", "query_id", "truth_id", "retrieved_id", *CORRELATED)
-
 RULES_SHOWN = 10
 """Rules on the console; the file has all."""
-
-
-def export_failures(
-    explained: pa.Table,
-    output: str | Path,
-    library: Library,
-    split: str,
-    *,
-    form: str = "html",
-    images: str | Path = "coco",
-    sample: int = 100,
-    seed: int = 0,
-) -> list[Path]:
-    """Write randomly drawn failures for people to rate, one sheet each."""
-    check_whole("sample", sample)
-    check_whole("seed", seed, least=0)
-    questionnaire = _ask(explained, library, split)
-    number = len(questionnaire.sheets)
-    if number < sample:
-        raise InvalidOption(f"there are only {number:,} failures of text queries, not {sample:,}: lower the sample")
-    drawn = np.random.default_rng(seed).choice(number, sample, replace=False).tolist()
-    names = list_files([questionnaire.sheets[place][0] for place in drawn], SCHEME)
-    addresses = find_images(images, names, library, split)
-    return find_format(form).export([questionnaire], addresses, output, drawn)
-
-
-def _ask(explained: pa.Table, library: Library, split: str) -> Questionnaire:
-    """Every failure of a text query, in the order of their ids."""
-    content = library.karpathy(split)
-    asked = explained.filter(pc.not_equal(explained["direction"].cast("string"), "i2t"))
-    queries, truths, retrieved = (np.asarray(asked[name]) for name in ("query_id", "truth_id", "retrieved_id"))
-    rows = zip(
-        _pair_ids(asked),
-        queries.tolist(),
-        content.texts_of(queries).to_pylist(),
-        content.files_of(truths).to_pylist(),
-        retrieved.tolist(),
-        content.files_of(retrieved).to_pylist(),
-        strict=True,
-    )
-    questions = {}
-    for pair_id, query_id, query, truth, retrieved_id, shown_image in rows:
-        if query is None or truth is None or shown_image is None:
-            raise DataError(
-                f"failure {pair_id} is not in the {split} split of this data. Point --data-dir at the data that was "
-                "explained."
-            )
-        words = " ".join(query.split())
-        questions[pair_id] = Question(pair_id, retrieved_id, query_id, shown_image, words, CANDIDATE, (), truth)
-    return Questionnaire(SCHEME, [[questions[name]] for name in sorted(questions)], portable=True)
-
-
-def read_failures(folder: str | Path) -> tuple[pa.Table, str]:
-    """Read the failures of all models and directions from ``cxc-eccv explain --output``, and their split."""
-    path = Path(folder) / "failures.parquet"
-    if not path.is_file():
-        raise DataError(f"{path} is missing. Give a folder written by cxc-eccv explain --output.")
-    try:
-        table = read_parquet(path)
-    except pa.ArrowInvalid as error:
-        raise _refuse(path, "", f"an unreadable Parquet file ({error})") from None
-    for name in FAILURE_COLUMNS:
-        if name not in table.column_names:
-            raise _refuse(path, "", f"no column {name}")
-        _check_column(path, name, table[name])
-    return table, _read_split(path, (table.schema.metadata or {}).get(b"explained"))
-
-
-def _refuse(path: Path, place: str, fault: str) -> MalformedSource:
-    return MalformedSource(path, place, fault, "the file that cxc-eccv explain --output wrote; run it again")
-
-
-def _check_column(path: Path, name: str, column: pa.ChunkedArray) -> None:
-    """Raise MalformedSource if a column has another type, or an impossible value."""
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    expected = pa.string() if name == "direction" else pa.float64() if name in CORRELATED else pa.int64()
-    if kind != expected:
-        raise _refuse(path, f"column {name}", f"values of type {column.type}")
-    values = column.unique().to_pylist()
-    if name in CORRELATED:
-        low, high = metrics()[name.removesuffix(INFORMED)].bounds
-        most = np.finfo(np.float64).max if high is None else high
-        bad = [value for value in values if value is not None and not low <= value <= most]
-    else:
-        bad = [value for value in values if value is None or (name == "direction" and value not in TASKS)]
-    if bad:
-        raise _refuse(path, f"column {name}", shown(bad[0]))
-
-
-def _read_split(path: Path, metadata: bytes | None) -> str:
-    """The split from the table's metadata, which must be the same for all models."""
-    if metadata is None:
-        raise _refuse(path, "", "no metadata on the explained run")
-    try:
-        facts = parse_json(metadata.decode(), path)
-    except UnicodeDecodeError:
-        raise _refuse(path, "metadata", "bytes that are not UTF-8") from None
-    models = facts.values() if isinstance(facts, dict) else [facts]
-    splits = [model.get("split") if isinstance(model, dict) else None for model in models]
-    if not splits or splits[0] not in SPLITS or any(split != splits[0] for split in splits):
-        raise _refuse(path, "metadata", f"the splits {shown(splits)}")
-    return str(splits[0])
-
-
-def _pair_ids(explained: pa.Table) -> list[str]:
-    columns = (explained[name].to_pylist() for name in ("direction", "query_id", "truth_id", "retrieved_id"))
-    return ["-".join(map(str, row)) for row in zip(*columns, strict=True)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -170,6 +55,7 @@ class FailureRatings:
     raters: tuple[str, ...]
     marks: NDArray[np.bool_]
     ratings: IntArray
+    known: Mapping[str, Known] = field(default_factory=dict)  # rater to the answers to known pairs
 
     @property
     def mean_ratings(self) -> FloatArray:
@@ -182,9 +68,11 @@ class FailureRatings:
 def read_ratings(
     paths: Sequence[str | Path], explained: pa.Table, library: Library, split: str, form: str | None = None
 ) -> FailureRatings:
-    """Read answered files of :func:`export_failures`, of this version or an older one, from one or more raters."""
-    reading = read_answers(paths, [_ask(explained, library, split)], form)
-    rows = reading.answers.to_pylist()
+    """Read answered files of :func:`cxc_eccv.studies.explain.asked.export_failures` from one or more raters."""
+    answers = read_answers(paths, [ask_failures(explained, library, split)], form).answers
+    rows = answers.filter(pc.field("role") == CANDIDATE).to_pylist()
+    if not rows:
+        raise DataError("no failure has an answer")
     pair_ids = sorted({row["pair_id"] for row in rows})
     place_of = {pair: number for number, pair in enumerate(pair_ids)}
     marks = [json.loads(row["details"])[SCHEME.details[0].name] for row in rows]
@@ -194,6 +82,7 @@ def read_ratings(
         tuple(row["worker"] for row in rows),
         np.array([[name in classes for name in CLASSES] for classes in marks]),
         np.array([int(float(row["answer"])) for row in rows]),
+        count_known(answers),
     )
 
 
@@ -257,6 +146,9 @@ class RatingsReport:
     together: tuple[Share, ...]
     rules: tuple[Rule, ...]
     agreements: tuple[Agreement, ...]
+    known: Mapping[str, Known]  # rater to the answers to known pairs
+    alpha: float | None  # Krippendorff's, of the ratings; None if it is undefined
+    alpha_pairs: int  # failures that two raters or more rated
     provenance: Mapping[str, Any]
 
     def save(self, path: str | Path) -> Path:
@@ -269,6 +161,7 @@ class RatingsReport:
         counts = f"{self.answers:,} answers of {self.raters:,} raters on {self.pairs:,} failures"
         mean = f"{self.mean_rating:.2f} [{self.mean_rating_low:.2f}, {self.mean_rating_high:.2f}]"
         tables = [
+            self._raters,
             Table(
                 [("Marked",), ("% of answers",), ("Answers",)],
                 [(row.name, _percent(row), f"{row.answers:,}") for row in self.classes],
@@ -280,12 +173,36 @@ class RatingsReport:
                     + ", ".join(f"{row.name} in {_percent(row)}" for row in self.numbers)
                     + ".",
                 ],
-                data=describe_data(self.provenance),
-            )
+            ),
         ]
         if self.together:
             tables += [self._together, self._rules]
         return [*tables, self._agreements(level)]
+
+    @property
+    def _raters(self) -> Table:
+        """Answers to known pairs, and the agreement between raters."""
+        alpha = MISSING if self.alpha is None else f"{self.alpha:.2f}"
+        return Table(
+            [("Rater",), ("Known right",)],
+            [(rater, str(known) if known.answered else MISSING) for rater, known in self.known.items()],
+            "Raters",
+            notes=[
+                "Known right: a match rated above 5, a mismatch not; 95% interval of the share. Chance gives 50%.",
+                f"Krippendorff's alpha of the ratings: {alpha}, over {self.alpha_pairs:,} failures with two raters or "
+                "more.",
+            ],
+            data=describe_data(self.provenance),
+        )
+
+    @property
+    def no_verdict(self) -> str:
+        """The reason why the ratings show nothing about a number; empty if they may."""
+        if not sum(known.answered for known in self.known.values()):
+            return "nobody answered a known pair"
+        if self.alpha is None:
+            return "fewer than two raters rated the same failures differently, so their agreement is unknown"
+        return "" if self.alpha > 0 else "raters agree no better than chance"
 
     @property
     def _together(self) -> Table:
@@ -321,13 +238,14 @@ class RatingsReport:
             bounds = "" if row.low is None or row.high is None else f"[{row.low:.2f}, {row.high:.2f}]"
             value = MISSING if row.spearman is None else Cell(f"{row.spearman:.2f}", interval=bounds)
             wanted = "above 0" if row.higher_is_better else "below 0"
-            rows.append((_title_of(row), value, wanted, f"{row.pairs:,}", row.verdict))
+            rows.append((_title_of(row), value, wanted, f"{row.pairs:,}", MISSING if self.no_verdict else row.verdict))
         best = max(
             (row for row in self.agreements if row.verdict == "agrees"),
             key=lambda row: abs(row.spearman or 0.0),
             default=None,
         )
         headline = "No number demonstrably agrees with people." if best is None else f"{_title_of(best)} agrees best."
+        headline = f"No verdict: {self.no_verdict}." if self.no_verdict else headline
         return Table(
             [("Number",), ("Spearman",), ("Wanted",), ("Failures",), ("With people",)],
             rows,
@@ -387,8 +305,21 @@ def report_ratings(
         together=tuple(sorted(together, key=lambda row: (-row.answers, row.name))),
         rules=find_rules(rated.marks),
         agreements=tuple(_correlate(rated, explained, draws)),
+        known=rated.known,
+        **_measure_alpha(rated),
         provenance={**(provenance or {}), **Settings(SEED, CONFIDENCE).facts},
     )
+
+
+def _measure_alpha(rated: FailureRatings) -> dict[str, Any]:
+    """Krippendorff's alpha of the ratings, None if it is undefined, and the failures with several."""
+    several = np.bincount(rated.pairs)[rated.pairs] > 1
+    items, ratings = np.unique(rated.pairs[several], return_inverse=True)[1], rated.ratings[several]
+    try:
+        alpha = krippendorff_alpha(items, ratings.astype(np.float64), "interval") if items.size else None
+    except DataError:
+        alpha = None
+    return {"alpha": alpha, "alpha_pairs": int(np.unique(items).size)}
 
 
 def find_rules(marks: NDArray[np.bool_]) -> tuple[Rule, ...]:
@@ -426,7 +357,7 @@ def _in_order(classes: frozenset[str]) -> tuple[str, ...]:
 
 def _correlate(rated: FailureRatings, explained: pa.Table, draws: Draws) -> Iterator[Agreement]:
     """Spearman's rho of every number with the mean ratings, over the failures that have it."""
-    rows = {pair_id: row for row, pair_id in enumerate(_pair_ids(explained))}
+    rows = {pair_id: row for row, pair_id in enumerate(name_failures(explained))}
     rated_rows = explained.take([rows[pair_id] for pair_id in rated.pair_ids])
     for metric in CORRELATED:
         values = rated_rows[metric].to_numpy()

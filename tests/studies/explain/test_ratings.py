@@ -3,6 +3,7 @@
 import itertools
 import sys
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,12 +15,15 @@ from scipy.stats import spearmanr
 
 from cxc_eccv.errors import InvalidOption, MalformedSource
 from cxc_eccv.parquet import write_parquet
+from cxc_eccv.studies.annotation.known import find_matches
+from cxc_eccv.studies.annotation.proposing import CANDIDATES
+from cxc_eccv.studies.asking.quality import Known
+from cxc_eccv.studies.asking.schemes import schemes
+from cxc_eccv.studies.explain.asked import export_failures, read_failures
 from cxc_eccv.studies.explain.ratings import (
     CLASSES,
     FailureRatings,
-    export_failures,
     find_rules,
-    read_failures,
     read_ratings,
     report_ratings,
 )
@@ -157,7 +161,7 @@ def test_a_row_has_all_that_a_rater_needs_and_empty_answers(form, exported, samp
     content = sample_library.karpathy("test")
     texts = dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True))
     files = dict(zip(content.image_ids.tolist(), content.images["file_name"].to_pylist(), strict=True))
-    assert len({row["pair_id"] for row in rows}) == 10
+    assert len({row["pair_id"] for row in rows}) == 12  # ten failures and two known pairs
     for row in rows:
         way, query, truth, retrieved = row["pair_id"].split("-")
         assert (way, int(query), int(retrieved)) == ("t2i", int(row["caption_id"]), int(row["image_id"]))
@@ -225,14 +229,77 @@ def test_a_wrong_row_is_refused_with_its_place(changed, told, exported, explaine
 def test_what_was_rated_holds_for_every_model_that_fails_in_the_same_way(exported, explained, sample_library, tmp_path):
     path = answer(exported(), tmp_path / "ann.jsonl")
     pairs = {row["pair_id"] for row in read_rows(path)}
-    ids = ["{direction}-{query_id}-{truth_id}-{retrieved_id}".format(**row) for row in explained.to_pylist()]
+    ids = names_of(explained)
+    known = pairs - set(ids)
     kept = [place for place, name in enumerate(ids) if name in pairs or place % 3 == 0]
     of_another_model = explained.take(kept[::-1])
     rated = read_ratings([path], of_another_model, sample_library, "test")
-    assert set(rated.pair_ids) == pairs
+    assert set(rated.pair_ids) == pairs - known
     lacking = explained.take([place for place, name in enumerate(ids) if name not in pairs])
     with pytest.raises(MalformedSource, match="an exported question; remove the line"):
         read_ratings([path], lacking, sample_library, "test")
+
+
+def names_of(explained):
+    return ["{direction}-{query_id}-{truth_id}-{retrieved_id}".format(**row) for row in explained.to_pylist()]
+
+
+@pytest.fixture(scope="module")
+def matches(sample_library):
+    """Image id and caption id of every pair that a source of the sample calls positive."""
+    found = find_matches(sample_library, "test", schemes()["eccv"], None, CANDIDATES.empty_table())
+    return set(zip(*(ids.tolist() for ids in found), strict=True))
+
+
+def test_known_pairs_are_among_the_failures(exported, explained, matches, sample_library):
+    """A match and a mismatch to every 18 failures, which no column tells from them."""
+    rows = read_rows(exported(sample=30))
+    known = [row for row in rows if row["pair_id"] not in set(names_of(explained))]
+    assert (len(rows), len(known)) == (34, 4)
+    is_match = [(row["image_id"], row["caption_id"]) in matches for row in known]
+    assert sorted(is_match) == [False, False, True, True]
+    assert all(row["file_name"] != row["other"] for row in known)
+    assert {tuple(row) for row in rows} == {tuple(rows[0])}
+
+
+def test_known_pairs_are_counted_by_rater_and_no_failures(exported, explained, matches, sample_library, tmp_path):
+    path = exported(sample=30)
+    files = [answer(path, tmp_path / f"{rater}.jsonl", rater=rater) for rater in ("ann", "ben")]
+    rows = read_rows(files[1])
+    for row in rows:
+        row["answer"] = 9 if (row["image_id"], row["caption_id"]) in matches else 2
+    write_rows(files[1], rows)
+    rated = read_ratings(files, explained, sample_library, "test")
+    assert len(rated.pair_ids) == 30
+    assert rated.known == {"ann": Known(2, 4), "ben": Known(4, 4)}
+    raters, *_ = report_ratings(rated, explained).tables()
+    assert raters.rows == [("ann", "2 of 4 [15%, 85%]"), ("ben", "4 of 4 [51%, 100%]")]
+
+
+@pytest.mark.parametrize(
+    ("known", "second", "reason"),
+    [
+        ({}, [0, 1], "nobody answered a known pair"),
+        ({"ann": Known(4, 4)}, None, "fewer than two raters rated the same failures differently"),
+        ({"ann": Known(4, 4)}, [1, 0], "raters agree no better than chance"),
+        ({"ann": Known(4, 4)}, [0, 1], ""),
+    ],
+)
+def test_verdict_needs_known_pairs_and_agreement(known, second, reason, explained):
+    size = 30
+    ratings = np.arange(size) % 10 + 1
+    column = explained.schema.get_field_index("concept_agreement")
+    table = explained.slice(0, size).set_column(column, "concept_agreement", pa.array(ratings / 10))
+    both = ratings if second is None else np.append(ratings, ratings if second == [0, 1] else 11 - ratings)
+    rated = ratings_of(table, [mark("detail")] * both.size, both, [*range(size)] * (both.size // size))
+    report = report_ratings(replace(rated, known=known), table)
+    first, *_, last = report.tables()
+    assert first.title == "Raters"
+    assert report.no_verdict.startswith(reason)
+    assert bool(report.no_verdict) == bool(reason)
+    verdict = last.rows[0][-1]
+    assert verdict == ("\N{EM DASH}" if reason else "agrees")
+    assert (f"No verdict: {report.no_verdict}." in last.notes[0]) == bool(reason)
 
 
 def paper_answers():

@@ -28,8 +28,9 @@ def export(
     """Write failures for people to rate: the query, the right image and the retrieved one.
 
     People mark what is wrong with the retrieved image: object class, colour, enumeration, size, action or detail; or
-    only alternatives, if it fits the query as well. They rate from 1 to 10 how well it replaces the right image. The
-    format html is one page for any browser. Of a table or of JSON lines, each person fills in a copy.
+    only alternatives, if it fits the query as well. They rate from 1 to 10 how well it replaces the right image. To
+    every 18 failures come two known pairs: an image that matches by the labels, and one that does not. The format html
+    is one page for any browser. Of a table or of JSON lines, each person fills in a copy.
 
     Examples:
     ```sh
@@ -37,7 +38,7 @@ def export(
     cxc-eccv failures export explained --format csv --output asked --sample 20
     ```
     """
-    from cxc_eccv.studies.explain.ratings import export_failures, read_failures
+    from cxc_eccv.studies.explain.asked import export_failures, read_failures
 
     table, split = read_failures(explained)
     library = open_library()
@@ -55,8 +56,10 @@ def ratings(
 ) -> None:
     r"""Count what people marked, and test which of CA, NCS, CE and SD agrees with their ratings.
 
-    Shows the share of each class, classes that are marked together (association rules), and the rank correlation of
-    each number with the mean rating of a failure. Rows that were changed or not answered in full are refused.
+    Shows each rater's answers to known pairs and the agreement between raters, the share of each class, classes that
+    are marked together (association rules), and the rank correlation of each number with the mean rating of a failure.
+    Whether people agree with a number is only said if known pairs were answered, and raters agree better than by
+    chance. Rows that were changed or not answered in full are refused.
 
     Examples:
     ```sh
@@ -67,7 +70,8 @@ def ratings(
     """
     from cxc_eccv.evaluation.report import provenance_of
     from cxc_eccv.sources.download import sha256_of
-    from cxc_eccv.studies.explain.ratings import read_failures, read_ratings, report_ratings
+    from cxc_eccv.studies.explain.asked import read_failures
+    from cxc_eccv.studies.explain.ratings import read_ratings, report_ratings
     from cxc_eccv.tables import tables_to_console
     from cxc_eccv.writing import refuse_unwritable
 

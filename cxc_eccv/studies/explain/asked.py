@@ -1,0 +1,174 @@
+"""Failures as questions to people: a sample of them among known pairs, from the table that ``explain`` wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
+from cxc_eccv.evaluation.settings import SPLITS
+from cxc_eccv.judgments.evidence import official_sources
+from cxc_eccv.judgments.qrels import merge
+from cxc_eccv.parquet import read_parquet
+from cxc_eccv.registry import metrics
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.reading import parse_json, shown
+from cxc_eccv.studies.asking.exchange import find_format, find_images
+from cxc_eccv.studies.asking.questionnaire import list_files
+from cxc_eccv.studies.asking.questions import (
+    CANDIDATE,
+    CANDIDATES_A_SHEET,
+    NEGATIVE,
+    POSITIVE,
+    Question,
+    Questionnaire,
+)
+from cxc_eccv.studies.asking.schemes import schemes
+from cxc_eccv.studies.explain.failures import INFORMED, MEASURES, TASKS
+from cxc_eccv.types import CROSS_MODAL, check_whole
+
+SCHEME = schemes()["failures"]
+
+CORRELATED = tuple(f"{name}{variant}" for variant in ("", INFORMED) for name in MEASURES)
+
+FAILURE_COLUMNS = ("direction", "query_id", "truth_id", "retrieved_id", *CORRELATED)
+
+
+def export_failures(
+    explained: pa.Table,
+    output: str | Path,
+    library: Library,
+    split: str,
+    *,
+    form: str = "html",
+    images: str | Path = "coco",
+    sample: int = 100,
+    seed: int = 0,
+) -> list[Path]:
+    """Write randomly drawn failures for people to rate, with a known match and mismatch to every 18 of them."""
+    check_whole("sample", sample)
+    check_whole("seed", seed, least=0)
+    questionnaire = ask_failures(explained, library, split)
+    places: dict[str, list[int]] = {CANDIDATE: [], POSITIVE: [], NEGATIVE: []}
+    for place, (question,) in enumerate(questionnaire.sheets):
+        places[question.role].append(place)
+    number = len(places[CANDIDATE])
+    if number < sample:
+        raise InvalidOption(f"there are only {number:,} failures of text queries, not {sample:,}: lower the sample")
+    random, n_known = np.random.default_rng(seed), -(-sample // CANDIDATES_A_SHEET)
+    numbers = {CANDIDATE: sample, **{role: min(n_known, len(places[role])) for role in (POSITIVE, NEGATIVE)}}
+    drawn = [int(place) for role, size in numbers.items() for place in random.choice(places[role], size, replace=False)]
+    names = list_files([questionnaire.sheets[place][0] for place in drawn], SCHEME)
+    addresses = find_images(images, names, library, split)
+    return find_format(form).export([questionnaire], addresses, output, drawn)
+
+
+def ask_failures(explained: pa.Table, library: Library, split: str) -> Questionnaire:
+    """Every failure of a text query, and the known pairs of all captions of the split, in the order of their ids."""
+    asked = explained.filter(pc.not_equal(explained["direction"].cast("string"), "i2t"))
+    columns = (np.asarray(asked[name]).tolist() for name in ("query_id", "truth_id", "retrieved_id"))
+    rows = [(name, *ids, CANDIDATE) for name, *ids in zip(name_failures(asked), *columns, strict=True)]
+    names = {row[0] for row in rows}
+    rows += [row for row in _list_known(library, split) if row[0] not in names]
+    content = library.karpathy(split)
+    files = dict(zip(content.image_ids.tolist(), content.images["file_name"].to_pylist(), strict=True))
+    texts = dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True))
+    questions = {}
+    for name, query, truth, retrieved, role in rows:
+        if query not in texts or not files.keys() >= {truth, retrieved}:
+            raise DataError(
+                f"failure {name} is not in the {split} split of this data. Point --data-dir at the data that was "
+                "explained."
+            )
+        words = " ".join(texts[query].split())
+        questions[name] = Question(name, retrieved, query, files[retrieved], words, role, (), files[truth])
+    return Questionnaire(SCHEME, [[questions[name]] for name in sorted(questions)], portable=True)
+
+
+def _list_known(library: Library, split: str) -> Iterator[tuple[str, int, int, int, str]]:
+    """Yield id, query, right image, other image and role of two known pairs of every caption of the split.
+
+    The other image of a match is one that a source calls positive, if any, and that of a mismatch any that none does.
+    They depend on nothing but the data, so that answers count for the failures of every model.
+    """
+    content = library.karpathy(split)
+    images, matches = content.image_ids.tolist(), dict[int, set[int]]()
+    for direction in CROSS_MODAL:
+        merged = merge(library, split, direction, sources=list(official_sources()))
+        sides = merged.query_ids[merged.queries], merged.gallery_ids[merged.items]
+        pairs = zip(*(side[merged.positive].tolist() for side in sides), strict=True)
+        for image, caption in pairs if direction == "i2t" else (pair[::-1] for pair in pairs):
+            matches.setdefault(caption, set()).add(image)
+    for query, truth in zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True):
+        start = int.from_bytes(blake2b(str(query).encode(), digest_size=8).digest())
+        same = sorted(matches.get(query, set()) - {truth})
+        if same:
+            other = same[start % len(same)]
+            yield f"t2i-{query}-{truth}-{other}", query, truth, other, POSITIVE
+        turned = (images[(start + step) % len(images)] for step in range(len(images)))
+        for other in islice((image for image in turned if image not in {truth, *same}), 1):
+            yield f"t2i-{query}-{truth}-{other}", query, truth, other, NEGATIVE
+
+
+def read_failures(folder: str | Path) -> tuple[pa.Table, str]:
+    """Read the failures of all models and directions from ``cxc-eccv explain --output``, and their split."""
+    path = Path(folder) / "failures.parquet"
+    if not path.is_file():
+        raise DataError(f"{path} is missing. Give a folder written by cxc-eccv explain --output.")
+    try:
+        table = read_parquet(path)
+    except pa.ArrowInvalid as error:
+        raise _refuse(path, "", f"an unreadable Parquet file ({error})") from None
+    for name in FAILURE_COLUMNS:
+        if name not in table.column_names:
+            raise _refuse(path, "", f"no column {name}")
+        _check_column(path, name, table[name])
+    return table, _read_split(path, (table.schema.metadata or {}).get(b"explained"))
+
+
+def _refuse(path: Path, place: str, fault: str) -> MalformedSource:
+    return MalformedSource(path, place, fault, "the file that cxc-eccv explain --output wrote; run it again")
+
+
+def _check_column(path: Path, name: str, column: pa.ChunkedArray) -> None:
+    """Raise MalformedSource if a column has another type, or an impossible value."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    expected = pa.string() if name == "direction" else pa.float64() if name in CORRELATED else pa.int64()
+    if kind != expected:
+        raise _refuse(path, f"column {name}", f"values of type {column.type}")
+    values = column.unique().to_pylist()
+    if name in CORRELATED:
+        low, high = metrics()[name.removesuffix(INFORMED)].bounds
+        most = np.finfo(np.float64).max if high is None else high
+        bad = [value for value in values if value is not None and not low <= value <= most]
+    else:
+        bad = [value for value in values if value is None or (name == "direction" and value not in TASKS)]
+    if bad:
+        raise _refuse(path, f"column {name}", shown(bad[0]))
+
+
+def _read_split(path: Path, metadata: bytes | None) -> str:
+    """The split from the table's metadata, which must be the same for all models."""
+    if metadata is None:
+        raise _refuse(path, "", "no metadata on the explained run")
+    try:
+        facts = parse_json(metadata.decode(), path)
+    except UnicodeDecodeError:
+        raise _refuse(path, "metadata", "bytes that are not UTF-8") from None
+    models = facts.values() if isinstance(facts, dict) else [facts]
+    splits = [model.get("split") if isinstance(model, dict) else None for model in models]
+    if not splits or splits[0] not in SPLITS or any(split != splits[0] for split in splits):
+        raise _refuse(path, "metadata", f"the splits {shown(splits)}")
+    return str(splits[0])
+
+
+def name_failures(explained: pa.Table) -> list[str]:
+    """An id of each failure: direction, query, right image and retrieved one."""
+    columns = (explained[name].to_pylist() for name in ("direction", "query_id", "truth_id", "retrieved_id"))
+    return ["-".join(map(str, row)) for row in zip(*columns, strict=True)]
