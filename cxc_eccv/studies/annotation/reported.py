@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -225,13 +226,17 @@ class AnnotationReport:
 
     @property
     def doubt_table(self) -> Table:
-        """The sheets to be checked by hand."""
-        rows = [
-            [f"{sheet.sheet}:{sheet.worker}", "; ".join(sheet.doubts), show_seconds(sheet.seconds)]
-            for sheet in self.sheets
-            if sheet.verdict == BY_HAND
-        ]
-        return Table(_head("Sheet and worker", "Why", "Time"), rows, "To be checked by hand", prose=frozenset([1]))
+        """The people and the sheets to be checked by hand; a reason to doubt a person has one row for all sheets."""
+        by_hand = [sheet for sheet in self.sheets if sheet.verdict == BY_HAND]
+        people = Counter((sheet.worker, sheet.unsure) for sheet in by_hand if sheet.unsure)
+        rows = [[worker, f"{why} (sheets: {number:,})", ""] for (worker, why), number in people.items()]
+        for sheet in by_hand:
+            doubts = [doubt for doubt in sheet.doubts if doubt != sheet.unsure]
+            if doubts:
+                rows.append([f"{sheet.sheet}:{sheet.worker}", "; ".join(doubts), show_seconds(sheet.seconds)])
+        return Table(
+            _head("Worker, or sheet:worker", "Why", "Time"), rows, "To be checked by hand", prose=frozenset([1])
+        )
 
     @property
     def agreement_table(self) -> Table:
