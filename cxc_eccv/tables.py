@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import TYPE_CHECKING, Literal
 
 from cxc_eccv.terminal import latex_text, markdown_text, upper_first, visible
@@ -184,21 +185,33 @@ def _markdown_cells(row: Sequence[str | Cell], width: int) -> Iterator[str]:
 PREAMBLE = r"% In the preamble: \usepackage{booktabs,graphicx}"
 SHRINK = r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%"
 """Shrinks a tabular to the width of the page."""
+LONGEST_LABEL = 40
 
 
 def tables_to_latex(tables: Sequence[Table]) -> str:
     """Write tables as LaTeX floats with booktabs rules; title, data, notes and cautions form the caption."""
     head = "\n".join([*(f"% {data}" for data in _name_data(tables)), PREAMBLE])
-    return "\n\n".join([head, *("\n".join(_latex_lines(table)) for table in tables)]) + "\n"
+    labelled = zip(tables, _make_labels(tables), strict=True)
+    return "\n\n".join([head, *("\n".join(_latex_lines(table, label)) for table, label in labelled)]) + "\n"
 
 
-def _latex_lines(table: Table) -> Iterator[str]:
+def _make_labels(tables: Sequence[Table]) -> list[str]:
+    """A label of each table: the first words of its title, with a number where tables begin alike."""
+    words = [re.sub(r"[^a-z0-9]+", " ", table.title.lower()) for table in tables]
+    names = [next(iter(wrap(title, LONGEST_LABEL)), "table").replace(" ", "-") for title in words]
+    return [
+        f"tab:{name}-{names[: place + 1].count(name)}" if names.count(name) > 1 else f"tab:{name}"
+        for place, name in enumerate(names)
+    ]
+
+
+def _latex_lines(table: Table, label: str) -> Iterator[str]:
     from pandas import DataFrame, MultiIndex
 
     title = ", ".join(filter(None, (table.title, table.data, table.subtitle)))
     caption = " ".join(map(_make_sentence, (title, *table.below)))
     yield from (r"\begin{table*}[t]", r"\centering", rf"\caption{{{latex_text(caption)}}}")
-    yield rf"\label{{tab:{re.sub(r'[^a-z0-9]+', '-', table.title.lower()).strip('-')}}}"
+    yield rf"\label{{{label}}}"
     if table.rows:
         columns = "".join("l" if place == 0 or place in table.prose else "r" for place in range(len(table.header)))
         levels = [list(map(latex_text, level)) for level in zip(*table.header, strict=True)]

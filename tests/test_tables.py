@@ -82,6 +82,15 @@ def test_plain_headings_stand_in_one_line():
     assert "\\toprule\n & R@1 \\\\\n\\midrule\nclip & 41.7 \\\\\n" in text
 
 
+def test_latex_labels_are_short_and_unique():
+    model = "clip.npz, labels coco + cxc + eccv + mine 1.0.0"
+    titles = [f"{model} against blip.npz", f"{model} against siglip.npz", "Ranks, i2t", "Ränge", "评分", "x" * 99]
+    text = tables_to_latex([Table([], [], title) for title in titles])
+    labels = re.findall(r"\\label\{tab:([a-z0-9-]+)\}", text)
+    long = "clip-npz-labels-coco-cxc-eccv-mine-1-0-0"
+    assert labels == [f"{long}-1", f"{long}-2", "ranks-i2t", "r-nge", "table", "x" * 40]
+
+
 def test_markdown_keeps_its_columns():
     text = tables_to_markdown([TABLE, TABLE])
     assert text.startswith("Test split of ")
