@@ -9,8 +9,10 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 
+from cxc_eccv.builders.config import dataset_configs
 from cxc_eccv.builders.images import ImageFolder, attach_images, embed_images
 from cxc_eccv.builders.output import portable_schema
+from cxc_eccv.builders.writing import build_folder
 from cxc_eccv.demo import sample_images
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
 
@@ -103,6 +105,19 @@ def test_attached_images_are_those_of_their_rows_in_every_split(folder):
     attached = attach_images(datasets.DatasetDict(validation=part, test=part), folder)
     assert isinstance(attached, datasets.DatasetDict)
     assert colour(attached["test"][0]["image"]) == RED
+
+
+def test_pairs_join_their_photographs_as_their_page_says(tmp_path):
+    assert "`cxc_eccv.attach_images(dataset, folder)`" in dataset_configs()["pairs"].description
+    kept = {"configs": ["captions", "pairs"], "splits": ["test"], "images": "sample", "progress": False}
+    build_folder(tmp_path / "data", data_dir="sample", **kept)
+    captions, pairs = (datasets.load_dataset(str(tmp_path / "data"), name, split="test") for name in kept["configs"])
+    assert "image" not in pairs.column_names
+    attached = attach_images(pairs, sample_images())
+    row_of_image = {image: row for row, image in enumerate(captions["image_id"])}
+    for row in range(0, len(pairs), 37):
+        looked_up = captions[row_of_image[pairs[row]["image_id"]]]["image"]
+        np.testing.assert_array_equal(np.asarray(attached[row]["image"]), np.asarray(looked_up))
 
 
 def test_every_column_of_file_names_gets_an_image(folder):

@@ -139,9 +139,11 @@ def _captions_per_caption(
 PAIRS = DatasetConfig(
     name="pairs",
     title="Training pairs: image, caption, and weak positives",
-    description="One row per caption with its image. `weak_positives` are captions of other images that, by some "
-    "source, describe this image too. A loss should not use them as negatives and may use them as extra positives. "
-    "`judged_negatives` are captions that people rejected: negatives that are sure.",
+    description="One row per caption, with the id and the file name of its image. `weak_positives` are captions of "
+    "other images that, by some source, describe this image too. A loss should not use them as negatives and may use "
+    "them as extra positives. `judged_negatives` are captions that people rejected: negatives that are sure. The "
+    "photographs are not in the rows, where each would stand five times: `cxc_eccv.attach_images(dataset, folder)` "
+    "adds them from their files, or look `image_id` up in the config `captions` of a folder built with `--images`.",
     collection="MS-COCO captions in Karpathy splits. Weak positives come from CxC, ECCV Caption and entailment labels "
     "where the split has them. The training splits have none: their lists are empty unless you mine weak positives.",
     **columns(
