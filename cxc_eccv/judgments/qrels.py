@@ -23,7 +23,8 @@ from cxc_eccv.judgments.evidence import (
     item_ids,
     labels_of_file,
     number_pairs,
-    official_sources,
+    readable_official,
+    readable_sources,
     sources_of,
 )
 from cxc_eccv.sources.library import Library
@@ -70,14 +71,14 @@ def merge(
     policy: str = "union",
     thresholds: Thresholds | None = None,
 ) -> MergedPairs:
-    """Merge the judgments of several sources, by default all, in one direction.
+    """Merge the judgments of several sources, by default all whose raw files are there, in one direction.
 
     Under ``union`` a pair is positive if any source says so; under ``strict``, if one says so and none contradicts;
     under ``override`` the latest source that judged the pair decides, in the order coco, cxc, eccv, entailment, label
     files. Weak positives (mined) are pairs that none of these judges.
     """
     known = sources_of(library)
-    names = known if sources is None else sources
+    names = readable_sources(library, split) if sources is None else sources
     if not names:
         raise InvalidOption(f"there is no source of judgments; choose among {', '.join(known)}")
     for name in names:
@@ -260,12 +261,13 @@ def cxc_ratings(library: Library, split: str, direction: str) -> Judgments:
 
 def searched_qrels(library: Library, split: str, direction: str) -> Judgments:
     """The benchmark of label files: their searched queries, with the positives of official sources and of the files."""
-    return _only_searched(library, split, direction, merged_qrels(library, split, direction, sources=_every(library)))
+    sources = readable_official(library, split)
+    return _only_searched(library, split, direction, merged_qrels(library, split, direction, sources=sources))
 
 
 def searched_degrees(library: Library, split: str, direction: str) -> Judgments:
     """All judged pairs of these queries: an official positive has degree 1, others their highest gain, negatives 0."""
-    pairs = merge(library, split, direction, sources=_every(library))
+    pairs = merge(library, split, direction, sources=readable_official(library, split))
     official = np.array([name not in library.label_names for name in pairs.sources], dtype=bool)
     degrees = np.asarray(pairs.said_positive[:, official].any(axis=1), dtype=np.float64)
     numbers = pairs.queries * pairs.gallery_ids.size + pairs.items
@@ -280,10 +282,6 @@ def searched_degrees(library: Library, split: str, direction: str) -> Judgments:
     asked, rows = np.unique(pairs.queries[kept], return_inverse=True)
     judged = _with_gains(pairs.query_ids[asked], pairs.gallery_ids, rows, pairs.items[kept], degrees[kept])
     return _only_searched(library, split, direction, judged)
-
-
-def _every(library: Library) -> list[str]:
-    return [*official_sources(), *library.label_names]
 
 
 def _only_searched(library: Library, split: str, direction: str, judged: Judgments) -> Judgments:

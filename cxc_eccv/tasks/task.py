@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.judgments.evidence import label_sources, official_sources
+from cxc_eccv.judgments.evidence import label_sources, readable_official
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
@@ -153,15 +153,15 @@ class Task:
             self.serves: self.directions,
         }
 
-    def sources_in(self, library: Library) -> tuple[str, ...]:
-        """The sources of the positives in a library.
+    def sources_in(self, library: Library, split: str) -> tuple[str, ...]:
+        """The sources of the positives of a split in a library.
 
         Example:
             >>> from cxc_eccv.tasks.cxc import TASK
-            >>> TASK.sources_in(Library("sample"))
+            >>> TASK.sources_in(Library("sample"), "test")
             ('coco', 'cxc')
         """
-        return (*official_sources(), *library.label_names) if self.of_label_files else self.label_sources
+        return tuple(readable_official(library, split)) if self.of_label_files else self.label_sources
 
     def judged(self, need: str, library: Library, split: str, part: str) -> Judged | RatedPairs:
         """The judgments of one part for metrics with one need.

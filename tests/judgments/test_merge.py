@@ -1,12 +1,15 @@
 """Merge rules on a world small enough to check by hand."""
 
+from dataclasses import replace
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 from tiny_world import TinyWorld
 
-from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing, UnknownName
-from cxc_eccv.judgments.evidence import Thresholds, match_hypotheses
-from cxc_eccv.judgments.evidence.source import co_captions
+from cxc_eccv.errors import DataError, DownloadFailed, InvalidOption, MalformedSource, SourceMissing, UnknownName
+from cxc_eccv.judgments.evidence import Source, Thresholds, label_sources, match_hypotheses, source
+from cxc_eccv.judgments.evidence.source import COCO, co_captions
 from cxc_eccv.judgments.plausible import category_distances
 from cxc_eccv.judgments.qrels import POLICIES, eccv_caption, merge, merged_qrels
 
@@ -168,6 +171,40 @@ def test_wrong_names(world):
     with pytest.raises(SourceMissing, match="instances_val2014"):
         library.categories("test")
     assert POLICIES == ("union", "strict", "override")
+
+
+def test_an_added_source_without_its_file_judges_nothing(world, monkeypatch):
+    library = world.write()
+    before = merge(library, "test", "i2t")
+    theirs = Source(
+        name="theirs",
+        title="theirs",
+        order=35,
+        rule=lambda *_: "theirs says so",
+        evidence=lambda library, *_: library.read("entailment_f30k_test", str),
+        groups=("entailment",),
+    )
+    every = {**label_sources(), "theirs": theirs}
+    monkeypatch.setattr(source, "label_sources", lambda: every)
+    after = merge(library, "test", "i2t")
+    assert after.sources == before.sources
+    assert after.positive.tolist() == before.positive.tolist()
+    with pytest.raises(SourceMissing, match="entailment_f30k_test"):
+        merge(library, "test", "i2t", sources=("coco", "theirs"))
+
+
+def test_an_added_source_that_cannot_be_downloaded_is_told(world, monkeypatch):
+    theirs = replace(COCO, name="theirs", evidence=Mock(side_effect=DownloadFailed("no network")))
+    monkeypatch.setattr(source, "label_sources", lambda: {"coco": COCO, "theirs": theirs})
+    with pytest.warns(UserWarning, match="without the labels theirs, .*: no network"):
+        assert merge(world.write(), "test", "i2t").sources == ("coco",)
+
+
+def test_ratings_of_the_paper_are_never_left_out_for_a_missing_file(world):
+    library = world.write()
+    (world.folder / "cxc/sits_test.csv").unlink()
+    with pytest.raises(SourceMissing, match="sits_test"):
+        merge(library, "test", "i2t")
 
 
 def test_co_captions_equal_the_double_loop():

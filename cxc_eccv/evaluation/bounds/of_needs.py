@@ -106,7 +106,7 @@ def _find_judged(need: Ranks, library: Library, split: str, sources: Sequence[st
     if verdicts := need.task.verdicts.get(need.part):
         pairs = verdicts(library, split)
         return pairs.query_ids[pairs.rows], pairs.gallery_ids[pairs.indices]
-    return judged_pairs(library, split, need.direction, sources or need.task.sources_in(library))
+    return judged_pairs(library, split, need.direction, sources or need.task.sources_in(library, split))
 
 
 class _Top(ABC):

@@ -15,6 +15,8 @@ from cxc_eccv.judgments.evidence.source import (
     match_hypotheses,
     number_pairs,
     official_sources,
+    readable_official,
+    readable_sources,
     sources_of,
 )
 
@@ -33,5 +35,7 @@ __all__ = [
     "match_hypotheses",
     "number_pairs",
     "official_sources",
+    "readable_official",
+    "readable_sources",
     "sources_of",
 ]

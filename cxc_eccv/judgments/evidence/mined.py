@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.judgments.evidence.source import Evidence, Source, Thresholds, gather, item_ids, number_pairs, sources_of
+from cxc_eccv.judgments.evidence.source import (
+    Evidence,
+    Source,
+    Thresholds,
+    gather,
+    item_ids,
+    number_pairs,
+    readable_official,
+)
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import CROSS_MODAL
 from cxc_eccv.types.judged import orient
@@ -28,7 +36,7 @@ def evidence(library: Library, split: str, direction: str, thresholds: Threshold
         return None
     images, captions = (np.asarray(pairs.table[name]) for name in ("image_id", "caption_id"))
     queries, items = orient(images, captions, direction)
-    people = [name for name, source in sources_of(library).items() if source.official]
+    people = readable_official(library, split)
     by_people = [gather(library, split, direction, name, thresholds) for name in people]
     ids = item_ids(library, split, direction)
     known = [number_pairs(judged.queries, judged.items, *ids) for judged in by_people if judged is not None]

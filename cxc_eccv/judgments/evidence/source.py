@@ -8,6 +8,7 @@ file says which pairs of image and caption are entailed.
 from __future__ import annotations
 
 import importlib
+import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.discovery import find_declared
-from cxc_eccv.errors import DataError, InvalidOption, UnknownName
+from cxc_eccv.errors import DataError, DownloadFailed, InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import EntailmentPairs, KarpathySplit
 from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, FloatArray, IntArray, positions_of
@@ -145,7 +146,8 @@ def official_sources() -> Mapping[str, Source]:
 
 def judging_sources(library: Library, split: str) -> list[str]:
     """The official sources that judge pairs of images and captions of a split: what new labels are merged with."""
-    return [name for name in official_sources() if gather(library, split, "i2t", name, Thresholds()) is not None]
+    names = [name for name in readable_official(library, split) if name not in library.label_names]
+    return [name for name in names if gather(library, split, "i2t", name, Thresholds()) is not None]
 
 
 LABEL_FILES = 45  # Order of label files: after the declared sources of people, before those of models
@@ -161,6 +163,32 @@ def sources_of(library: Library) -> Mapping[str, Source]:
         )
     files = {name: label_file_source(name) for name in library.label_names}
     return dict(sorted({**label_sources(), **files}.items(), key=lambda entry: entry[1].order))
+
+
+def readable_sources(library: Library, split: str) -> Mapping[str, Source]:
+    """The sources of a library, without added ones whose raw files are missing; those of the papers must be there."""
+    return {
+        name: source
+        for name, source in sources_of(library).items()
+        if source in SOURCES or library.once(("readable", name, split), partial(_is_readable, library, split, source))
+    }
+
+
+def readable_official(library: Library, split: str) -> list[str]:
+    """Those of them whose labels people gave, label files included."""
+    return [name for name, source in readable_sources(library, split).items() if source.official]
+
+
+def _is_readable(library: Library, split: str, source: Source) -> bool:
+    try:
+        for direction in DIRECTIONS if source.groups else ():
+            source.evidence(library, split, direction, Thresholds())
+    except SourceMissing:
+        return False
+    except DownloadFailed as error:
+        warnings.warn(f"without the labels {source.name}, whose files could not be downloaded: {error}", stacklevel=2)
+        return False
+    return True
 
 
 def label_file_source(name: str) -> Source:

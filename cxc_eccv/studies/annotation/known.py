@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import SourceMissing
-from cxc_eccv.judgments.evidence import Thresholds, gather, official_sources, sources_of
+from cxc_eccv.judgments.evidence import Thresholds, gather, readable_official
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import LabelFile
 from cxc_eccv.studies.asking.questions import Pairs
@@ -26,7 +26,7 @@ def find_matches(
     """(P,) image ids and caption ids of pairs that a source calls positive, or that are candidates."""
     if scheme.sides != ("image", "caption"):
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    people = [name for name, source in sources_of(library).items() if source.official]
+    people = readable_official(library, split)
     judged = pa.concat_tables(_gather(library, split, name) for name in dict.fromkeys([*people, *(sources or ())]))
     tables = [judged.filter(judged["source_positive"]).select(PAIR), candidates.select(PAIR)]
     image_ids, caption_ids = (np.concatenate([np.asarray(table[name]) for table in tables]) for name in PAIR)
@@ -56,7 +56,8 @@ def find_rated(library: Library, split: str, scheme: Scheme, invalid: Pairs) -> 
 def compare_labels(labels: LabelFile, library: Library) -> pa.Table:
     """The labelled pairs that official sources judge too, with their verdicts."""
     labelled, tables = labels.table.select([*PAIR, "positive"]), []
-    for name in official_sources():
+    names = [name for name in readable_official(library, labels.split) if name not in library.label_names]
+    for name in names:
         both = labelled.join(_gather(library, labels.split, name), PAIR, join_type="inner")
         tables.append(both.sort_by([(column, "ascending") for column in PAIR]))
     return pa.concat_tables(tables)

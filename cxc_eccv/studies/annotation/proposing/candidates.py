@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation.settings import PairValues
-from cxc_eccv.judgments.evidence import sources_of
+from cxc_eccv.judgments.evidence import readable_official
 from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.runs import Run
 from cxc_eccv.runs.run import whole_ids
@@ -247,8 +247,7 @@ class _Known:
 
 def _find_known(library: Library, split: str, pairs: Pairs, sources: Sequence[str] | None) -> _Known:
     """The judgments of sources in both directions."""
-    every = sources_of(library)
-    names = [name for name, source in every.items() if source.official] if sources is None else list(sources)
+    names = readable_official(library, split) if sources is None else list(sources)
     judged, positive = [], {name: [np.empty(0, np.int64)] for name in names}
     for direction in CROSS_MODAL:
         merged = merge(library, split, direction, sources=names)
