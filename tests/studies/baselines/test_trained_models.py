@@ -35,6 +35,17 @@ COMMANDS = {
     ),
 }
 FOLDERS = {"dual-encoder": ".", "char-gru": "ensemble"}
+SAMPLE = ("--data-dir", "sample", "--images", "sample", "--text-model", "sample", "--image-model", "sample")
+OF_IMAGES = {
+    "image-encoder": (
+        *("dual-encoder", *SAMPLE, "--no-pretraining", "--mode", "i2t", "--use-cpu", "--max-steps", "2"),
+        *("--per-device-train-batch-size", "30", "--report-on", "test"),
+    ),
+    "classifier": (
+        *("entailment-classifier", *SAMPLE, "--visual-text-model", "sample", "--train-on", "cxc/val"),
+        *("--use-cpu", "--max-steps", "2", "--held-out", "12", "--report-on", "cxc/test"),
+    ),
+}
 
 
 def status(*words):
@@ -50,10 +61,12 @@ def scores(folder):
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     place = tmp_path_factory.mktemp("trained")
-    for kind, options in COMMANDS.items():
-        words = ("train", kind, *options, "--output-dir", place / kind, "--report-on", "test", "--seed", "7")
-        assert status(*words) == 0
-    return {kind: place / kind for kind in COMMANDS}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        for kind, options in COMMANDS.items():
+            words = ("train", kind, *options, "--output-dir", f"{kind}/{kind}", "--report-on", "test", "--seed", "7")
+            assert status(*words) == 0
+    return {kind: place / kind / kind for kind in COMMANDS}
 
 
 def test_the_reports_are_whole_folders_that_compare_takes(trained, tmp_path, capsys):
@@ -104,6 +117,33 @@ def test_the_card_s_code_loads_the_model_in_a_new_process(trained, kind, warm_py
     run = [*warm_python, "-c", f"{code}\nprint(*vectors.shape)"]
     done = subprocess.run(run, cwd=folder.parent, capture_output=True, text=True, check=False, env=environment)
     assert done.stdout == f"1 {width}\n", done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("kind", COMMANDS)
+def test_commands_of_a_card_give_its_scores(trained, kind, monkeypatch):
+    check_commands(trained[kind], FOLDERS[kind], monkeypatch)
+
+
+@pytest.mark.filterwarnings("ignore:held-out pairs", "ignore:.* decided by ties")  # of a run this short
+@pytest.mark.parametrize("name", OF_IMAGES)
+def test_commands_of_a_card_of_images_give_its_scores(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert status("train", *OF_IMAGES[name], "--output-dir", f"models/{name}") == 0
+    check_commands(tmp_path / "models" / name, ".", monkeypatch)
+
+
+def check_commands(folder, model, monkeypatch):
+    """Run every command of a card beside the model's folder."""
+    text = (folder / model / "README.md").read_text()
+    commands = [line for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) for line in block.splitlines()]
+    assert commands[0].startswith("cxc-eccv train ")
+    before = json.loads((folder / "report" / "report.json").read_text())
+    monkeypatch.chdir(folder.parent)
+    for command in commands:
+        assert status(*shlex.split(command)[1:]) == 0, command
+    again = folder if len(set(commands)) == 1 else folder.parent
+    after = json.loads((again / "report" / "report.json").read_text())
+    assert [name for name in after if name != "provenance" and after[name] != before[name]] == []
 
 
 @pytest.mark.filterwarnings("default:.*belongs to an earlier run")

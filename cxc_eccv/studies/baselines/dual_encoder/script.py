@@ -311,8 +311,8 @@ def _describe(
     unused = {*asdict(arguments)} - {"pretrained"} if arguments.pretrained else without
     images = sample_images() if data.images == SAMPLE else Path(data.images or ".")
     raw = ["--data-dir", data.data_dir] if data.data_dir else []
-    shown = ["--images", str(images)] if has_images else ["--only", "captions"]
-    vectors, report = str(folder / "test.npz"), str(folder / REPORT_FOLDER)
+    shown = ["--images", data.images or "IMAGES"] if has_images else ["--only", "captions"]
+    vectors, report = (str(folder.absolute() / name) for name in ("test.npz", REPORT_FOLDER))
     return Trained(
         kind="dual-encoder",
         about=" ".join([ABOUT_MODEL.format(DESCRIBED[mode]), *_tell(model, library, data)]),

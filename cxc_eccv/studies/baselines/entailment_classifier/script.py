@@ -270,7 +270,7 @@ def _scorable(library: Library, data: DataArguments, config: EntailmentConfig) -
         except (DataError, InvalidOption, UnknownName):
             continue
         if not labelled.table["image"].null_count:
-            return name, str(folder)
+            return name, data.images
     return "PAIRS", "THEIR_IMAGES"
 
 
@@ -292,6 +292,7 @@ def _describe(
     part, images = _scorable(library, data, config)
     shown = ["--images", images] if images else []
     raw = ["--data-dir", data.data_dir] if data.data_dir else []
+    report = str(folder.absolute() / REPORT_FOLDER)
     return Trained(
         kind="entailment-classifier",
         about=" ".join([ABOUT_MODEL, *warn_of_training_data(config.training_data)]),
@@ -302,8 +303,6 @@ def _describe(
         parts=data.train_on,
         settings=without_places({name: value for name, value in identity.items() if name not in unused}),
         loading=LOADING.format(inputs=INPUTS[config.has_visual]),
-        scoring=[
-            ["entailment", "score", part, "--model", str(folder), *shown, *raw, "--output", str(folder / REPORT_FOLDER)]
-        ],
+        scoring=[["entailment", "score", part, "--model", str(folder), *shown, *raw, "--output", report]],
         library=library,
     )
