@@ -188,9 +188,9 @@ def evaluate(
     cxc-eccv evaluate --model openai/clip-vit-base-patch32 \
       --model google/siglip-base-patch16-224 --images val2014 --output reports
     cxc-eccv evaluate --config report/run.yaml
-    cxc-eccv evaluate clip.npz --output report
-    cxc-eccv evaluate clip.npz --output report --images val2014
-    cxc-eccv evaluate clip.npz --output report --name "CLIP B/32"
+    cxc-eccv evaluate clip.npz --output clip
+    cxc-eccv evaluate clip.npz --output clip --images val2014 --overwrite
+    cxc-eccv evaluate clip.npz --output renamed --name "CLIP B/32"
     cxc-eccv evaluate clip.npz --tasks coco_5k,eccv_caption --split test
     cxc-eccv evaluate clip.npz --metrics recall_at_k,ndcg_at_k \
       --intervals binomial
@@ -369,12 +369,15 @@ def _refuse_other_report(model: _Model, context: typer.Context, library: Library
     if folder is None or context.params["overwrite"]:
         return
     refuse_foreign_files(folder)
-    changes = find_changes(folder / RUN, model.run_file(context, library)) if (folder / REPORT).is_file() else []
+    if not (folder / REPORT).is_file():
+        return
+    changes = find_changes(folder / RUN, model.run_file(context, library))
     if changes:
         others = f"; and {len(changes) - 3} more" if len(changes) > 3 else ""
+        shown = "; ".join(changes[:3]) + others if (folder / RUN).is_file() else f"there is no {RUN} that names them"
         raise InvalidOption(
-            f"{folder} holds a report of other options: {'; '.join(changes[:3])}{others}. Name another folder with "
-            "--output, or replace that report with --overwrite."
+            f"{folder} holds a report of other options: {shown}. Name another folder with --output, or replace that "
+            "report with --overwrite."
         )
 
 
