@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources.catalog import SPLIT_OF_RAW, SPLITS
@@ -45,6 +46,14 @@ class KarpathySplit:
     def caption_image_ids(self) -> IntArray:
         """(captions,) int64: the image that each caption describes."""
         return np.asarray(self.captions["image_id"], dtype=np.int64)
+
+    def first(self, limit: int | None) -> KarpathySplit:
+        """The first ``limit`` images by id, with their captions; None keeps all."""
+        kept = np.sort(self.image_ids)[:limit]
+        images, captions = (
+            table.filter(pc.is_in(table["image_id"], pa.array(kept))) for table in (self.images, self.captions)
+        )
+        return KarpathySplit(images, captions, self.cut_caption_ids)
 
     def texts_of(self, caption_ids: IntArray) -> pa.Array:
         """The captions' raw texts; null for ids outside the split."""

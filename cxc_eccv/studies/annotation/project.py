@@ -15,12 +15,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.judgments.evidence import label_sources
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.sources.reading import shown
 from cxc_eccv.studies.annotation.folder import (
     ANSWERS,
@@ -184,6 +186,7 @@ class Project:
         leave_open: bool = False,
         without_reasons: bool = False,
         sources: Sequence[str] | None = None,
+        limit: int | None = None,
         **options: Any,  # noqa: ANN401 - of cxc_eccv.studies.annotation.proposing.propose
     ) -> Project:
         """Add a round: candidates that no earlier round asked about, in sheets with known pairs among them.
@@ -198,6 +201,7 @@ class Project:
             leave_open: add the round although sheets have no answer; they can still be answered.
             without_reasons: do not ask for reasons, as in ECCV Caption's second stage.
             sources: sources of known labels; None for all official ones and the library's label files.
+            limit: only the first images by id and their captions, for a pilot; None for all.
             **options: options of :func:`cxc_eccv.studies.annotation.proposing.propose`.
         """
         strategy = strategy or ("eccv" if self.scheme.sides == ("image", "caption") else "cxc")
@@ -212,9 +216,12 @@ class Project:
             sources=sources,
             sides=self.scheme.sides,
             asked=self._asked_pairs() if self.rounds else None,
+            limit=limit,
             **options,
         )
-        questionnaire = self._build_questionnaire(proposal, sources, size)
+        questionnaire = self._build_questionnaire(
+            proposal, sources, size, self.library.karpathy(self.split).first(limit)
+        )
         if without_reasons:
             questionnaire = replace(questionnaire, scheme=self.scheme.without_reasons())
         number = len(self.rounds) + 1
@@ -233,7 +240,9 @@ class Project:
         before, after = ([{}, {}, *(each.proposal["options"].get("labels", {}) for each in self.rounds)])[-2:]
         return [name for name, sha in before.items() if name != self.name and after.get(name) != sha]
 
-    def _build_questionnaire(self, proposal: Proposal, sources: Sequence[str] | None, size: int) -> Questionnaire:
+    def _build_questionnaire(
+        self, proposal: Proposal, sources: Sequence[str] | None, size: int, content: KarpathySplit
+    ) -> Questionnaire:
         """The sheets of a new round; DataError if nothing is left to ask."""
         if not proposal.candidates.num_rows:
             counts = proposal.facts["counts"]
@@ -243,13 +252,16 @@ class Project:
                 f"not to match, and {counts['asked_before']:,} were asked before. Use more models, more queries or a "
                 "larger depth, or another strategy."
             )
+        every = self.library.karpathy(self.split)
+        absent = np.setdiff1d(every.image_ids, content.image_ids), np.setdiff1d(every.caption_ids, content.caption_ids)
+        unwanted = np.union1d(self._invalid[0], absent[0]), np.union1d(self._invalid[1], absent[1])
         sheets = build_sheets(
             proposal.candidates,
-            self.library.karpathy(self.split),
+            content,
             positive=find_matches(self.library, self.split, self.scheme, sources, self.candidates()),
             is_near=proposal.is_near,
             invalid=self._invalid,
-            rated=find_rated(self.library, self.split, self.scheme, self._invalid),
+            rated=find_rated(self.library, self.split, self.scheme, unwanted),
             sides=self.scheme.sides,
             size=size,
             seed=self.seed + len(self.rounds),

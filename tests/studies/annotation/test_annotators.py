@@ -3,13 +3,14 @@
 import base64
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from annotated_projects import knows, noisy_run, page_data, pairs_of, save_runs, write_answers
 
-from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.errors import DataError, InvalidOption, MissingIds
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_labels
 from cxc_eccv.studies.annotation.known import find_rated
@@ -18,6 +19,7 @@ from cxc_eccv.studies.annotation.project import Project
 from cxc_eccv.studies.annotation.report import find_doubted
 from cxc_eccv.studies.annotation.worth.appraisal import appraise
 from cxc_eccv.studies.asking.schemes import schemes
+from cxc_eccv.types import Embeddings
 
 
 @pytest.fixture(scope="module")
@@ -306,6 +308,34 @@ def test_label_file_that_changed_between_rounds_is_noticed(command, project, sam
     assert "changed" not in first + same
     assert "the labels mine changed or were left out since round 2" in changed
     assert "the labels mine changed or were left out since round 3" in left_out
+
+
+@pytest.mark.parametrize("scheme", ["eccv", "entailment", "cxc", "cxc_images", "cxc_captions"])
+def test_pilot_asks_about_a_part_of_the_split(scheme, sample_library, tmp_path):
+    """Models hold only that part; sheets have known pairs of it alone, and the whole split can follow."""
+    content = sample_library.karpathy("test")
+    images = set(np.sort(content.image_ids)[:30].tolist())
+    owners = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
+    whole = noisy_run(sample_library, 0)
+    rows = np.isin(content.image_ids, list(images)), np.isin(content.caption_image_ids, list(images))
+    shown, said = (
+        Embeddings(side.ids[kept], side.vectors[kept])
+        for side, kept in zip((whole.images, whole.captions), rows, strict=True)
+    )
+    part = replace(whole, images=shown, captions=said)
+    project = Project.create(tmp_path / "mine", sample_library, name="mine", scheme=scheme)
+    with pytest.raises(MissingIds, match="lacks"):
+        project.propose({"one": part}, budget=10, size=5)
+    project = project.propose({"one": part}, budget=10, size=5, limit=30)
+    asked = [own for sheet in project.questions() for own in sheet]
+    assert sum(own.role == "candidate" for own in asked) == 10
+    for own in asked:
+        pair = zip(project.scheme.sides, (own.image_id, own.caption_id), strict=True)
+        assert {number if side == "image" else owners[number] for side, number in pair} <= images
+    again = project.propose({"one": whole}, budget=400, size=20, leave_open=True)
+    assert not pairs_of(again.rounds[0].candidates) & pairs_of(again.rounds[1].candidates)
+    smaller = again.propose({"one": whole}, budget=5, size=5, leave_open=True, limit=45)
+    assert smaller.rounds[2].candidates.num_rows == 5
 
 
 def test_a_round_without_reasons_asks_for_none(command, project, sample_library, runs, tmp_path):

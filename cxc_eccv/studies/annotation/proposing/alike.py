@@ -147,6 +147,7 @@ def propose_alike(
     runs: Mapping[str, Run],
     library: Library,
     split: str,
+    limit: int | None,
     side: str,
     budget: int | None,
     depth: int,
@@ -154,7 +155,7 @@ def propose_alike(
     asked: pa.Table | None,
 ) -> Proposal:
     """Choose pairs of two images or two captions that CxC has not rated, each in one order."""
-    table = _list_alike(runs, library.karpathy(split), side, depth, seed)
+    table = _list_alike(runs, library.karpathy(split).first(limit), side, depth, seed)
     has_ratings = split in ("validation", "test")
     rated = _unordered(library.cxc("sis" if side == "image" else "sts", split), SIDE_IDS) if has_ratings else set()
     before = set() if asked is None else _unordered(asked, ("image_id", "caption_id"))
@@ -203,7 +204,7 @@ def _unordered(table: pa.Table, names: tuple[str, str]) -> set[frozenset[int]]:
 
 def _choose_cxc(pool: Pool) -> Chosen:
     """Distinct image-caption pairs: half from the caption pairs, half from the image pairs."""
-    content = pool.library.karpathy(pool.split)
+    content = pool.pairs.content
     images = choose_image_pairs(pool.runs, content, neighbours=pool.depth)
     captions = choose_caption_pairs(
         pool.runs, content, neighbours=pool.depth, seed=int(pool.random.integers(np.iinfo(np.int64).max))
@@ -224,7 +225,7 @@ def _choose_cxc(pool: Pool) -> Chosen:
 
 def _cross(pool: Pool, left: IntArray, right: IntArray) -> IntArray:
     """The pair of each left image with a random caption of the right image."""
-    captions = draw_captions(pool.library.karpathy(pool.split), right, pool.random)
+    captions = draw_captions(pool.pairs.content, right, pool.random)
     return pool.pairs.of_ids(left, captions, "pairs of images")
 
 

@@ -59,6 +59,7 @@ def propose(
     ask_known: bool = False,
     asked: pa.Table | None = None,
     sides: tuple[str, str] = ("image", "caption"),
+    limit: int | None = None,
 ) -> Proposal:
     """Choose the pairs that people are asked about.
 
@@ -67,7 +68,7 @@ def propose(
     with the highest priority fill the budget, ties at random. Equal scores of a model are ordered by id.
 
     Args:
-        runs: name of each model to its run, on all images and captions of the split.
+        runs: name of each model to its run, on all images and captions of the split, or of its part.
         library: the raw sources.
         split: a split of COCO.
         strategy: a name of :func:`cxc_eccv.studies.annotation.proposing.strategies.strategies`.
@@ -83,6 +84,7 @@ def propose(
         ask_known: also ask about pairs that a source calls positive, to measure the precision of sources.
         asked: a table of pairs that were asked before, with ``image_id`` and ``caption_id``.
         sides: kinds of the items of a pair; only ``cxc`` chooses pairs of two images or two captions.
+        limit: only the first images by id and their captions, as of ``cxc-eccv encode --limit``; None for all.
 
     Example:
         >>> from cxc_eccv.runs import EmbeddingsRun
@@ -97,14 +99,18 @@ def propose(
     """
     options = {"depth": depth, "queries": queries, "classifier": classifier, "probabilities": probabilities}
     chosen_by = _find_strategy(strategy, **options, metric=metric)
-    for name, value, least in (("budget", budget, 1), ("depth", depth, 1), ("seed", seed, 0)):
+    for name, value, least in (("budget", budget, 1), ("depth", depth, 1), ("seed", seed, 0), ("limit", limit, 1)):
         if value is not None:
             check_whole(name, value, least)
     if sides != ("image", "caption"):
         if strategy != "cxc":
             raise InvalidOption(f"strategy {strategy} cannot choose pairs of two {sides[0]}s; give --strategy cxc")
-        return propose_alike(runs, library, split, sides[0], budget, depth or chosen_by.depth or NEAR, seed, asked)
-    pairs = Pairs(library.karpathy(split))
+        return propose_alike(
+            runs, library, split, limit, sides[0], budget, depth or chosen_by.depth or NEAR, seed, asked
+        )
+    if limit is not None and metric is not None:
+        raise InvalidOption(f"{metric} is a number of the whole split; leave limit (--limit) out")
+    pairs = Pairs(library.karpathy(split).first(limit))
     rows = _choose_queries(queries, pairs, chosen_by, seed, runs.values())
     _check_models(chosen_by, runs, rows)
     known = _find_known(library, split, pairs, sources)
@@ -112,7 +118,10 @@ def propose(
         raise InvalidOption(
             f"strategy {strategy} draws from all pairs, so it is a project's first round: start another"
         )
-    before = np.empty(0, np.int64) if asked is None else distinct_of(_read_pairs(asked, pairs, "pairs asked before"))
+    whole, earlier = Pairs(library.karpathy(split)), CANDIDATES.empty_table() if asked is None else asked
+    asked_ids = whole.ids(_read_pairs(earlier, whole, "pairs asked before"))
+    within = pairs.holds(*asked_ids)
+    before = distinct_of(pairs.of_ids(asked_ids[0][within], asked_ids[1][within], "pairs asked before"))
     judged = known.judged[~known.flag(known.judged).any(axis=1)] if ask_known else known.judged
     closed = before if chosen_by.draws else np.append(judged, before)
     pool = Pool(
@@ -132,6 +141,7 @@ def propose(
         given_sources=sources,
     )
     chosen, facts = chosen_by.choose(pool), _describe(pool, chosen_by, seed)
+    facts["options"] |= {} if limit is None else {"limit": limit}
     facts["options"] |= chosen.facts
     if ask_known:
         facts["options"]["ask_known"] = True
@@ -251,10 +261,12 @@ def _find_known(library: Library, split: str, pairs: Pairs, sources: Sequence[st
     judged, positive = [], {name: [np.empty(0, np.int64)] for name in names}
     for direction in CROSS_MODAL:
         merged = merge(library, split, direction, sources=names)
-        numbers = pairs.number(*((merged.queries, merged.items)[:: 1 if direction == "i2t" else -1]))
+        ids = (merged.query_ids[merged.queries], merged.gallery_ids[merged.items])[:: 1 if direction == "i2t" else -1]
+        within = pairs.holds(*ids)
+        numbers = pairs.of_ids(ids[0][within], ids[1][within], "judged pairs")
         judged.append(numbers)
         for column, name in enumerate(merged.sources):
-            positive[name].append(numbers[merged.said_positive[:, column]])
+            positive[name].append(numbers[merged.said_positive[within, column]])
     return _Known(
         distinct_of(np.concatenate(judged)),
         {name: distinct_of(np.concatenate(parts)) for name, parts in positive.items()},

@@ -35,6 +35,7 @@ class Pairs:
     """The pairs of a split's images and captions as numbers: image row times captions, plus caption row."""
 
     def __init__(self, content: KarpathySplit) -> None:
+        self.content = content
         self.image_ids, self.caption_ids = content.image_ids, content.caption_ids
 
     def number(self, images: IntArray, captions: IntArray) -> IntArray:
@@ -50,6 +51,10 @@ class Pairs:
         """Ids of the images and of the captions of pairs."""
         images, captions = self.rows(pairs)
         return self.image_ids[images], self.caption_ids[captions]
+
+    def holds(self, image_ids: IntArray, caption_ids: IntArray) -> NDArray[np.bool_]:
+        """(P,) whether image and caption of each pair are here."""
+        return np.isin(image_ids, self.image_ids) & np.isin(caption_ids, self.caption_ids)
 
     def of_ids(self, image_ids: IntArray, caption_ids: IntArray, what: str) -> IntArray:
         """Numbers of pairs from ids; DataError, which begins with ``what``, if one is not in the split."""

@@ -80,6 +80,10 @@ def propose(
     queries: Annotated[
         str | None, typer.Option(help="Number of queries to draw: images and captions, as 500,500, or one for both.")
     ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(help="Only the first images by id and their captions, for a pilot, as of encode --limit."),
+    ] = None,
     probabilities: Annotated[
         str | None,
         typer.Option(
@@ -133,6 +137,7 @@ def propose(
         "budget": budget,
         "depth": depth,
         "queries": None if queries is None else _read_queries(queries),
+        "limit": limit,
         "sources": names(sources),
         "probabilities": doubts if isinstance(doubts, Table) else None,
         "classifier": None if isinstance(doubts, Table) else doubts,
