@@ -21,6 +21,9 @@ from cxc_eccv.studies.asking.schemes import Details, Scheme
 STEP = 1 / 8
 """Step of the slider; Label Studio accepts only values that are exact multiples of it."""
 
+INSTRUCTIONS, REMARK = "Instructions and examples", "Remark (optional)"
+"""Texts of the page that stand here too."""
+
 SLIDER = "without-number"
 """Class of a slider that does not show its number."""
 
@@ -49,8 +52,9 @@ def _configuration(handout: Handout) -> str:
     """The interface: a column for each image, and one for texts, question and answers, so that nobody has to scroll."""
     view, scheme = ET.Element("View"), handout.scheme
     ET.SubElement(view, "Style").text = f".{SLIDER} output {{ display: none; }}"  # the number of a slider
-    folded = ET.SubElement(ET.SubElement(view, "Collapse"), "Panel", value=scheme.title)
-    folded = ET.SubElement(folded, "View")
+    panel = ET.SubElement(ET.SubElement(view, "Collapse"), "Panel", value=_translate(INSTRUCTIONS, handout))
+    folded = ET.SubElement(panel, "View")
+    ET.SubElement(folded, "Header", value=scheme.title)
     for paragraph in (*handout.texts.consent, *scheme.instructions, *handout.texts.examples):
         ET.SubElement(folded, "Header", value=paragraph, size="5")
     columns = ET.SubElement(view, "View", style="display: flex;")
@@ -65,9 +69,16 @@ def _configuration(handout: Handout) -> str:
         if part.kind != "image":
             ET.SubElement(right, "Header", value=part.title, size="5")
             ET.SubElement(right, "Text", name=part.name, value=f"${part.name}")
-    _ask(right, scheme, names[scheme.shows[0].name])
+    to = names[scheme.shows[0].name]
+    _ask(right, scheme, to)
+    ET.SubElement(right, "Header", value=_translate(REMARK, handout), size="5")
+    ET.SubElement(right, "TextArea", name="remark", toName=to, maxSubmissions="1", editable="true")
     ET.indent(view)
     return ET.tostring(view, encoding="unicode") + "\n"
+
+
+def _translate(text: str, handout: Handout) -> str:
+    return handout.texts.page.get(text, text)
 
 
 def _ask(view: ET.Element, scheme: Scheme, to: str) -> None:
@@ -88,8 +99,6 @@ def _ask(view: ET.Element, scheme: Scheme, to: str) -> None:
         ET.SubElement(group, "Header", value=details.label, size="5")
         # Also on the choices: ticks in a view that is hidden again would be sent.
         _choices(group, details.name, to, details.choices, choice="multiple", **condition)
-    ET.SubElement(view, "Header", value="Remark (optional)", size="5")
-    ET.SubElement(view, "TextArea", name="remark", toName=to, maxSubmissions="1", editable="true")
 
 
 def _choices(

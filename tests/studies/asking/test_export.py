@@ -16,6 +16,7 @@ from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMis
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.asking.answers import read_answers
 from cxc_eccv.studies.asking.exchange import COCO, find_images, formats
+from cxc_eccv.studies.asking.questionnaire import Handout, Texts, page_texts
 from cxc_eccv.studies.asking.questions import CANDIDATE, NEGATIVE, POSITIVE, Questionnaire
 from cxc_eccv.studies.asking.schemes import schemes
 
@@ -177,12 +178,17 @@ def test_every_place_of_the_slider_is_taken(sheets, tmp_path):
     assert (places[-1], slider.get("min"), slider.get("max"), slider.get("slider")) == (5, "0", "5", "true")
 
 
+def last_header(root):
+    return list(root.iter("Header"))[-1].get("value")
+
+
 @pytest.mark.parametrize("name", [name for name in schemes() if name != "cxc_captions"])
 def test_sentence_and_question_stand_beside_the_image(sheets, tmp_path, name):
     scheme = schemes()[name]
     sheets = [[replace(own, other=own.other or own.file_name) for own in sheet] for sheet in sheets]
     root = ET.fromstring(export(sheets, "label_studio", name, tmp_path)["labeling_config.xml"])
     assert [child.tag for child in root] == ["Style", "Collapse", "View"]
+    assert {root.find("Collapse/Panel").get("value"), last_header(root)} <= set(page_texts())
     *images, last = root[2]
     assert root[2].get("style") == "display: flex;"
     assert [[child.tag for child in column] for column in images] == [["Header", "Image"]] * sum(
@@ -191,6 +197,14 @@ def test_sentence_and_question_stand_beside_the_image(sheets, tmp_path, name):
     assert last.find("Image") is None
     assert len(last.findall("Text")) == sum(part.kind != "image" for part in scheme.shows)
     assert {header.get("value") for header in last.iter("Header")} >= {scheme.question}
+
+
+def test_the_words_around_a_task_are_translated(sheets, tmp_path):
+    words = {"Instructions and examples": "Anleitung", "Remark (optional)": "Bemerkung"}
+    handout = Handout(schemes()["eccv"], Texts(page=words))
+    files = export(sheets, "label_studio", "eccv", tmp_path, handout=handout)
+    root = ET.fromstring(files["labeling_config.xml"])
+    assert (root.find("Collapse/Panel").get("value"), last_header(root)) == ("Anleitung", "Bemerkung")
 
 
 @pytest.mark.parametrize("name", ["cxc", "cxc_captions", "cxc_images"])
