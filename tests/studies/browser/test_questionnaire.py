@@ -180,7 +180,7 @@ def test_by_touch_on_a_phone_progress_and_next_are_in_sight(visitor, name):
 def test_a_slider_records_where_it_was_clicked_its_middle_too(visitor, touch, down, number):
     page = visitor.open(render(ask("cxc", 1, 1)), 390, 844, touch=touch)
     begin(page)
-    assert page.text("#count") == "last question of this sheet"
+    assert page.text("#count") == "0 of 1 answered"
     assert page.run("document.getElementById('progress').value") == 0
     if touch:
         page.tap("#form input", down=down, scroll=True)
