@@ -1,14 +1,13 @@
-"""Correlations against slow formulas and the paper's printed intervals; the classifier against plain descent."""
+"""Correlations against slow formulas and the paper's printed intervals."""
 
 import math
 
 import numpy as np
 import pytest
 
-from cxc_eccv import sts
 from cxc_eccv.errors import InvalidOption, MalformedRun
 from cxc_eccv.statistics import fisher_interval
-from cxc_eccv.sts import GradeClassifier, correlate, cosines, grade_distribution, pair_features
+from cxc_eccv.sts import correlate, cosines, pair_features
 
 PRINTED = [(42.3, 5.7, 6.1, 750), (34.5, 12.0, 13.2, 189), (86.2, 0.7, 0.7, 4927), (88.2, 1.5, 1.7, 750)]
 """Table 5 of the paper: r, upper and lower part of its interval, pairs."""
@@ -80,59 +79,3 @@ def test_cosines_equal_a_loop():
 def test_features_of_a_pair_are_its_difference_and_its_product():
     left, right = np.array([[1, 2]], dtype="f4"), np.array([[3, 2]], dtype="f4")
     np.testing.assert_array_equal(pair_features(left, right), [[2, 0, 3, 4]])
-
-
-@pytest.mark.parametrize(("lowest", "highest"), [(0, 5), (1, 5)])
-def test_the_expected_grade_is_the_score(lowest, highest):
-    scores = np.linspace(lowest, highest, 23)
-    targets = grade_distribution(scores, lowest, highest)
-    np.testing.assert_allclose(targets.sum(axis=1), 1)
-    np.testing.assert_allclose(targets @ np.arange(lowest, highest + 1), scores)
-    assert ((targets > 0).sum(axis=1) <= 2).all()
-
-
-def scored_pairs(count, seed):
-    """Vectors whose absolute difference in the first place tells the score."""
-    random = np.random.default_rng(seed)
-    left, right = random.standard_normal((2, count, 6)).astype("f4")
-    scores = np.clip(5 - 2 * np.abs(left - right)[:, 0] + 0.2 * random.standard_normal(count), 1, 5)
-    return pair_features(left, right), scores
-
-
-def test_the_classifier_finds_the_same_minimum_as_plain_descent(monkeypatch):
-    monkeypatch.setattr(sts, "PENALTIES", (1e-2,))  # with less, descent takes far too long
-    train, dev = scored_pairs(120, 0), scored_pairs(60, 1)
-    model = GradeClassifier.fit(train, dev, 1, 5)
-    inputs = np.hstack([train[0] / model.scales, np.ones((120, 1))])
-    targets = grade_distribution(train[1], 1, 5)
-    weights = np.zeros((inputs.shape[1], 5))
-    for _ in range(3_000):
-        powers = np.exp(inputs @ weights)
-        slope = inputs.T @ (powers / powers.sum(axis=1, keepdims=True) - targets) / 120
-        slope[:-1] += model.penalty * weights[:-1]
-        weights -= 0.3 * slope
-    powers = np.exp(np.hstack([dev[0] / model.scales, np.ones((60, 1))]) @ weights)
-    expected = (powers / powers.sum(axis=1, keepdims=True)) @ np.arange(1, 6)
-    np.testing.assert_allclose(model.predict(dev[0]), expected, atol=0.02)
-    assert np.corrcoef(model.predict(dev[0]), dev[1])[0, 1] > 0.9
-
-
-def test_the_length_of_the_vectors_does_not_matter():
-    train, dev = scored_pairs(120, 0), scored_pairs(60, 1)
-    left, right = np.random.default_rng(2).standard_normal((2, 8, 6)).astype("f4")
-
-    def stretched(features, factor):
-        return np.concatenate([factor * features[:, :6], factor**2 * features[:, 6:]], axis=1).astype("f4")
-
-    plain = GradeClassifier.fit(train, dev, 1, 5)
-    longer = GradeClassifier.fit((stretched(train[0], 8), train[1]), (stretched(dev[0], 8), dev[1]), 1, 5)
-    features = pair_features(left, right)
-    np.testing.assert_allclose(plain.predict(features), longer.predict(stretched(features, 8)), atol=1e-3)
-
-
-@pytest.mark.parametrize("best", range(5))
-def test_the_penalty_that_does_best_on_the_development_part_wins_wherever_it_stands(monkeypatch, best):
-    qualities = iter([0.9 if place == best else 0.1 * place for place in range(5)])
-    monkeypatch.setattr(sts, "_pearson", lambda *_: next(qualities))
-    model = GradeClassifier.fit(scored_pairs(20, 0), scored_pairs(9, 1), 1, 5)
-    assert model.penalty == sts.PENALTIES[best]

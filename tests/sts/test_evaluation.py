@@ -11,7 +11,6 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.sts import (
     SUBTASKS,
     FittedPerTask,
-    GradeClassifier,
     cosines,
     evaluate_sts,
     supervised_pairs,
@@ -20,6 +19,7 @@ from cxc_eccv.sts import (
     to_json,
     to_markdown,
 )
+from cxc_eccv.sts.classifiers import CrossEntropyClassifier
 
 WORDS = ["a", "dog", "cat", "bus", "man", "red", "runs", "sleeps", "on", "street", "two"]
 
@@ -70,7 +70,7 @@ def test_every_task_has_its_table(report):
     assert list(report.tasks) == [*SUBTASKS, "stsb", "sick", "sts"]
     for task, subtasks in SUBTASKS.items():
         assert [row.name for row in report.tasks[task]] == [*subtasks, "mean", "weighted_mean", "all"]
-    assert [row.name for row in report.tasks["sick"]] == ["cosine", "classifier"]
+    assert [row.name for row in report.tasks["sick"]] == ["cosine", "classifier", "cross_entropy_classifier"]
 
 
 def test_a_subtask_and_the_aggregates_equal_loops(report, small_library):
@@ -108,10 +108,10 @@ def test_years_are_averaged_where_all_five_were_asked_for(small_library, monkeyp
 
 
 @pytest.mark.parametrize(("task", "grades"), [("stsb", (0, 5)), ("sick", (1, 5))])
-def test_each_classifier_predicts_the_grades_that_people_gave(small_library, monkeypatch, task, grades):
+def test_cross_entropy_classifier_predicts_the_grades_that_people_gave(small_library, monkeypatch, task, grades):
     """STS Benchmark is scored from 0, SICK from 1."""
-    fitted, fit = [], GradeClassifier.fit
-    monkeypatch.setattr(GradeClassifier, "fit", lambda *given: fitted.append(given[2:]) or fit(*given))
+    fitted, fit = [], CrossEntropyClassifier.fit
+    monkeypatch.setattr(CrossEntropyClassifier, "fit", lambda *given: fitted.append(given[2:]) or fit(*given))
     evaluate_sts(encoder, small_library, [task])
     assert fitted == [grades]
 

@@ -10,9 +10,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
-from scipy.optimize import minimize
-from scipy.special import log_softmax, softmax
 from scipy.stats import pearsonr, spearmanr
 
 from cxc_eccv.errors import MalformedRun, UnknownName
@@ -21,6 +18,7 @@ from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import SentencePairs, read_semeval, read_sick, read_stsb
 from cxc_eccv.statistics import fisher_interval
+from cxc_eccv.sts.classifiers import CrossEntropyClassifier, SentEvalClassifier, Vectors
 from cxc_eccv.tables import Table, tables_to_markdown
 from cxc_eccv.terminal import markdown_text
 from cxc_eccv.types import Embeddings, FloatArray
@@ -152,14 +150,9 @@ def to_json(report: StsReport) -> str:
     return json.dumps({"schema": 1, "tasks": tasks, "provenance": dict(report.provenance)}, indent=2) + "\n"
 
 
-Vectors = NDArray[np.float32]
-
 Encoder = Callable[[Sequence[str]], Vectors]  # N texts to (N, D) vectors
 
 GRADES = {"stsb": (0, 5), "sick": (1, 5)}  # Task with a classifier to its lowest and highest grade
-
-PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
-ITERATIONS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,8 +239,12 @@ def _evaluate_test_part(
     rows = [correlate("cosine", cosines(*tested), test.scores, confidence)]
     if classifier:
         learnt, selecting = ((pair_features(*_encode(encoder, part)), part.scores) for part in (train, dev))
-        model = GradeClassifier.fit(learnt, selecting, *GRADES[task])
-        rows.append(correlate("classifier", model.predict(pair_features(*tested)), test.scores, confidence))
+        models: Mapping[str, SentEvalClassifier | CrossEntropyClassifier] = {
+            "classifier": SentEvalClassifier.fit(learnt, selecting),
+            "cross_entropy_classifier": CrossEntropyClassifier.fit(learnt, selecting, *GRADES[task]),
+        }
+        features = pair_features(*tested)
+        rows += [correlate(name, model.predict(features), test.scores, confidence) for name, model in models.items()]
     return rows
 
 
@@ -294,75 +291,3 @@ def correlate(name: str, predicted: FloatArray, scores: FloatArray, confidence: 
 def pair_features(left: Vectors, right: Vectors) -> Vectors:
     """(N, 2 D) ``|u - v|`` and ``u * v``, side by side."""
     return np.concatenate([np.abs(left - right), left * right], axis=1, dtype=np.float32)
-
-
-def grade_distribution(scores: FloatArray, lowest: int, highest: int) -> FloatArray:
-    """(N, grades) probabilities over whole grades whose expected value is the score (arXiv:1503.00075, equation 16)."""
-    grades = np.arange(lowest, highest + 1)
-    return np.asarray(np.clip(1 - np.abs(scores[:, None] - grades), 0, 1))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class GradeClassifier:
-    """Softmax over grades from a linear layer; the prediction is the expected grade.
-
-    SentEval (arXiv:1803.05449) trains the same layer with Adam on squared errors and stops early on the development
-    part. This one minimises the cross-entropy to the same targets plus an L2 penalty, which has one minimum and needs
-    no seed; the penalty maximises the Pearson correlation on the development part.
-    """
-
-    weights: FloatArray  # (F + 1, grades), the last row is the bias
-    scales: Vectors  # (F,) root mean square of each block of training features
-    lowest: int
-    penalty: float
-
-    @classmethod
-    def fit(
-        cls, train: tuple[Vectors, FloatArray], dev: tuple[Vectors, FloatArray], lowest: int, highest: int
-    ) -> GradeClassifier:
-        """Train on one part and select the penalty on another, each (N, F) :func:`pair_features` and (N,) scores."""
-        scales = _block_scales(train[0])
-        inputs, targets = _with_bias(train[0] / scales), grade_distribution(train[1], lowest, highest)
-        weights = np.zeros((inputs.shape[1], targets.shape[1]))
-        candidates: list[tuple[float, GradeClassifier]] = []
-        for penalty in PENALTIES:  # from strong to weak, each starting from the previous weights
-            weights = _minimum(inputs, targets.astype(np.float32), penalty, weights)
-            model = cls(weights, scales, lowest, penalty)
-            candidates.append((_pearson(model.predict(dev[0]), dev[1]), model))
-        return max(candidates, key=lambda pair: pair[0])[1]
-
-    def predict(self, features: Vectors) -> FloatArray:
-        """(N,) expected grades."""
-        probabilities = softmax(_with_bias(features / self.scales) @ self.weights, axis=1)
-        return np.asarray(probabilities @ np.arange(self.lowest, self.lowest + probabilities.shape[1]))
-
-
-def _block_scales(features: Vectors) -> Vectors:
-    """One scale per block, so that a penalty means the same for vectors of any length."""
-    halves = np.split(features, 2, axis=1)
-    return np.concatenate(
-        [np.full(half.shape[1], max(float(np.sqrt(np.mean(half**2))), 1e-12), dtype=np.float32) for half in halves]
-    )
-
-
-def _with_bias(features: Vectors) -> Vectors:
-    return np.concatenate([features, np.ones((len(features), 1), dtype=np.float32)], axis=1)
-
-
-def _minimum(inputs: Vectors, targets: Vectors, penalty: float, start: FloatArray) -> FloatArray:
-    def loss(flat: NDArray[Any]) -> tuple[float, NDArray[Any]]:
-        weights = flat.reshape(start.shape)
-        logs = log_softmax(inputs @ weights.astype(np.float32), axis=1)
-        gradient = inputs.T @ (np.exp(logs) - targets) / len(inputs)
-        decay = penalty * weights
-        decay[-1] = 0
-        value = -float((targets * logs).sum()) / len(inputs) + 0.5 * float((decay * weights).sum())
-        return value, (gradient + decay).ravel().astype(np.float64)
-
-    minimum = minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": ITERATIONS})
-    return np.asarray(minimum.x.reshape(start.shape))
-
-
-def _pearson(predicted: FloatArray, scores: FloatArray) -> float:
-    """Pearson's correlation, or -1 if all predictions are equal, as under a strong penalty."""
-    return float(pearsonr(predicted, scores).statistic) if np.ptp(predicted) > 0 else -1.0
