@@ -108,6 +108,11 @@ ESTIMATE = "the value if people had judged all of them, from their answers about
 UNJUDGED = "share of the retrieved pairs that nobody judged"
 """Explanations of the bounds of a number."""
 
+UNKNOWN = "precision unknown"
+OVER_IMAGES = "interval over images only"
+PRECISION = "precision: the percentage of the pairs the judge calls entailed that people call so, from drawn pairs"
+"""What the interval of a number by a judge leaves out, and what is known of the judge."""
+
 
 def direction_name(direction: str) -> str:
     """Modalities of the query and of the ranked items, in words."""
@@ -181,17 +186,44 @@ def estimate_text(result: Result) -> str:
     bounds = result.bounds
     if bounds is None or bounds.estimate is None:
         return ""
-    value = show_value(result.metric, bounds.estimate)
-    if bounds.estimate_low is None or bounds.estimate_high is None:
-        return value
-    low, high = (show_value(result.metric, end) for end in (bounds.estimate_low, bounds.estimate_high))
-    return f"{value} [{low}, {high}]"
+    return _with_ends(result, bounds.estimate, bounds.estimate_low, bounds.estimate_high)
+
+
+def _with_ends(result: Result, value: float, low: float | None, high: float | None) -> str:
+    """A value with its interval, in the units of the result."""
+    ends = [] if low is None or high is None else [show_value(result.metric, end) for end in (low, high)]
+    return f"{show_value(result.metric, value)} [{', '.join(ends)}]" if ends else show_value(result.metric, value)
 
 
 def unjudged_text(result: Result) -> str:
     """The share of the retrieved pairs that nobody judged; empty if it is zero or unknown."""
     bounds = result.bounds
     return "" if bounds is None or not bounds.unjudged else share(bounds.unjudged, bounds.retrieved)
+
+
+def judge_text(result: Result) -> str:
+    """The precision of the judge that answered for pairs without a label; empty without such answers."""
+    if result.parameters.get("unjudged") != "classifier" or result.coverage == 1:
+        return ""
+    bounds = result.bounds
+    if bounds is None or bounds.precision is None:
+        return UNKNOWN
+    return f"precision {_with_ends(result, bounds.precision, bounds.precision_low, bounds.precision_high)}"
+
+
+def judge_caution(results: Iterable[Result], split: str | None = None) -> str:
+    """What the intervals of numbers by a judge leave out, and the command that asks people; empty without a judge."""
+    judged = [result for result in results if judge_text(result)]
+    unknown = next((result for result in judged if judge_text(result) == UNKNOWN), None)
+    if unknown is None:
+        return f"Entail@K has an {OVER_IMAGES}; {PRECISION}." if judged else ""
+    known, part = tasks().get(unknown.task), " --split val" if split == "validation" else ""
+    if known is None or known.collection.name == "COCO":
+        pairs = f"--scheme entailment --for {unknown.key} --budget 300 --probabilities JUDGE"
+        ask = f"cxc-eccv annotate propose FOLDER RUN {pairs}{part}"
+    else:
+        ask = f"cxc-eccv entailment export RUN --images IMAGES --output FOLDER{part}"
+    return f"Entail@K has an {OVER_IMAGES}; the judge's precision in retrieved lists is unknown. To ask people: {ask}"
 
 
 def rank_text(rank: int | None) -> str:

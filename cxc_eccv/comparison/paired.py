@@ -27,7 +27,7 @@ from cxc_eccv.statistics import (
     two_sided_p_value,
 )
 from cxc_eccv.types import FloatArray, IntArray, Report
-from cxc_eccv.wording import name_data
+from cxc_eccv.wording import judge_caution, name_data
 
 
 def compare(
@@ -104,6 +104,11 @@ def compare(
     rows = [replace(row, p_holm=p_holm) for row, p_holm in zip(rows, corrected, strict=True)]
     notes = [*training_notes([first, *rest]), *(note for other in rest for note in notes_on(first, other))]
     notes += [*dict.fromkeys(note for plan in plans.values() for note in plan.notes), *_too_few(settings, n_tests)]
+    compared = {row.key for row in rows}
+    caution = judge_caution(
+        (row for row in first.report.results if row.key in compared), first.report.provenance.get("split")
+    )
+    notes += [caution] if caution else []
     left_out = {name: plan.left_out for name, plan in plans.items()}
     found = Comparison(first.name, tuple(plans), settings, tuple(rows), left_out, tuple(notes), ranks=tuple(ranks))
     return replace(found, data=name_data(first.report), labels=first.report.labels)

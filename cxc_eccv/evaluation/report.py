@@ -11,20 +11,20 @@ from typing import Any
 import numpy as np
 
 import cxc_eccv
-from cxc_eccv.errors import InvalidOption, raise_all
+from cxc_eccv.errors import DataError, InvalidOption, raise_all
 from cxc_eccv.evaluation.answers import Answers
 from cxc_eccv.evaluation.bounds import BoundsOfNeeds, Units
 from cxc_eccv.evaluation.measure import collect_ids
 from cxc_eccv.evaluation.needs import OtherScores, QueryValues, Scored, TopItems
 from cxc_eccv.evaluation.report_files import per_query_table
 from cxc_eccv.evaluation.select import Part
-from cxc_eccv.evaluation.settings import Judge, Settings
+from cxc_eccv.evaluation.settings import Judge, Settings, policy_of
 from cxc_eccv.ranking.device import torch_on
 from cxc_eccv.ranking.scores import one_blas_thread, refuse_embedding_options, similarity_of, workers
 from cxc_eccv.runs import EmbeddingsRun, Run
 from cxc_eccv.runs.run import check_name, read_record
 from cxc_eccv.sources.library import Library
-from cxc_eccv.statistics import ClusterBootstrap, Draws, interval, wilson
+from cxc_eccv.statistics import ClusterBootstrap, Draws, estimate_mean, interval, wilson
 from cxc_eccv.tasks.task import COCO, Collection
 from cxc_eccv.types import SIDES, Bounds, FloatArray, IntArray, Report, positions_of
 
@@ -102,7 +102,10 @@ class Scorer:
                 bounds = self._bounds.find(need, variant, settings)
                 answers = settings.answers
                 if isinstance(answers, Answers) and answers.key == f"{part.key}/{variant.label}" and bounds is not None:
-                    bounds = self._add_estimate(bounds, self._bounds.units(need, variant, settings), answers, part)
+                    units = self._bounds.units(need, variant, settings)
+                    bounds = self._add_estimate(bounds, units, answers, part)
+                    if scored[0].result.parameters.get("unjudged") == "classifier":
+                        bounds = self._add_precision(bounds, units, answers, settings)
                 scored = [replace(row, result=replace(row.result, bounds=bounds)) for row in scored]
             rows += scored
         return [self._with_interval(row) for row in self._resample(part, rows)]
@@ -114,6 +117,25 @@ class Scorer:
         drawn = answers.estimate(units, images, level or 0.95)
         low, high = (None, None) if level is None else (drawn.low, drawn.high)
         return replace(bounds, estimate=drawn.value, estimate_low=low, estimate_high=high)
+
+    def _add_precision(self, bounds: Bounds, units: Units, answers: Answers, settings: Settings) -> Bounds:
+        """Add the judge's precision among the pairs that it calls entailed, whose drawn ones people answered."""
+        judge = policy_of(settings.unjudged)
+        said = np.asarray(judge(units.images, units.captions)) == 1 if callable(judge) else np.empty(0)
+        entailed = zip(units.images[said].tolist(), units.captions[said].tolist(), strict=True)
+        place = {pair: at for at, pair in enumerate(entailed)}
+        pairs = zip(answers.images.tolist(), answers.captions.tolist(), strict=True)
+        rows = [(row, place[pair]) for row, pair in enumerate(pairs) if pair in place]
+        drawn, places = np.array(rows, dtype=np.int64).reshape(-1, 2).T
+        level, guesses = settings.level, units.predicted[units.owners[said]]
+        try:
+            found = estimate_mean(
+                guesses, places, answers.labels[drawn], answers.drawn[drawn], confidence=level or 0.95
+            )
+        except DataError:  # too few, or all alike
+            return bounds
+        low, high = (None, None) if level is None else (found.as_share.low, found.as_share.high)
+        return replace(bounds, precision=found.as_share.value, precision_low=low, precision_high=high)
 
     def _resample(self, part: Part, rows: Sequence[Scored]) -> list[Scored]:
         """Add samples over drawn images; metrics over the same queries share the draws."""

@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +49,8 @@ RESULT: Mapping[str, Shape] = {
     "parameters": MAPPING,
 }
 
-ESTIMATE = ("estimate", "estimate_low", "estimate_high")
-"""Entries of bounds that are absent without answers."""
+BY_ANSWERS = {name: (name, f"{name}_low", f"{name}_high") for name in ("estimate", "precision")}
+"""Entries of bounds that are absent unless people's answers give the first of them."""
 
 BOUNDS: Mapping[str, Shape] = {"low": NUMBER, "high": NUMBER, "unjudged": COUNT, "retrieved": POSITIVE}
 
@@ -111,8 +112,9 @@ def _make_entry(result: Result) -> dict[str, Any]:
     entry = {"key": result.key, **dataclasses.asdict(result)}
     if result.bounds is None:
         del entry["bounds"]
-    elif result.bounds.estimate is None:
-        entry["bounds"] = {name: value for name, value in entry["bounds"].items() if name not in ESTIMATE}
+    for first, names in BY_ANSWERS.items() if result.bounds is not None else ():
+        if getattr(result.bounds, first) is None:
+            entry["bounds"] = {name: value for name, value in entry["bounds"].items() if name not in names}
     return entry
 
 
@@ -121,7 +123,11 @@ def _read_entry(entry: Mapping[str, Any]) -> Result:
     values = {field.name: entry[field.name] for field in dataclasses.fields(Result) if field.name in entry}
     if (bounds := values.get("bounds")) is not None:
         check_shape(bounds, BOUNDS, f"{entry.get('key')}, bounds")
-        check_shape(bounds, Loose(dict.fromkeys(("expected", *ESTIMATE), NUMBER)), f"{entry.get('key')}, bounds")
+        check_shape(
+            bounds,
+            Loose(dict.fromkeys(("expected", *chain(*BY_ANSWERS.values())), NUMBER)),
+            f"{entry.get('key')}, bounds",
+        )
         values["bounds"] = Bounds(**bounds)
     return Result(**values)
 

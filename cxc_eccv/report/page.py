@@ -18,7 +18,16 @@ from cxc_eccv.report.ranks import LABELS, BestRanks, Verdicts, best_ranks, rank_
 from cxc_eccv.terminal import visible
 from cxc_eccv.types import Report, Result
 from cxc_eccv.types.reported import group_by_reason
-from cxc_eccv.wording import Shown, fold_deviations, list_names, metric_name, name_data, task_name, unit_of
+from cxc_eccv.wording import (
+    Shown,
+    fold_deviations,
+    judge_caution,
+    list_names,
+    metric_name,
+    name_data,
+    task_name,
+    unit_of,
+)
 
 GROUPS = {
     "label_dependent": (
@@ -152,12 +161,13 @@ class Page:
 
     @property
     def judge(self) -> str:
-        """The classifier that labelled pairs without a label, with its cautions; empty without one."""
-        facts = self.report.provenance.get("unjudged")
-        if not facts:
-            return ""
-        judged = f"{facts['model']} judged {sum(facts['pairs'].values()):,} pairs that have no label."
-        return visible(" ".join([judged, *facts.get("cautions", ())]))
+        """The classifier that labelled pairs without a label, with cautions; empty without one."""
+        facts, split = (self.report.provenance.get(name) for name in ("unjudged", "split"))
+        said = [judge_caution(self.report.results, split)]
+        if facts:
+            judged = f"{facts['model']} judged {sum(facts['pairs'].values()):,} pairs that have no label."
+            said = [judged, *facts.get("cautions", ()), *said]
+        return visible(" ".join(filter(None, said)))
 
     @property
     def data(self) -> str:

@@ -143,6 +143,7 @@ def template(name: str, package: str = "cxc_eccv.report", **options: Any) -> Tem
         "direction_name": wording.direction_name,
         "finding": finding,
         "interval": wording.interval_text,
+        "judge": wording.judge_text,
         "line_chart": line_chart,
         "metric_name": metric_name,
         "rank_text": wording.rank_text,

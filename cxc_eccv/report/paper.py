@@ -18,7 +18,7 @@ from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.terminal import visible
 from cxc_eccv.types import CROSS_MODAL, Report
 from cxc_eccv.types.reported import SPREAD
-from cxc_eccv.wording import Shown, fold_deviations, heading_of, task_name, unit_of
+from cxc_eccv.wording import Shown, fold_deviations, heading_of, judge_caution, task_name, unit_of
 
 RECALLS = ("recall_at_1", "recall_at_5", "recall_at_10")
 
@@ -62,6 +62,7 @@ def paper_tables(
     cautions = [
         f"modified data of {name}: {', '.join(file for file, _, _ in files)}" for name, files in modified if files
     ]
+    split = first.provenance.get("split")
     return [
         Table(
             # Papers shorten the name to R-P, which fits a column.
@@ -72,11 +73,15 @@ def paper_tables(
             list(_rows(models, keys, intervals=intervals)),
             f"{title.replace(' under ', ' on the queries of ')}, labels {first.labels}" if first.labels else title,
             _describe(first, keys, intervals=intervals, several=len(models) > 1),
-            cautions=cautions,
+            cautions=list(filter(None, [*cautions, judge_caution(_select(models, keys), split)])),
             data=Page(first).data,
         )
         for title, keys in _lay_out(models, tasks).items()
     ]
+
+
+def _select(models: Models, keys: Sequence[str]) -> list[Shown]:
+    return [results[key] for results in models.values() for key in keys if key in results]
 
 
 def paper_csv(reports: Mapping[str, Report], tasks: Sequence[str] | None = None, *, intervals: bool = False) -> str:

@@ -23,6 +23,7 @@ from cxc_eccv.wording import (
     deviation_text,
     direction_name,
     estimate_text,
+    judge_text,
     metric_name,
     rank_text,
     score_cell,
@@ -34,7 +35,7 @@ from cxc_eccv.wording import (
 
 NOTHING = "No task could be scored."
 JUDGED = "judged pairs, least"
-BELOW = {"bounds": bounds_text, "estimate": estimate_text, "unjudged": unjudged_text}
+BELOW = {"bounds": bounds_text, "estimate": estimate_text, "unjudged": unjudged_text, "judge": judge_text}
 """Rows below a metric."""
 
 HEADLINE = {"coco_5k": "recall_at_1", "cxc": "recall_at_1", "eccv_caption": "map_at_r"}

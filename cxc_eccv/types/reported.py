@@ -33,6 +33,8 @@ class Bounds:
         expected: mean value under random labels, each pair positive with its probability; None without probabilities.
         estimate, estimate_low, estimate_high: the value if people had judged all of these pairs, estimated from their
             answers about drawn ones, with its confidence interval; None without answers.
+        precision, precision_low, precision_high: share of the pairs that a judge calls entailed which people call so,
+            estimated from the same answers; None without answers, or if fewer than 30 such pairs were drawn by chance.
     """
 
     low: float
@@ -43,6 +45,9 @@ class Bounds:
     estimate: float | None = None
     estimate_low: float | None = None
     estimate_high: float | None = None
+    precision: float | None = None
+    precision_low: float | None = None
+    precision_high: float | None = None
 
     @property
     def share(self) -> float:
@@ -312,7 +317,10 @@ def _import_shower(name: str) -> Any:  # noqa: ANN401 - a module of a higher lay
 
 
 COLUMNS = ["task", "direction", "metric", "value", "low", "high", "n_queries", "ties", "coverage"]
-OF_BOUNDS = ("low", "high", "expected", "estimate", "estimate_low", "estimate_high", "unjudged", "retrieved")
+OF_BOUNDS = (
+    *("low", "high", "expected", "estimate", "estimate_low", "estimate_high"),
+    *("precision", "precision_low", "precision_high", "unjudged", "retrieved"),
+)
 MAYBE_LACKING = ("low", "high", "coverage")
 
 

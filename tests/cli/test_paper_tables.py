@@ -4,12 +4,14 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
 from cxc_eccv.comparison.published import eccv_caption_table
 from cxc_eccv.evaluation import report_to_json
 from cxc_eccv.evaluation.report_files import read_report
+from cxc_eccv.report.paper import paper_tables
 from cxc_eccv.types import Report, Result
 
 pytestmark = pytest.mark.thorough
@@ -233,3 +235,11 @@ def test_files_of_an_earlier_comparison_go(run, write, tmp_path):
     run("compare", write("mine", full(0.1)), "--published", "--output", out)
     names = sorted(path.name for path in out.iterdir())
     assert names == ["compare.json", "compare.md", "compare.tex", "mine.txt", "published.csv"]
+
+
+def test_captions_say_what_the_intervals_of_a_judge_leave_out():
+    row = Result("entailment", "i2t", "entail_at_1", 0.9, 60, coverage=0.2, parameters={"unjudged": "classifier"})
+    for policy, told in (("classifier", True), ("leave_out", False)):
+        report = Report((replace(row, parameters={"unjudged": policy}),), {}, FACTS)
+        (table,) = paper_tables({"CLIP": report}, ["entailment"])
+        assert any("interval over images only" in caution for caution in table.cautions) is told

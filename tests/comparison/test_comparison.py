@@ -336,3 +336,12 @@ def test_agreement_is_kendalls_tau_b_over_the_same_models():
 def test_an_agreement_that_has_no_value_is_refused(scores, message):
     with pytest.raises(DataError, match=message):
         metric_agreement(scores)
+
+
+@pytest.mark.parametrize(("policy", "notes"), [("classifier", 1), ("not_entailed", 0)])
+def test_differences_judged_by_a_classifier_carry_a_caution(policy, notes):
+    values = {"entailment/i2t/entail_at_1": (np.arange(40), np.arange(40) % 3 / 2, np.arange(40))}
+    models = [scored(name, values, parameters={"unjudged": policy}) for name in ("old", "new")]
+    told = [note for note in compare(*models).notes if "interval over images only" in note]
+    assert len(told) == notes
+    assert all("--for entailment/i2t/entail_at_1" in note for note in told)

@@ -1,18 +1,22 @@
 """The console table: every number, none cut off."""
 
+import re
+from dataclasses import replace
+
+import pytest
 from rich.console import Console
 
 from cxc_eccv.report.console import print_report, render
 from cxc_eccv.report.page import Page
 from cxc_eccv.tables import MISSING
-from cxc_eccv.types import Report, Result
-from cxc_eccv.wording import COVERAGE, TIES
+from cxc_eccv.types import Bounds, Report, Result
+from cxc_eccv.wording import COVERAGE, PRECISION, TIES
 
 
-def shown(*results, skipped=None, width=110):
+def shown(*results, skipped=None, width=110, **provenance):
     console = Console(width=width)
     with console.capture() as captured:
-        console.print(render(Page(Report(tuple(results), skipped or {}, {"confidence": 0.95}))))
+        console.print(render(Page(Report(tuple(results), skipped or {}, {"confidence": 0.95, **provenance}))))
     return captured.get()
 
 
@@ -57,6 +61,42 @@ def test_coverage_and_skipped_tasks_are_told(capsys):
     assert "Not scored. coco_1k: too small." in text
     print_report(Report((), {"cxc": "no images"}, {}))
     assert "No task could be scored." in capsys.readouterr().out
+
+
+JUDGED = Result("entailment", "i2t", "entail_at_5", 0.3, 60, coverage=0.125, parameters={"unjudged": "classifier"})
+KNOWN = "interval over images only; the judge's precision in retrieved lists is unknown"
+
+
+def test_numbers_by_a_judge_say_what_their_interval_leaves_out():
+    text = shown(JUDGED, width=300)
+    assert re.search(r"Entail@5 +30.0\s+judge +precision unknown", text)
+    assert KNOWN in text
+    pairs = "--scheme entailment --for entailment/i2t/entail_at_5 --budget 300 --probabilities JUDGE"
+    assert f"To ask people: cxc-eccv annotate propose FOLDER RUN {pairs}\n" in text
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"parameters": {"unjudged": "not_entailed"}}, {"coverage": 1.0}, {"parameters": {"unjudged": "manual"}}],
+    ids=["by labels alone", "all labelled", "by people"],
+)
+def test_numbers_without_a_judges_error_carry_no_caution(change):
+    text = shown(replace(JUDGED, **change), width=300)
+    assert "precision" not in text
+    assert "annotate propose" not in text
+
+
+def test_measured_precision_of_a_judge_replaces_the_caution():
+    bounds = Bounds(0.1, 0.9, 1, 2, 0.5, 0.4, 0.3, 0.5, precision=0.11, precision_low=0.0512, precision_high=0.2)
+    text = shown(replace(JUDGED, bounds=bounds), width=300)
+    assert re.search(r"judge +precision 11.0 \[5.1, 20.0\]", text)
+    assert f"interval over images only; {PRECISION}." in text
+    assert "unknown" not in text
+
+
+def test_judged_numbers_on_flickr_name_the_command_of_their_collection():
+    text = shown(replace(JUDGED, task="flickr30k_entailment"), width=300, split="validation")
+    assert "To ask people: cxc-eccv entailment export RUN --images IMAGES --output FOLDER --split val" in text
 
 
 def test_all_that_was_not_scored_stands_in_one_paragraph():

@@ -266,3 +266,17 @@ def test_a_name_stays_in_its_code_span(name):
     assert "\n" not in title
     assert visible(name) in title
     assert page.all("script") == []
+
+
+def test_pages_mark_numbers_by_a_judge_wherever_they_stand():
+    judged = Result("entailment", "i2t", "entail_at_1", 0.9, 60, coverage=0.2, parameters={"unjudged": "classifier"})
+    shown = Page(Report((judged, Result("coco_5k", "i2t", "recall_at_1", 0.5, 60)), {}, {}))
+    page, markdown = Parsed(render_html(shown)), render_markdown(shown)
+    (headline,) = [table for table in page.all("table") if "Entail@1" in table["text"] and "R@1" in table["text"]]
+    assert headline["text"].count("precision unknown") == 1
+    assert sum(table["text"].count("precision unknown") for table in page.all("table")) == 2
+    assert {one["attrs"]["href"] for one in page.all("a") if "precision" in one["text"]} == {"#judge"}
+    (section,) = [one for one in page.all("section") if one["attrs"].get("id") == "judge"]
+    assert "--for entailment/i2t/entail_at_1" in section["text"]
+    assert "| judge | precision unknown |" in markdown.replace("  ", " ")
+    assert "interval over images only" in markdown

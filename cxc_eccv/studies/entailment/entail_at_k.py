@@ -41,7 +41,7 @@ from cxc_eccv.tables import Cell, Table
 from cxc_eccv.tasks.task import Task
 from cxc_eccv.types import FloatArray, IntArray, Judgments, Result, TopK, positions_of
 from cxc_eccv.types.strict_json import MAPPING, TEXT, WHOLE
-from cxc_eccv.wording import metric_name, score_cell
+from cxc_eccv.wording import judge_caution, metric_name, score_cell
 from cxc_eccv.writing import write_json, write_rows
 
 SEED, CONFIDENCE = 0, 0.95
@@ -254,7 +254,8 @@ class MeanScores:
         header = [("",), *((metric_name(metric),) for metric in metrics)]
         policy = self.results[0].parameters.get("unjudged", "")
         notes = [f"percent; pairs without a label: {str(policy).replace('_', ' ')}"] if policy else []
-        return Table(header, rows, self.name, notes=notes)
+        caution = judge_caution(self.results, self.provenance.get("split"))
+        return Table(header, rows, self.name, notes=notes, cautions=[caution] if caution else [])
 
     def records(self) -> dict[str, Any]:
         """Plain values for JSON."""

@@ -231,6 +231,12 @@ def test_each_collection_counts_half(reports):
     assert reversed_order.results == found.results
 
 
+def test_a_mean_by_a_judge_says_what_its_interval_leaves_out(reports):
+    judged = mean_entailment(scored(reports(unjudged=lambda images, captions: captions % 2)))
+    assert any("interval over images only; the judge's precision" in text for text in judged.table.cautions)
+    assert not mean_entailment(scored(reports())).table.cautions
+
+
 def test_each_collection_has_draws_of_its_own():
     """Equal values of both: the mean of two independent draws spreads 1 / sqrt(2) as wide as one of them."""
     values, queries = np.arange(200) % 2, np.arange(200)
