@@ -263,7 +263,7 @@ class _Model(NamedTuple):
     def run_file(self, context: typer.Context, library: Library) -> str:
         """The text of run.yaml with this model alone."""
         source = {"model": [self.encoder]} if self.encoder else {"files": self.files, "direction": self.directions}
-        output = None if self.output is None else str(self.output.absolute())
+        output = None if self.output is None else str(self.output.resolve())
         return write_run(context, library, name=None if self.title is None else [self.title], output=output, **source)
 
 

@@ -90,7 +90,7 @@ def find_changes(path: Path, text: str) -> list[str]:
 def _compare(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
     """The keys whose values differ, with both values."""
     keys = [key for key in before | now if before.get(key) != now.get(key)]
-    return [f"{key} {before.get(key, 'none')}, now {now.get(key, 'none')}" for key in keys]
+    return [f"{key} {before.get(key, 'not given')}, now {now.get(key, 'not given')}" for key in keys]
 
 
 def _made_with(library: Library) -> dict[str, str]:
@@ -173,5 +173,7 @@ def _plain(value: Any, option: str) -> Any:  # noqa: ANN401 - of an option
     if isinstance(value, Path) or option in NAMES_OR_PLACES:
         before, sign, place = str(value).rpartition(LOCAL)
         path = Path(place).expanduser()
-        return f"{before}{sign}{path.absolute()}" if path.exists() else str(value)
+        # A run is named after its file, which may be a link.
+        whole = path.resolve() if path.is_dir() else path.parent.resolve() / path.name
+        return f"{before}{sign}{whole}" if path.exists() else str(value)
     return value

@@ -71,9 +71,14 @@ def test_report_of_other_options_is_replaced_only_by_overwrite(evaluated, tmp_pa
     run_command(*words, cwd=evaluated)
     before = (tmp_path / "out" / "report.json").read_bytes()
     _, message = run_command(*words, "--tasks", "coco_5k/i2t", "--seed", "1", cwd=evaluated, status=2)
-    assert "out holds a report of other options: seed 0, now 1; tasks none, now coco_5k/i2t. Name another" in message
+    assert (
+        "out holds a report of other options: seed 0, now 1; tasks not given, now coco_5k/i2t. Name another" in message
+    )
     assert (tmp_path / "out" / "report.json").read_bytes() == before
-    run_command(*words, cwd=evaluated)  # the same options
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "up").symlink_to(evaluated)
+    run_command("evaluate", f"up/../{evaluated.name}/model.npz", *words[2:], cwd=elsewhere)  # the same options
     (tmp_path / "out" / "run.yaml").unlink()
     assert "other options: there is no run.yaml that names" in run_command(*words, cwd=evaluated, status=2)[1]
     run_command(*words, "--tasks", "coco_5k/i2t", "--overwrite", cwd=evaluated)

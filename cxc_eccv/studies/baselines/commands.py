@@ -73,10 +73,12 @@ def baseline(
       --model sentence-transformers/all-MiniLM-L6-v2
     ```
     """
-    from cxc_eccv.report.folder import FILES
+    from cxc_eccv.report.folder import FILES, refuse_foreign_files
     from cxc_eccv.studies.baselines.untrained import Inputs, baseline_named
 
     check_folder(output, FILES)
+    if output is not None:
+        refuse_foreign_files(output)
     score = baseline_named(name)
     library = open_library()
     inputs = Inputs(vectors, features, model, images, central_crop, seed, collection, pool)
