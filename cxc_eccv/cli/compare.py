@@ -16,7 +16,7 @@ from cxc_eccv.writing import replaced_folder
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cxc_eccv.comparison import Comparison
+    from cxc_eccv.comparison import Comparison, ModelAgreement
     from cxc_eccv.comparison.published import Joined
     from cxc_eccv.tables import Table
 
@@ -29,6 +29,14 @@ def compare(
         list[Path], typer.Argument(help="Files report.json or their folders; the first is the baseline.")
     ],
     published: Annotated[bool, typer.Option("--published", help="Show the models among published ones.")] = False,
+    agreement: Annotated[
+        bool,
+        typer.Option(
+            "--agreement",
+            help="Show how alike metrics order three or more models (Kendall's tau-b), in place of tests. Reports of "
+            "the same models on other labels can be added; models are matched by name.",
+        ),
+    ] = False,
     output: Annotated[
         Path | None,
         typer.Option(help="Folder for a page, compare.json and tables in Markdown, LaTeX and CSV."),
@@ -58,10 +66,11 @@ def compare(
     cxc-eccv compare baseline/report.json new/report.json
     cxc-eccv compare baseline new --all-metrics --output compared
     cxc-eccv compare new/report.json --published --output compared
+    cxc-eccv compare old/a old/b old/c new/a new/b new/c --agreement
     ```
     """
     from cxc_eccv.comparison import compare as compare_reports
-    from cxc_eccv.comparison import join, load_reports, published_tables, read_reports
+    from cxc_eccv.comparison import join, load_reports, measure_agreement, published_tables, read_reports
     from cxc_eccv.comparison.views import joined_tables
     from cxc_eccv.tables import tables_to_console
 
@@ -69,13 +78,17 @@ def compare(
         raise InvalidOption(
             "one report cannot be compared: add a second one, or show it among published models with --published"
         )
+    if agreement and published:
+        raise InvalidOption("--agreement and --published are different tables: leave out one of the two")
     check_folder(output)
-    scored = load_reports(reports, name) if len(reports) > 1 else ()
+    scored = load_reports(reports, name, per_labels=agreement) if len(reports) > 1 else ()
     models = {model.name: model.report for model in scored} or read_reports(reports, name)
     joined = [join(paper, models) for paper in published_tables()] if published else []
-    comparison = None
-    if len(reports) > 1:
-        metrics = "all" if all_metrics else "main"
+    comparison: Comparison | ModelAgreement | None = None
+    metrics = "all" if all_metrics else "main"
+    if agreement:
+        comparison = measure_agreement(*scored, samples=samples, confidence=confidence, metrics=metrics)
+    elif len(reports) > 1:
         comparison = compare_reports(*scored, samples=samples, confidence=confidence, metrics=metrics)
     tables = [] if comparison is None else comparison.tables()
     tables += [table for paper in joined for table in joined_tables(paper)]
@@ -88,7 +101,9 @@ def compare(
     say_written(written)
 
 
-def texts_of(comparison: Comparison | None, joined: Sequence[Joined], tables: Sequence[Table]) -> dict[str, str]:
+def texts_of(
+    comparison: Comparison | ModelAgreement | None, joined: Sequence[Joined], tables: Sequence[Table]
+) -> dict[str, str]:
     """The text of each file that a comparison writes, by name."""
     from cxc_eccv.comparison.views import comparison_to_json, joined_to_csv, rows_to_csv
     from cxc_eccv.report.pages import render_comparison

@@ -1,5 +1,6 @@
 """Compare reports: tests between models, intervals of ranks, published models, agreement of metrics."""
 
+from cxc_eccv.comparison.agreement import ModelAgreement, OrderAgreement, measure_agreement
 from cxc_eccv.comparison.differences import Comparison, ComparisonSettings, Difference
 from cxc_eccv.comparison.paired import compare
 from cxc_eccv.comparison.published import (
@@ -19,7 +20,9 @@ __all__ = [
     "Comparison",
     "ComparisonSettings",
     "Difference",
+    "ModelAgreement",
     "ModelRank",
+    "OrderAgreement",
     "PublishedScore",
     "PublishedTable",
     "QueryValues",
@@ -27,6 +30,7 @@ __all__ = [
     "compare",
     "join",
     "load_reports",
+    "measure_agreement",
     "metric_agreement",
     "published_agreement",
     "published_tables",

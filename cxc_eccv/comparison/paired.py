@@ -224,15 +224,17 @@ MOST_DRAWN = 2**25
 
 
 def paired_samples(
-    pairs: Mapping[str, Pair], seed: int, samples: int, *, progress: bool = False
+    pairs: Mapping[str, Pair], seed: int, samples: int, *, images: IntArray | None = None, progress: bool = False
 ) -> dict[str, FloatArray]:
     """Key to (M, S) scores of the models on S bootstrap samples of images; all metrics share the samples.
+
+    ``images`` are the images to draw from; None for those of each metric.
 
     References:
         Efron and Tibshirani, An Introduction to the Bootstrap, 1993; Koehn, Statistical significance tests for machine
         translation evaluation, EMNLP 2004 (paired).
     """
-    groups = _by_images(pairs)
+    groups = _by_images(pairs, images)
     with tqdm(total=samples, desc="comparing", unit="sample", leave=False, disable=None if progress else True) as bar:
         batches = []
         for draws in draw_batches(seed, samples):
@@ -250,13 +252,13 @@ def paired_samples(
 Group = tuple[IntArray, IntArray, list[str]]
 
 
-def _by_images(pairs: Mapping[str, Pair]) -> list[Group]:
+def _by_images(pairs: Mapping[str, Pair], images: IntArray | None) -> list[Group]:
     """Images behind queries, images to draw from, and the keys that share both: each group is resampled once."""
     among = {part: pair.images for pair in pairs.values() for part in pair.parts}
     groups: dict[tuple[bytes, bytes], Group] = {}
     for key, pair in pairs.items():
         if not pair.parts:
-            drawn = among.get(key, pair.images)
+            drawn = among.get(key, pair.images) if images is None else images
             same = pair.images.tobytes(), np.unique(drawn).tobytes()
             groups.setdefault(same, (pair.images, drawn, []))[2].append(key)
     return list(groups.values())

@@ -16,9 +16,12 @@ from cxc_eccv.types import FloatArray, IntArray, Report, Result
 from cxc_eccv.types.models import DATA_SETS, UNKNOWN
 from cxc_eccv.types.reported import group_by_reason
 
+LABEL_FILE = "labels_"
+"""Beginning of the names of label files among the files of a report."""
 
-def check_comparable(baseline: ScoredReport, other: ScoredReport) -> None:
-    """Refuse two reports of different data, splits, parts of a split, labels or protocols.
+
+def check_comparable(baseline: ScoredReport, other: ScoredReport, *, labels: bool = True) -> None:
+    """Refuse two reports of different data, splits, parts of a split, protocols, or ``labels``.
 
     One report may be computed from fewer raw files than the other: a text-only model needs fewer.
     """
@@ -31,15 +34,18 @@ def check_comparable(baseline: ScoredReport, other: ScoredReport) -> None:
     if parts[0] != parts[1]:
         scored = [model.report.restriction or "all of it" for model in models]
         _refuse("the part of the split", baseline, other, *scored)
-    _check_equal("the set of labels", baseline, other, *map(_labels_of, models))
-    annotated = [
-        {name: file.get("sha256") for name, file in (model.report.provenance.get("label_files") or {}).items()}
-        for model in models
-    ]
-    if all(annotated):
-        _check_equal("the label files of annotated", baseline, other, *annotated)
+    files = [facts.get("files") or {} for facts in data]
+    if labels:
+        _check_equal("the set of labels", baseline, other, *map(_labels_of, models))
+        annotated = [
+            {name: file.get("sha256") for name, file in (model.report.provenance.get("label_files") or {}).items()}
+            for model in models
+        ]
+        if all(annotated):
+            _check_equal("the label files of annotated", baseline, other, *annotated)
+    else:
+        files = [{name: of[name] for name in of if not name.startswith(LABEL_FILE)} for of in files]
     if data[0]["fingerprint"] != data[1]["fingerprint"]:
-        files = [facts.get("files") or {} for facts in data]
         shared = files[0].keys() & files[1].keys()
         for name in sorted(shared):
             _check_equal(f"the hash of {name}", baseline, other, *(hashes[name] for hashes in files))

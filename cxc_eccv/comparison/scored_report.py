@@ -101,12 +101,15 @@ class ScoredReport:
         return cls(name, report, query_values(report.per_query, f"per-query values of {name}"))
 
 
-def load_reports(paths: Sequence[str | Path], names: Sequence[str] | None = None) -> tuple[ScoredReport, ...]:
+def load_reports(
+    paths: Sequence[str | Path], names: Sequence[str] | None = None, *, per_labels: bool = False
+) -> tuple[ScoredReport, ...]:
     """Reports and the per-query values beside them.
 
     Args:
         paths: ``report.json`` files, or folders that hold them, such as those of trained models.
         names: names of the models; None for the reports' names, or the folders' names if those are not unique.
+        per_labels: whether reports on different labels may have the same name, as reports of the same model.
 
     Raises:
         DataError: a file is missing or malformed.
@@ -119,8 +122,9 @@ def load_reports(paths: Sequence[str | Path], names: Sequence[str] | None = None
         cxc_eccv.errors.DataError: ...report.json: cannot be read (... Give a report that evaluate --output wrote.
     """
     files = [find_report(Path(path)) for path in paths]
+    reports = [read_report(file) for file in files]
     loaded = []
-    for (name, report), file in zip(read_reports(paths, names).items(), files, strict=True):
+    for name, report, file in zip(_choose_names(reports, paths, names, per_labels), reports, files, strict=True):
         if not file.with_name(PER_QUERY).is_file():
             raise DataError(f"{file}: no {PER_QUERY} beside it. {NO_VALUES}")
         values = read_own_table(file, PER_QUERY, PER_QUERY_SCHEMA)
@@ -131,15 +135,31 @@ def load_reports(paths: Sequence[str | Path], names: Sequence[str] | None = None
 def read_reports(paths: Sequence[str | Path], names: Sequence[str] | None = None) -> dict[str, Report]:
     """Model's name to its report, without per-query values; arguments as of :func:`load_reports`."""
     reports = [read_report(find_report(Path(path))) for path in paths]
-    chosen = list(names) if names else _default_names(reports, [Path(path) for path in paths])
-    if not all(name.strip() for name in chosen) or not len(reports) == len(chosen) == len(set(chosen)):
+    return dict(zip(_choose_names(reports, paths, names), reports, strict=True))
+
+
+def _choose_names(
+    reports: Sequence[Report], paths: Sequence[str | Path], names: Sequence[str] | None, per_labels: bool = False
+) -> list[str]:
+    """The given names, else the reports' names if they are unique, else the names of the folders, else the paths."""
+    labels = [labels_of(report) if per_labels else None for report in reports]
+
+    def differ(names: Sequence[str]) -> bool:
+        are_enough = len(names) == len(reports) and all(name.strip() for name in names)
+        return are_enough and len(set(zip(names, labels, strict=True))) == len(names)
+
+    titles = [report.model if per_labels else report.name for report in reports]
+    folders = [(path if path.is_dir() else path.parent).absolute().name for path in map(Path, paths)]
+    chosen = list(names) if names else next(filter(differ, (titles, folders)), list(map(str, paths)))
+    if not differ(chosen):
         raise InvalidOption(f"{len(reports)} reports need {len(reports)} different names, not {', '.join(chosen)}")
-    return dict(zip(chosen, reports, strict=True))
+    return chosen
 
 
-def _default_names(reports: Sequence[Report], paths: Sequence[Path]) -> list[str]:
-    """The reports' names if they are unique, else the names of the folders, else the paths."""
-    titles = [report.name for report in reports]
-    folders = [(path if path.is_dir() else path.parent).absolute().name for path in paths]
-    differ = (names for names in (titles, folders) if all(names) and len(set(names)) == len(names))
-    return next(differ, [str(path) for path in paths])
+def labels_of(report: Report) -> tuple[str, str]:
+    """The name of the labels of a report, and the hashes of their label files, as a version number may be wrong."""
+    annotated, labels = report.provenance.get("label_files") or {}, report.provenance.get("labels") or {}
+    files = {**annotated, **(labels.get("files") or {})}
+    own = ["each task's own labels", *(f"{name} {file.get('version')}" for name, file in annotated.items())]
+    hashes = " ".join(f"{name} {file.get('sha256')}" for name, file in sorted(files.items()))
+    return report.labels or " + ".join(own), hashes

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
+from cxc_eccv.comparison.agreement import ModelAgreement
 from cxc_eccv.comparison.differences import Comparison
 from cxc_eccv.comparison.published import Joined, Row
 from cxc_eccv.registry import metric_labelled
@@ -29,10 +30,12 @@ PUBLISHED_DATA = describe_data({"data": {"edition": OFFICIAL}, "split": "test"})
 """What published models were scored on; other reports cannot be compared with them."""
 
 
-def comparison_to_json(comparison: Comparison | None, tables: Sequence[Joined] = ()) -> str:
+def comparison_to_json(comparison: Comparison | ModelAgreement | None, tables: Sequence[Joined] = ()) -> str:
     """The text of ``compare.json``; values are in the units of report.json."""
     content: dict[str, Any] = {"schema": 1}
-    if comparison is not None:
+    if isinstance(comparison, ModelAgreement):
+        content["agreement"] = asdict(comparison)
+    elif comparison is not None:
         content |= {
             "data": comparison.data,
             "baseline": comparison.baseline,

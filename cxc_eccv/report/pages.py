@@ -18,7 +18,7 @@ from PIL import Image, ImageOps
 
 from cxc_eccv import wording
 from cxc_eccv.builders.images import ImageFolder
-from cxc_eccv.comparison import Comparison
+from cxc_eccv.comparison import Comparison, ModelAgreement
 from cxc_eccv.comparison.ranks import COCO, group_ranks
 from cxc_eccv.report.cards import find_shown_files
 from cxc_eccv.report.charts import Segment, line_chart, segments, span
@@ -109,12 +109,17 @@ def render_markdown(page: Page) -> str:
     return "\n\n".join(block.rstrip() for block in blocks) + "\n"
 
 
-def render_comparison(comparison: Comparison) -> str:
+def render_comparison(comparison: Comparison | ModelAgreement) -> str:
     """The comparison as HTML; everything from the data is escaped."""
+    page = template("compared.html.jinja", keep_trailing_newline=True)
+    if isinstance(comparison, ModelAgreement):
+        shown = {"models": comparison.models, "baseline": "", "ranks": {}, "tables": comparison.tables()}
+        return page.render(comparison=comparison, css=page_style(), overviews={}, **shown)
     ranks = group_ranks(comparison.ranks)
-    return template("compared.html.jinja", keep_trailing_newline=True).render(
+    return page.render(
         comparison=comparison,
         models=(comparison.baseline, *comparison.models),
+        baseline=comparison.baseline,
         css=page_style(),
         ranks=ranks,
         overviews=dict(zip(ranks, comparison.rank_tables(), strict=True)),

@@ -1,11 +1,11 @@
-"""Agreement of annotators: kappas of Cohen, Fleiss, and Falotico and Quatto, and Krippendorff's alpha."""
+"""Agreement of annotators (kappas, Krippendorff's alpha), and of orders (Kendall's tau-b)."""
 
 from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import DataError
 from cxc_eccv.types import FloatArray, IntArray
@@ -118,6 +118,44 @@ def share_of_agreement(counts: ArrayLike) -> float:
     checked = _check_counts(counts)
     per_item = checked.sum(axis=1)
     return float(((checked * (checked - 1)).sum(axis=1) / (per_item * (per_item - 1))).mean())
+
+
+SignArray: TypeAlias = NDArray[np.int8]
+GUARD_DIGITS = 9
+"""Decimals of scores, so that equal means are equal as floats."""
+
+
+def order_signs(scores: FloatArray) -> SignArray:
+    """(P, S) signs of the difference of each two of N items, from their (N, S) scores; 0 where they tie."""
+    rounded = np.round(scores, GUARD_DIGITS)
+    first, second = np.triu_indices(len(rounded), 1)
+    signs: SignArray = (rounded[first] > rounded[second]).astype(np.int8)
+    signs -= rounded[first] < rounded[second]
+    return signs
+
+
+def tau_b(signs: SignArray, others: SignArray) -> FloatArray:
+    r"""(S,) Kendall's tau-b of two orders of the same items, NaN where all items tie in one.
+
+    It is :math:`(C - D) / \sqrt{(P - T_1) (P - T_2)}` with C concordant and D discordant of all P pairs of items, and
+    :math:`T_1` and :math:`T_2` the pairs that tie in each order.
+
+    Args:
+        signs: (P, S) as of :func:`order_signs`.
+        others: those of the other order.
+
+    References:
+        Kendall, The treatment of ties in ranking problems, Biometrika 1945.
+
+    Example:
+        >>> scores = np.array([[1.0], [2.0], [3.0]])
+        >>> tau_b(order_signs(scores), order_signs(scores[[0, 2, 1]])).round(4).tolist()
+        [0.3333]
+    """
+    untied = np.count_nonzero(signs, axis=0) * np.count_nonzero(others, axis=0)
+    concordant = (signs * others).sum(axis=0, dtype=np.int64)
+    tau: FloatArray = np.divide(concordant, np.sqrt(untied), out=np.full(untied.shape, np.nan), where=untied > 0)
+    return tau
 
 
 def _above_chance(observed: float, expected: float) -> float:

@@ -139,10 +139,19 @@ class Report:
             >>> Report((), {}, {"model": "CLIP", "restriction": {"images": {"used": 200, "of": 5000}}}).name
             'CLIP, on 200 of 5,000 images'
         """
-        run = self.provenance.get("run") or {}
-        model = str(self.provenance.get("model") or run.get("file") or "")
-        named = ", on ".join(filter(None, [model, *self._parts[:1]]))
+        named = ", on ".join(filter(None, [self.model, *self._parts[:1]]))
         return ", ".join(filter(None, [named, f"labels {self.labels}" if self.labels else ""]))
+
+    @property
+    def model(self) -> str:
+        """Name of the model or of the run file.
+
+        Example:
+            >>> Report((), {}, {"run": {"file": "clip.npz"}, "labels": {"sources": ["coco"]}}).model
+            'clip.npz'
+        """
+        run = self.provenance.get("run") or {}
+        return str(self.provenance.get("model") or run.get("file") or "")
 
     @property
     def training_data(self) -> tuple[str, ...]:

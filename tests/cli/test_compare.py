@@ -98,3 +98,34 @@ def test_two_evaluated_runs_are_compared(run, evaluated, tmp_path):
     assert by_key["coco_5k/t2i/recall_at_1"]["significant"]
     assert by_key["coco_5k/t2i/recall_at_1"]["low"] > 0
     assert "not compared: cxc/sts/bootstrap_spearman" in " ".join(out.split())
+
+
+def test_agreement_matches_models_by_folder_across_labels(run, write, tmp_path):
+    keys, new = ["coco_5k/i2t/recall_at_1", "eccv_caption/i2t/map_at_r"], {"sources": ["coco", "new"], "files": {}}
+    reports = []
+    for folder, facts in (("old", {}), ("new", {"labels": new})):
+        (tmp_path / folder).mkdir()
+        reports += [
+            write(f"{folder}/{name}", 0.2 + 0.1 * place, keys=keys, **facts) for place, name in enumerate("abc")
+        ]
+    assert "the set of labels is" in run("compare", *reports)[2]
+    status, out, err = run("compare", *reports, "--agreement", "--samples", 200, "--output", tmp_path / "out", width=80)
+    assert (status, "Traceback" in err) == (0, False)
+    for text in ("each task's own labels, and coco + new", "1.00 [1.00, 1.00]", "3 models: a, b, c"):
+        assert text in " ".join(out.split())
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        f"compare.{ending}" for ending in ("csv", "html", "json", "md", "tex")
+    ]
+    written = json.loads((tmp_path / "out" / "compare.json").read_text())["agreement"]
+    assert [(row["metric"] == row["other_metric"], row["tau"]) for row in written["rows"]] == [
+        (False, 1.0),
+        (False, 1.0),
+        (True, 1.0),
+        (True, 1.0),
+    ]
+
+
+def test_agreement_needs_three_models_and_no_published_ones(run, write):
+    reports = [write(name, share) for name, share in (("a", 0.2), ("b", 0.3))]
+    assert "at least 3 models" in run("compare", *reports, "--agreement")[2]
+    assert "leave out one of the two" in run("compare", *reports, "--agreement", "--published")[2]

@@ -90,6 +90,8 @@ GROUPS = {
                 "Difference",
                 "ModelRank",
                 "join",
+                "measure_agreement",
+                "ModelAgreement",
                 "metric_agreement",
             ),
             "cxc_eccv.statistics": ("rank_intervals", "RankIntervals"),

@@ -16,6 +16,7 @@ from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.metrics.rsum import SPEC, rsum
 from cxc_eccv.registry import metric_labelled, task
 from cxc_eccv.sources.catalog import OFFICIAL
+from cxc_eccv.statistics.agreement import GUARD_DIGITS, order_signs, tau_b
 from cxc_eccv.types import FloatArray, Report
 from cxc_eccv.types.models import name_collections
 from cxc_eccv.types.reported import SPREAD
@@ -163,10 +164,6 @@ def _table(name: str, decimals: int, scores: Iterable[PublishedScore]) -> Publis
     return PublishedTable(name, **sources[name], decimals=decimals, scores=tuple(scores))
 
 
-GUARD_DIGITS = 9
-"""Decimals of means, so that equal means of printed scores are equal as floats."""
-
-
 def both_directions(scores: Mapping[str, float]) -> dict[str, float]:
     """Means over ``i2t`` and ``t2i`` of every metric with both, and RSUM of COCO 1K, under keys without direction."""
     means = {}
@@ -293,9 +290,6 @@ class Agreement:
 def metric_agreement(scores: Mapping[str, Mapping[str, float]], *, lower_is_better: Collection[str] = ()) -> Agreement:
     """Kendall's tau-b between the orders of models under several metrics.
 
-    tau-b = (C - D) / sqrt((P - T1) (P - T2)) with C concordant and D discordant of all P pairs of models, T1 and T2
-    the pairs that tie under one metric.
-
     Args:
         scores: metric to model to value; every metric has the same models.
         lower_is_better: metrics whose smaller values are better, for example ranks.
@@ -328,9 +322,8 @@ def metric_agreement(scores: Mapping[str, Mapping[str, float]], *, lower_is_bett
             raise DataError(f"all models tie under {metric}, so there is no order to correlate")
         sign = -1.0 if metric in lower_is_better else 1.0
         values[metric] = sign * np.array([of_model[model] for model in models], dtype=float)
-    from scipy.stats import kendalltau  # imported here: it takes longer than all the rest of a report
-
-    tau = np.array([[kendalltau(values[metric], values[other]).statistic for other in metrics] for metric in metrics])
+    signs = [order_signs(values[metric][:, np.newaxis]) for metric in metrics]
+    tau = np.array([[tau_b(one, other)[0] for other in signs] for one in signs])
     return Agreement(metrics, models, tau)
 
 
