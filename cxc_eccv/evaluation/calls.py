@@ -157,7 +157,8 @@ def evaluate(
         measure(run, parts, scoring["similarity"], ranges, **options)
         facts = {"run": describe_run(run, parts), **scoring, **model, **({"restriction": left_out} if left_out else {})}
         if chosen.sources:
-            repeats = find_repeats((part.key, part.name, part.needs[0].judged) for part in parts)
+            ordered = sorted(parts, key=lambda part: part.task.of_label_files)  # known tasks first
+            repeats = find_repeats((part.key, part.name, part.needs[0].judged) for part in ordered)
             facts |= {"labels": describe_sources(chosen.sources, library, split) | {"repeats": repeats}}
         report = make_report(parts, library, split, settings, bounds=ranges, skipped=chosen.skipped, **facts)
     _refuse_empty_tasks(report, tasks)

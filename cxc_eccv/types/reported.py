@@ -189,7 +189,7 @@ class Report:
 
     @property
     def repeated_parts(self) -> Mapping[str, str]:
-        """Part to the earlier part with the same queries and positives, where sources replace the labels of the tasks.
+        """Part to the other part with the same queries and positives, where sources replace the labels of the tasks.
 
         Example:
             >>> Report((), {}, {"labels": {"repeats": {"cxc/i2t": "coco_5k/i2t"}}}).repeated_parts
@@ -198,18 +198,20 @@ class Report:
         return (self.provenance.get("labels") or {}).get("repeats") or {}
 
     def without_repeats(self, keys: Iterable[str]) -> list[str]:
-        """The keys of results, of those with the same queries, positives and metric only the first.
+        """The keys of results, of those with the same queries, positives and metric only one.
 
         Example:
             >>> report = Report((), {}, {"labels": {"repeats": {"cxc/i2t": "coco_5k/i2t"}}})
             >>> report.without_repeats(["coco_5k/i2t/mrr", "cxc/i2t/mrr", "cxc/t2i/mrr"])
             ['coco_5k/i2t/mrr', 'cxc/t2i/mrr']
         """
-        first: dict[tuple[str, str], str] = {}
+        keys = list(keys)
+        shown: dict[str, str] = {}
         for key in keys:
             part, _, metric = key.rpartition("/")
-            first.setdefault((self.repeated_parts.get(part, part), metric), key)
-        return list(first.values())
+            other = f"{self.repeated_parts.get(part, part)}/{metric}"
+            shown[other] = other if other in keys else shown.get(other, key)
+        return [key for key in keys if key in shown.values()]
 
     @property
     def restriction(self) -> str:
