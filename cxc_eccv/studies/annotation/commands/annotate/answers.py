@@ -128,7 +128,9 @@ def export(
         Path | None,
         typer.Option(help="Folder with your own texts: instructions.md, examples.md, consent.md, texts.json."),
     ] = None,
-    practice: Annotated[int, typer.Option(help="Number of practice questions before an html page begins.")] = 0,
+    practice: Annotated[
+        int, typer.Option(help="Number of practice questions on a page, html or mturk, before it begins.")
+    ] = 0,
 ) -> None:
     """Write questions as a page, or for an annotation tool. They do not show which pairs are known.
 
