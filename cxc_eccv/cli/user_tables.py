@@ -21,28 +21,31 @@ SUFFIXES = (".parquet", ".csv", ".jsonl")
 
 
 class Form(NamedTuple):
-    """The values of a column: the pattern of a CSV cell, how it is read, and a test of any value."""
+    """The values of a column: the pattern of a CSV cell, how it is read, a test of any value, and kinds of arrays."""
 
     cell: re.Pattern[str]
     read: Callable[[str], int | float]
     holds: Callable[[Any], bool]
     expected: str
+    kinds: str  # of NumPy
 
 
 NUMBER = Form(
-    re.compile(r"-?[0-9]{1,18}"), int, lambda value: type(value) is int and abs(value) < 2**63, "a whole number"
+    re.compile(r"-?[0-9]{1,18}"), int, lambda value: type(value) is int and abs(value) < 2**63, "a whole number", "iu"
 )
 PROBABILITY = Form(
     re.compile(r"(0|1)(\.[0-9]*)?|0?\.[0-9]+|[0-9](\.[0-9]+)?[eE]-[0-9]+"),
     float,
     lambda value: type(value) in (int, float) and 0 <= value <= 1,
     "a number from 0 to 1",
+    "iuf",
 )
 LABEL = Form(
     re.compile(r"0|1|true|false", re.IGNORECASE),
     lambda cell: int(cell.lower() in ("1", "true")),
     lambda value: type(value) in (int, bool) and value in (0, 1),
     "1 or 0, true or false",
+    "biu",
 )
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
@@ -101,8 +104,8 @@ def read_probabilities(path: Path) -> pa.Table:
 
 
 def _check_column(path: Path, table: pa.Table, name: str, allowed: str) -> pa.Table:
-    """The table, after a check of the values of a numeric column."""
-    if name in table.column_names and np.asarray(table[name]).dtype.kind in "biuf":
+    """The table, after a check of the values of a column of numbers."""
+    if name in table.column_names:
         check_values(table[name], f"{path}: column {name}", allowed)
     return table
 
@@ -129,7 +132,7 @@ def _refuse_without(path: Path, table: pa.Table, *needed: str) -> None:
 def _read_table(path: Path, what: str, forms: Forms) -> pa.Table:
     try:
         if path.suffix == ".parquet":
-            return read_table(path, f"a table of {what}")
+            return _check_types(path, read_table(path, f"a table of {what}"), forms)
         if path.suffix == ".jsonl":
             return _read_json_lines(path, forms)
         table = read_csv(path)
@@ -139,6 +142,14 @@ def _read_table(path: Path, what: str, forms: Forms) -> pa.Table:
     return pa.table(
         columns | {name: _read_cells(path, name, columns[name], forms[name]) for name in forms if name in columns}
     )
+
+
+def _check_types(path: Path, table: pa.Table, forms: Forms) -> pa.Table:
+    """The table, if the columns of these forms hold numbers."""
+    for name in forms.keys() & set(table.column_names):
+        if np.asarray(table[name].slice(0, 0)).dtype.kind not in forms[name].kinds:
+            raise MalformedSource(path, f"column {name!r}", f"values of type {table[name].type}", forms[name].expected)
+    return table
 
 
 def _read_cells(path: Path, name: str, cells: list[str], form: Form) -> list[Any]:

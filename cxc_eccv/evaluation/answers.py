@@ -11,14 +11,22 @@ import numpy as np
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.sources.reading import check_content
 from cxc_eccv.sources.readers import LabelFile, find_label_files
 from cxc_eccv.statistics import Estimate, estimate_mean
 from cxc_eccv.types import FloatArray, IntArray, Report
+from cxc_eccv.types.strict_json import COUNT, MAPPING, NUMBER, TEXT, Shape
 
 if TYPE_CHECKING:
     from cxc_eccv.evaluation.bounds import Units
 
 DRAW = "Pairs must be drawn for a number: cxc-eccv annotate propose FOLDER MODEL --for TASK/DIRECTION/METRIC"
+
+DRAWING: Shape = {
+    "options": {"metric": TEXT, "frame": TEXT, "sum_of_probabilities": NUMBER},
+    "counts": {"candidates": COUNT},
+}
+"""What a label file must say of the round in which pairs were drawn."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,8 +41,6 @@ class Answers:
     captions: IntArray
     labels: FloatArray  # 1 for a match, else 0
     drawn: FloatArray  # the probability with which each pair was drawn
-    open_pairs: int  # pairs among which they were drawn
-    units: int  # units of these, each drawn with all its pairs
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -93,15 +99,18 @@ def read_answers(path: str | Path) -> Answers:
 
 def answers_of(file: LabelFile) -> Answers:
     """The answers in a label file, as :func:`read_answers`."""
-    path = file.path
-    rounds = [each for each in file.facts.get("rounds", ()) if "frame" in each["options"]]
-    if not rounds or "drawn" not in file.table.column_names:
+    path, table = file.path, file.table
+    table = table.filter(pc.is_valid(table["drawn"])) if "drawn" in table.column_names else table.slice(0, 0)
+    if not table.num_rows:
         raise DataError(f"{path}: the pairs were chosen, not drawn, so they say nothing of others. {DRAW}")
-    table, options = file.table.filter(pc.is_valid(file.table["drawn"])), rounds[0]["options"]
-    lacking = rounds[0]["counts"]["candidates"] - table.num_rows
+    check_content(path, file.facts, {"rounds": [MAPPING]})
+    drawing = next(iter(file.facts["rounds"]), {})  # pairs are drawn in the first round of a project only
+    check_content(path, drawing, DRAWING)
+    options, candidates = drawing["options"], drawing["counts"]["candidates"]
+    lacking = candidates - table.num_rows
     if lacking:
         raise DataError(
-            f"{path}: {lacking:,} of the {rounds[0]['counts']['candidates']:,} drawn pairs have no label, and leaving "
+            f"{path}: {lacking:,} of the {candidates:,} drawn pairs have no label, and leaving "
             "them out would bias the estimate. Import the answers to all sheets, accept them, and merge again"
         )
     images, captions, positive, drawn = (
@@ -114,5 +123,4 @@ def answers_of(file: LabelFile) -> Answers:
         )
     labels = positive.astype(np.float64)
     frame = (options["metric"], options["frame"])
-    sizes = (options["open_pairs"], options["units"])
-    return Answers(file.path, file.split, *frame, images, captions, labels, drawn, *sizes)
+    return Answers(path, file.split, *frame, images, captions, labels, drawn)

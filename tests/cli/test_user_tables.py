@@ -1,6 +1,8 @@
 """Tables that users name: each is read as it stands, or refused with file, place and remedy."""
 
 import json
+from datetime import datetime, time
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -85,6 +87,15 @@ def test_a_column_of_a_parquet_file_that_is_there_twice(tmp_path):
     pq.write_table(pa.table(columns, names=["caption_id", "caption_id", "text"]), tmp_path / "mine.parquet")
     with pytest.raises(DataError, match=r"found no readable Parquet file .* expected a table of captions"):
         read_captions(tmp_path / "mine.parquet")
+
+
+@pytest.mark.parametrize("name", ["image_id", "caption_id", "probability"])
+@pytest.mark.parametrize("value", [Decimal("0.5"), b"1", datetime(2026, 1, 1), time(1), "1", [1], {"a": 1}, None])  # noqa: DTZ001
+def test_column_of_parquet_that_holds_no_numbers(tmp_path, name, value):
+    row = {"image_id": 1, "caption_id": 2, "probability": 0.5} | {name: value}
+    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "mine.parquet")
+    with pytest.raises(DataError, match=f"column '{name}': found values of type .*, expected a (whole )?number"):
+        read_probabilities(tmp_path / "mine.parquet")
 
 
 def test_labels_as_words(tmp_path):

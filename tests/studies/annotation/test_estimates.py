@@ -12,10 +12,12 @@ from annotated_projects import judge_all, knows, noisy_run, write_answers
 
 import cxc_eccv as ce
 from cxc_eccv.cli.app import main
-from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
 from cxc_eccv.evaluation.answers import read_answers
+from cxc_eccv.parquet import write_parquet
 from cxc_eccv.runs import RankingsRun
 from cxc_eccv.sources.download import mirror_folder
+from cxc_eccv.sources.readers import LABELS_FACTS
 from cxc_eccv.statistics import estimate_mean
 from cxc_eccv.studies.annotation.merging import merge_labels
 from cxc_eccv.studies.annotation.project import Project
@@ -181,6 +183,19 @@ def test_a_changed_probability_is_refused(tmp_path, sample_library):
     pq.write_table(table.set_column(place, table.field("drawn"), [drawn]), labels.path)
     with pytest.raises(DataError, match="are not those with which pairs were drawn"):
         read_answers(labels.path)
+
+
+@pytest.mark.parametrize("name", ["rounds", "counts", "options", "metric", "frame", "sum_of_probabilities", "open_pairs"])
+def test_damaged_name_in_the_metadata_is_no_traceback(tmp_path, sample_library, name):
+    _, labels = merge(tmp_path, draw(tmp_path, sample_library))
+    table = pq.read_table(labels.path)
+    facts = table.schema.metadata[LABELS_FACTS].replace(f'"{name}"'.encode(), f'"{name[:-1]}_"'.encode())
+    write_parquet(table.replace_schema_metadata({LABELS_FACTS: facts}), labels.path)
+    if name == "open_pairs":  # only recorded
+        assert read_answers(labels.path).key == KEY
+    else:
+        with pytest.raises(MalformedSource, match=f"expected an entry '{name}'"):
+            read_answers(labels.path)
 
 
 def test_a_missing_answer_is_refused_and_so_are_chosen_pairs(tmp_path, sample_library):
