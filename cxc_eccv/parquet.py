@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tokenize
+import warnings
 from collections import Counter
 from pathlib import Path
 from typing import IO, Any
@@ -14,6 +15,9 @@ from numpy.typing import NDArray
 
 ALWAYS = 1 << 30
 """Bytes to which every file may expand: a score matrix of 5,000 images and 25,000 captions in float64."""
+
+LARGEST = 2 << 30
+"""Bytes of a text, at most; rankings of 1,000 items for 25,000 queries take 1.5 GB."""
 
 RATIO = 64
 """How many times its size a larger file may expand; real tables, texts and vectors stay below 30."""
@@ -37,13 +41,22 @@ def refuse_expansion(packed: int, unpacked: int, ratio: int = RATIO) -> None:
         raise ValueError(f"{packed:,} bytes that expand to {unpacked:,}, expected at most {most:,}")
 
 
+def refuse_size(path: Path) -> None:
+    """Raise ValueError if a file is too large to be read into memory as a whole, as texts are."""
+    size = path.stat().st_size
+    if size > LARGEST:
+        raise ValueError(f"{size:,} bytes, expected at most {LARGEST:,}")
+
+
 def read_npy(stream: IO[bytes]) -> NDArray[Any]:
     """The array of an npy stream, which must end with it; raises ValueError if it is damaged."""
     try:
-        array: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UserWarning)  # of a header that only Python 2 could have written
+            array: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
     except ValueError as error:
         raise ValueError(PICKLED if "allow_pickle" in str(error) else str(error)) from None
-    except (TypeError, SyntaxError, tokenize.TokenError, MemoryError) as error:
+    except (UserWarning, TypeError, SyntaxError, tokenize.TokenError, MemoryError) as error:
         raise ValueError(f"a header that cannot be parsed ({error})") from None
     if stream.read(1):  # reading to the end also makes a zip archive compare its checksum
         raise ValueError("bytes after the end of the array")

@@ -9,11 +9,14 @@ from typing import Any, TypeVar
 import cxc_eccv.metrics
 import cxc_eccv.tasks
 from cxc_eccv.discovery import find_declared
-from cxc_eccv.errors import UnknownName
+from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.tasks.task import Task
 
 Entry = TypeVar("Entry")
+
+LONGEST_DEPTH = 9
+"""Digits of K in the name of a metric, at most."""
 
 
 @cache
@@ -58,6 +61,8 @@ def metric_variants(name: str) -> tuple[Spec, list[dict[str, Any]]]:
     """
     stem, _, number = name.rpartition("_")
     if number.isdecimal() and f"{stem}_k" in metrics():
+        if len(number) > LONGEST_DEPTH:
+            raise InvalidOption(f"metric {name:.40}: give a K of at most {LONGEST_DEPTH} digits")
         return metrics()[f"{stem}_k"], [{"k": int(number)}]
     spec = metric(name)
     return spec, list(spec.variants())

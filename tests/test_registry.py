@@ -49,6 +49,11 @@ def test_a_task_names_known_metrics_and_reports_its_main_one(name):
     assert task.main_metric in labels
 
 
+def test_depth_of_20_digits_is_refused():
+    with pytest.raises(InvalidOption, match="give a K of at most 9 digits"):
+        registry.metric_variants(f"recall_at_{'9' * 20}")
+
+
 def test_unknown_names_get_a_hint():
     with pytest.raises(UnknownName, match="did you mean 'eccv_caption'"):
         registry.task("eccv_captions")

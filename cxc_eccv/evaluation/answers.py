@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, InvalidOption
-from cxc_eccv.sources.reading import check_content
 from cxc_eccv.sources.readers import LabelFile, find_label_files
+from cxc_eccv.sources.reading import check_content
 from cxc_eccv.statistics import Estimate, estimate_mean
 from cxc_eccv.types import FloatArray, IntArray, Report
 from cxc_eccv.types.strict_json import COUNT, MAPPING, NUMBER, TEXT, Shape
@@ -104,7 +104,9 @@ def answers_of(file: LabelFile) -> Answers:
     if not table.num_rows:
         raise DataError(f"{path}: the pairs were chosen, not drawn, so they say nothing of others. {DRAW}")
     check_content(path, file.facts, {"rounds": [MAPPING]})
-    drawing = next(iter(file.facts["rounds"]), {})  # pairs are drawn in the first round of a project only
+    drawing: dict[str, Any] = next(
+        iter(file.facts["rounds"]), {}
+    )  # pairs are drawn in the first round of a project only
     check_content(path, drawing, DRAWING)
     options, candidates = drawing["options"], drawing["counts"]["candidates"]
     lacking = candidates - table.num_rows

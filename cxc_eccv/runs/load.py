@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
-from cxc_eccv.parquet import read_parquet
+from cxc_eccv.parquet import read_parquet, refuse_size
 from cxc_eccv.runs.array_files import read_arrays
 from cxc_eccv.runs.embeddings import EmbeddingsRun, embeddings_of_arrays
 from cxc_eccv.runs.rankings import RankedLists, RankingsRun, narrow_ids
@@ -200,9 +200,12 @@ def _read_json(path: Path, direction: str | None) -> dict[str, RankedLists]:
 
 def _read_text(path: Path) -> str:
     try:
+        refuse_size(path)
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise MalformedRun(f"{path}: byte {error.start} is not UTF-8; save the rankings as plain text") from None
+    except ValueError as error:
+        raise MalformedRun(f"{path}: has {error}; save fewer items per query, or as Parquet") from None
     if not text.strip():
         raise MalformedRun(f"{path}: is empty; save it again")
     return text

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from cxc_eccv.errors import MalformedSource, SourceMissing
-from cxc_eccv.parquet import read_npy, read_parquet
+from cxc_eccv.parquet import read_npy, read_parquet, refuse_size
 from cxc_eccv.types import IntArray, positions_of
 from cxc_eccv.types.strict_json import JsonFault, Shape, check_shape, decode_json
 
@@ -36,7 +36,11 @@ def open_content(path: Path) -> Iterator[IO[bytes]]:
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """The content of a file; a file named ``*.gz`` is decompressed."""
+    """The content of a file, of at most 2 GiB on the disk; a file named ``*.gz`` is decompressed."""
+    try:
+        refuse_size(Path(path))
+    except ValueError as error:
+        raise MalformedSource(path, "", str(error), "a smaller file") from None
     with open_content(Path(path)) as stream:
         return stream.read()
 

@@ -23,8 +23,11 @@ LABELS = "0 or 1"
 """What :func:`check_values` allows."""
 
 
+LARGEST = 2**63 - 1
+
+
 def check_whole(name: str, value: object, least: int = 1) -> None:
-    """Raise InvalidOption unless an option is an ``int``, not a ``bool``, of at least ``least``.
+    """Raise InvalidOption unless an option is an ``int``, not a ``bool``, of at least ``least`` and 64 bits at most.
 
     Example:
         >>> check_whole("batch_size", 0)
@@ -33,6 +36,8 @@ def check_whole(name: str, value: object, least: int = 1) -> None:
     """
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise InvalidOption(f"{name} is {value!r}, expected a whole number of at least {least}")
+    if value > LARGEST:
+        raise InvalidOption(f"{name} is a number of more than 64 bits, expected at most {LARGEST:,}")
 
 
 def check_confidence(confidence: float) -> float:

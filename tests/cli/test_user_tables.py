@@ -90,7 +90,7 @@ def test_a_column_of_a_parquet_file_that_is_there_twice(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["image_id", "caption_id", "probability"])
-@pytest.mark.parametrize("value", [Decimal("0.5"), b"1", datetime(2026, 1, 1), time(1), "1", [1], {"a": 1}, None])  # noqa: DTZ001
+@pytest.mark.parametrize("value", [Decimal("0.5"), b"1", datetime(2026, 1, 1), time(1), "1", [1], {"a": 1}, None])
 def test_column_of_parquet_that_holds_no_numbers(tmp_path, name, value):
     row = {"image_id": 1, "caption_id": 2, "probability": 0.5} | {name: value}
     pq.write_table(pa.Table.from_pylist([row]), tmp_path / "mine.parquet")

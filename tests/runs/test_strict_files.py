@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import struct
 import warnings
 import zipfile
@@ -16,12 +17,13 @@ import safetensors.numpy
 import cxc_eccv as ce
 from cxc_eccv import parquet
 from cxc_eccv.builders.output import write_shards
-from cxc_eccv.errors import CxcEccvError, MalformedRun
+from cxc_eccv.errors import CxcEccvError, MalformedRun, MalformedSource
 from cxc_eccv.parquet import read_parquet
 from cxc_eccv.report.folder import write_folder
 from cxc_eccv.runs import RankingsRun, load_embeddings, load_run
 from cxc_eccv.runs.array_files import write_safetensors
 from cxc_eccv.runs.rankings import RankedLists
+from cxc_eccv.sources.reading import read_text
 
 IDS, VECTORS = np.array([21, 22, 23]), np.arange(1, 7, dtype=np.float32).reshape(3, 2)
 
@@ -60,6 +62,23 @@ def members(vectors=None):
 def test_member_that_is_no_array_is_refused(data, words, tmp_path):
     with pytest.raises(MalformedRun, match=rf"run\.npz, caption_embeddings: .*{words}"):
         load_embeddings(archive(tmp_path / "run.npz", members(data)))
+
+
+def test_header_of_python_2_is_refused():
+    """One flipped bit makes such a header of another; NumPy only warns."""
+    with pytest.raises(ValueError, match=r"a header that cannot be parsed \(.*Python 2"):
+        parquet.read_npy(io.BytesIO(npy(IDS).replace(b"(3,), ", b"(3L,),")))
+
+
+@pytest.mark.parametrize("name", ["run_i2t.txt", "run.json"])
+def test_text_of_3_gb_is_refused_by_its_size(name, tmp_path):
+    path = tmp_path / name
+    path.touch()
+    os.truncate(path, 3 * 2**30)  # takes no room on the disk
+    with pytest.raises(MalformedRun, match="has 3,221,225,472 bytes, expected at most 2,147,483,648"):
+        load_run(path)
+    with pytest.raises(MalformedSource, match="found 3,221,225,472 bytes, expected at most"):
+        read_text(path)
 
 
 def test_encrypted_member_is_refused(tmp_path):

@@ -18,6 +18,12 @@ def test_what_is_no_whole_number_of_at_least_one_is_refused_and_shown(value):
         check_whole("batch_size", value)
 
 
+def test_more_than_64_bits_are_refused():
+    check_whole("seed", 2**63 - 1)
+    with pytest.raises(InvalidOption, match="seed is a number of more than 64 bits"):
+        check_whole("seed", 10**5000)
+
+
 def test_the_least_is_allowed_and_reasons_keep_their_order():
     check_whole("k", 1)
     check_whole("seed", 0, least=0)

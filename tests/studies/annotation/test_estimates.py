@@ -185,7 +185,9 @@ def test_a_changed_probability_is_refused(tmp_path, sample_library):
         read_answers(labels.path)
 
 
-@pytest.mark.parametrize("name", ["rounds", "counts", "options", "metric", "frame", "sum_of_probabilities", "open_pairs"])
+@pytest.mark.parametrize(
+    "name", ["rounds", "counts", "options", "metric", "frame", "sum_of_probabilities", "open_pairs"]
+)
 def test_damaged_name_in_the_metadata_is_no_traceback(tmp_path, sample_library, name):
     _, labels = merge(tmp_path, draw(tmp_path, sample_library))
     table = pq.read_table(labels.path)
