@@ -40,6 +40,7 @@ It was not trained on Flickr8k.
         ("# Training\nOn web data.\n# Results\nR@1 on COCO and Flickr30k.", []),
         ("A model trained on LAION, evaluated zero-shot on COCO. It was never trained on Flickr30k.", []),
         ("```\n# Training on COCO\n```\nWe trained it on coconuts.", []),
+        ("Trained on web data. Show it http://images.cocodataset.org/val2017/000000039769.jpg", []),
         ("", []),
     ],
 )
