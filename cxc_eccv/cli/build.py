@@ -34,8 +34,8 @@ def images(
 ) -> None:
     """Download COCO's photographs, by default the 5,000 of the test split (0.8 GB).
 
-    Each file is checked. Files that are in the folder already are kept, so run the same command again after an
-    interruption. The photographs are not part of this package: see https://cocodataset.org/#termsofuse.
+    Each file is checked. Files that are in the folder already are never replaced, so run the same command again after
+    an interruption. The photographs are not part of this package: see https://cocodataset.org/#termsofuse.
 
     Examples:
     ```sh
@@ -44,7 +44,7 @@ def images(
     ```
     """
     from cxc_eccv.sources.catalog import OFFICIAL
-    from cxc_eccv.sources.library import COCO_IMAGES
+    from cxc_eccv.sources.library import COCO_BUCKET, COCO_IMAGES
     from cxc_eccv.sources.photographs import fetch_photographs
 
     splits = _choose_splits(name, split)
@@ -56,13 +56,17 @@ def images(
             "the folder of the official data with --data-dir."
         )
     rows = [row for part in splits for row in library.images(part).to_pylist() if row["folder"] == name]
-    addresses = {row["file_name"]: f"{COCO_IMAGES}/{name}/{row['file_name']}" for row in rows}
+    files = {row["file_name"]: f"{name}/{row['file_name']}" for row in rows}
+    addresses = {file: [f"{site}/{path}" for site in (COCO_BUCKET, COCO_IMAGES)] for file, path in files.items()}
     try:
-        downloaded, kept = fetch_photographs(addresses, output)
+        counts = fetch_photographs(addresses, output)
     except KeyboardInterrupt:
         say(f"{output} keeps the photographs that arrived. Run the same command again for the others.", err=True)
         raise
+    downloaded, kept = counts["https"] + counts["http"], counts["kept"]
     say(f"{output} has all {len(addresses):,} photographs: {downloaded:,} downloaded, {kept:,} there before")
+    if counts["http"]:
+        say(f"{counts['http']:,} came from {COCO_IMAGES}, without encryption: {COCO_BUCKET} did not deliver them")
 
 
 def _choose_splits(name: str, split: str | None) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ import re
 import shutil
 import zipfile
 import zlib
+from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from importlib import resources
@@ -266,8 +267,15 @@ def _download(entry: Entry, archive: Archive | None, cache: Path, progress: bool
         ) from error
 
 
-def retrieve(url: str, target: Path, sha256: str | None = None, *, progress: bool = False) -> None:
-    """Download a file to its place, in one step and with retries.
+def retrieve(
+    url: str,
+    target: Path,
+    sha256: str | None = None,
+    *,
+    progress: bool = False,
+    downloader: Callable[..., None] | None = None,
+) -> None:
+    """Download a file to its place, in one step and with retries; ``downloader`` is as pooch calls it.
 
     Raises:
         DownloadFailed: the server does not deliver the file.
@@ -275,14 +283,15 @@ def retrieve(url: str, target: Path, sha256: str | None = None, *, progress: boo
     """
     import pooch  # imported late, as requests: most runs need no network
     import requests
+    import urllib3
 
     pooch.get_logger().setLevel("WARNING")
     place = pooch.create(
         target.parent, "", registry={target.name: sha256}, urls={target.name: url}, retry_if_failed=RETRIES
     )
     try:
-        place.fetch(target.name, downloader=pooch.HTTPDownloader(progressbar=progress, timeout=TIMEOUT))
-    except requests.RequestException as error:
+        place.fetch(target.name, downloader=downloader or pooch.HTTPDownloader(progressbar=progress, timeout=TIMEOUT))
+    except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
         raise DownloadFailed(f"the server did not deliver it: {error}") from None
     except ValueError as error:
         raise HashMismatch(f"{url} delivered another file: {error}") from None

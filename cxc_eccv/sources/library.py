@@ -20,6 +20,7 @@ from cxc_eccv.sources.reading import read_ids, require_known
 from cxc_eccv.types import IntArray
 
 COCO_IMAGES = "http://images.cocodataset.org"  # address of COCO's images, by folder and file name
+COCO_BUCKET = "https://s3.amazonaws.com/images.cocodataset.org"  # the same files; that host has no certificate
 
 Content = TypeVar("Content")
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
+from time import monotonic
+from typing import Any
 
 from PIL import Image
 from tqdm import tqdm
 
 from cxc_eccv.errors import DownloadFailed, InvalidOption
-from cxc_eccv.sources.download import offline_reason, retrieve
+from cxc_eccv.sources.download import TIMEOUT, offline_reason, retrieve
 from cxc_eccv.writing import locked, refuse_unwritable
 
 AT_ONCE = 8
@@ -19,12 +22,22 @@ AT_ONCE = 8
 MOST_FAILURES = 10
 """After so many the rest will hardly arrive: no photograph is asked for any more."""
 
+LARGEST = 20_000_000
+"""Bytes of a photograph, at most; the largest of COCO has a twentieth of it."""
 
-def fetch_photographs(addresses: Mapping[str, str], folder: Path) -> tuple[int, int]:
-    """Download JPEG files, file name to address, into a folder; return how many were downloaded and how many kept.
+SLOWEST = 120.0
+"""Seconds that a photograph may take."""
 
-    A file that is there and whole is kept. Any other is written under another name first and moved to its place once it
-    is checked, so that an interrupted download resumes where it stopped.
+
+def fetch_photographs(addresses: Mapping[str, Sequence[str]], folder: Path) -> Counter[str]:
+    """Download JPEG files into a folder; return how many came from ``https`` and ``http``, and how many were kept.
+
+    A file that is there and whole is kept, and no file is replaced. Files are written beside the folder first and
+    moved to their place once they are checked, so that an interrupted download resumes where it stopped.
+
+    Args:
+        addresses: file name to addresses; each is tried if the one before does not deliver.
+        folder: folder to write to.
 
     Raises:
         InvalidOption: downloads are off.
@@ -36,43 +49,70 @@ def fetch_photographs(addresses: Mapping[str, str], folder: Path) -> tuple[int, 
     refuse_unwritable(folder, addresses)
     outcomes: Counter[str] = Counter()
     failures: list[str] = []
+    building = folder.resolve().with_name(f".{folder.resolve().name}.building")
     with locked(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(building, ignore_errors=True)  # what a killed process left
+        for place in (folder, building):
+            place.mkdir(parents=True, exist_ok=True)
         with (
             ThreadPoolExecutor(AT_ONCE) as threads,
             tqdm(total=len(addresses), desc="photographs", unit="image", disable=None) as bar,
         ):
-            tasks = {threads.submit(_bring, folder / name, url): url for name, url in addresses.items()}
+            tasks = {threads.submit(_bring, folder / name, urls, building): name for name, urls in addresses.items()}
             try:
                 for task in as_completed(tasks):
                     try:
                         outcomes[task.result()] += 1
                     except DownloadFailed as error:
-                        failures.append(f"{tasks[task]}: {error}")
+                        failures.append(str(error))
                         if len(failures) == MOST_FAILURES:
                             break
                     bar.update()
             finally:
                 threads.shutdown(cancel_futures=True)
+                shutil.rmtree(building, ignore_errors=True)
     if failures:
         raise DownloadFailed(
             f"{folder} has {outcomes.total():,} of the {len(addresses):,} photographs. Run the same command again: it "
             f"downloads only those that are missing. The first error: {failures[0]}"
         )
-    return outcomes["downloaded"], outcomes["kept"]
+    return outcomes
 
 
-def _bring(file: Path, url: str) -> str:
+def _bring(file: Path, urls: Sequence[str], building: Path) -> str:
+    """Bring a photograph; return the scheme of the address that delivered it, or ``kept``."""
     if _is_whole(file):
         return "kept"
-    part = file.with_name(f"{file.name}.part")
-    part.unlink(missing_ok=True)
-    retrieve(url, part)
-    if not _is_whole(part):
-        part.unlink()
-        raise DownloadFailed("the server sent something other than a complete JPEG image")
-    part.replace(file)
-    return "downloaded"
+    if file.exists() or file.is_symlink():
+        raise DownloadFailed(f"{file} is there and no complete JPEG image; no file is replaced, so move it away")
+    part, faults = building / file.name, []
+    for url in urls:
+        try:
+            retrieve(url, part, downloader=_download)
+            if not _is_whole(part):
+                raise DownloadFailed("the server sent something other than a complete JPEG image")
+        except DownloadFailed as error:
+            part.unlink(missing_ok=True)
+            faults.append(f"{url}: {error}")
+        else:
+            part.replace(file)
+            return url.partition(":")[0]
+    raise DownloadFailed("; ".join(faults))
+
+
+def _download(url: str, output_file: Any, _pooch: object) -> None:  # noqa: ANN401 - as pooch calls it
+    """Download a file of bounded size in bounded time."""
+    import requests
+
+    latest, size = monotonic() + SLOWEST, 0
+    with requests.get(url, stream=True, timeout=TIMEOUT) as answer, Path(output_file).open("wb") as sink:
+        answer.raise_for_status()
+        while chunk := answer.raw.read1(1 << 16):
+            size += sink.write(chunk)
+            if size > LARGEST:
+                raise DownloadFailed(f"the server sent more than {LARGEST:,} bytes")
+            if monotonic() > latest:
+                raise DownloadFailed(f"it did not arrive within {SLOWEST:.0f} seconds")
 
 
 def _is_whole(file: Path) -> bool:

@@ -12,6 +12,9 @@ from cxc_eccv.sources import library as library_module
 from cxc_eccv.sources import photographs
 from cxc_eccv.sources.library import Library
 
+NOBODY = "http://127.0.0.1:9"
+"""An address where nobody answers."""
+
 SAMPLE = resources.files("cxc_eccv") / "sample"
 
 # pooch leaves the connection of a refused request to the garbage collector.
@@ -50,7 +53,8 @@ def site(monkeypatch):
     for name in ("CXC_ECCV_OFFLINE", "HF_HUB_OFFLINE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr(library_module, "COCO_IMAGES", site.address)
+    monkeypatch.setattr(library_module, "COCO_BUCKET", site.address)
+    monkeypatch.setattr(library_module, "COCO_IMAGES", NOBODY)
     monkeypatch.setattr("time.sleep", lambda _seconds: None)
     yield site
     server.shutdown()
@@ -81,13 +85,57 @@ def test_photographs_of_a_split_arrive_whole_and_only_once(site, official, run, 
         assert (photographs_folder / name).read_bytes() == (SAMPLE / "coco" / "images" / name).read_bytes()
     site.requests.clear()
     (photographs_folder / names[0]).unlink()
-    damaged = photographs_folder / names[1]
-    damaged.write_bytes(damaged.read_bytes()[:-200])
-    (photographs_folder / f"{names[0]}.part").write_bytes(b"left by a killed process")
+    left = photographs_folder.with_name(".val2014.building")
+    left.mkdir()
+    (left / names[0]).write_bytes(b"left by a killed process")
     _, out, _ = run("images", "val2014", "--output", photographs_folder)
-    assert f"2 downloaded, {n_test - 2} there before" in out
-    assert sorted(site.requests) == sorted(names[:2])
+    assert f"1 downloaded, {n_test - 1} there before" in out
+    assert site.requests == names[:1]
     assert sorted(file.name for file in photographs_folder.iterdir()) == sorted(names)
+    assert not left.exists()
+
+
+def test_no_file_of_the_user_is_replaced(site, official, run, tmp_path):
+    names = official.images("test")["file_name"].to_pylist()
+    folder = tmp_path / "out"
+    folder.mkdir()
+    own = {names[0]: b"my notes", f"{names[1]}.part": b"my part"}
+    for name, content in own.items():
+        (folder / name).write_bytes(content)
+    status, _, err = run("images", "val2014", "--output", folder)
+    assert status == 2
+    assert f"{folder / names[0]} is there and no complete JPEG image; no file is replaced, so move it away" in err
+    assert {name: (folder / name).read_bytes() for name in own} == own
+    assert {file.name for file in folder.iterdir()} == {*names, *own}
+    assert names[0] not in site.requests
+
+
+def test_other_address_is_asked_where_the_first_does_not_answer(site, official, run, tmp_path, monkeypatch):
+    names = official.images("test")["file_name"].to_pylist()
+    monkeypatch.setattr(library_module, "COCO_BUCKET", NOBODY.replace("http", "https"))
+    monkeypatch.setattr(library_module, "COCO_IMAGES", site.address)
+    status, out, _ = run("images", "val2014", "--output", tmp_path / "out")
+    assert status == 0
+    assert f"{len(names)} came from {site.address}, without encryption" in out
+    assert sorted(site.requests) == sorted(names)
+
+
+def test_real_addresses_are_encrypted_first():
+    assert library_module.COCO_BUCKET.startswith("https://s3.amazonaws.com/")
+    assert library_module.COCO_BUCKET.endswith(library_module.COCO_IMAGES.removeprefix("http:/"))
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "message"),
+    [("LARGEST", 100, "more than 100 bytes"), ("SLOWEST", -1.0, "it did not arrive within")],
+)
+def test_photograph_has_a_size_and_a_time(site, official, run, tmp_path, monkeypatch, limit, value, message):
+    monkeypatch.setattr(photographs, limit, value)
+    monkeypatch.setattr(photographs, "MOST_FAILURES", 2)
+    status, _, err = run("images", "val2014", "--output", tmp_path / "out")
+    assert status == 2
+    assert message in err
+    assert not list((tmp_path / "out").iterdir())
 
 
 def test_other_splits(site, official, run, tmp_path):
@@ -137,11 +185,11 @@ def test_ctrl_c_keeps_what_arrived(site, official, run, tmp_path, monkeypatch):
     monkeypatch.setattr(photographs, "AT_ONCE", 1)
     arrived = []
 
-    def bring_three(file, url, bring=photographs._bring):
+    def bring_three(file, *where, bring=photographs._bring):
         arrived.append(file)
         if len(arrived) > 3:
             raise KeyboardInterrupt
-        return bring(file, url)
+        return bring(file, *where)
 
     monkeypatch.setattr(photographs, "_bring", bring_three)
     status, _, err = run("images", "val2014", "--output", tmp_path / "out")
