@@ -18,6 +18,23 @@ from cxc_eccv.types import Embeddings, Judgments, RatedPairs
 pytestmark = pytest.mark.usefixtures("counted_by")
 
 
+def test_rounding_decides_no_gap_above_3e_7():
+    random = np.random.default_rng(7)
+    likeness = 10 ** random.uniform(-8, -2, (300, 1))
+    images = random.standard_normal(384) + likeness * random.standard_normal((300, 384))
+    captions = images + random.standard_normal((300, 384))
+    ids = np.arange(300)
+    run = EmbeddingsRun(Embeddings(ids, images.astype("float32")), Embeddings(ids, captions.astype("float32")))
+    ranks = positive_ranks(run, Judgments.from_pairs(ids, ids, ids, ids), "t2i").ranks
+    lengths = [np.linalg.norm(side.vectors.astype(float), axis=1, keepdims=True) for side in (run.captions, run.images)]
+    cosines = (run.captions.vectors / lengths[0]) @ (run.images.vectors / lengths[1]).T
+    gaps = cosines - np.diag(cosines)[:, None]
+    np.fill_diagonal(gaps, 0)
+    first, last, exact = (np.sum(gaps >= gap, axis=1) for gap in (3e-7, -3e-7, 0))
+    assert np.all((first + 1 <= ranks) & (ranks <= last))
+    assert np.any(ranks != exact)
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("direction", ["i2t", "t2i", "t2t", "i2i"])
 @pytest.mark.parametrize("block_size", [None, 1, 37])

@@ -232,3 +232,19 @@ def test_an_image_stands_for_its_other_captions(real_library):
         score_by_other_captions(EmbeddingsRun(None, Embeddings(content.caption_ids[1:], vectors[1:])), content)
     with pytest.raises(UnknownName, match="way to pool"):
         score_by_other_captions(run, content, "median")
+
+
+@pytest.mark.parametrize("pool", ["max", "mean", "harmonic"])
+def test_captions_with_equal_vectors_tie(sample_library, pool):
+    content = sample_library.karpathy("test")
+    owners = content.caption_image_ids
+    captions = np.random.default_rng(5).standard_normal((owners.size, 384)).astype(np.float32)
+    pictures = np.random.default_rng(6).standard_normal((content.image_ids.size, 384)).astype(np.float32)
+    twins = [np.flatnonzero(owners == image) for image in content.image_ids[[3, 58]]]
+    captions[twins[1]], pictures[58] = captions[twins[0]], pictures[3]
+    run = EmbeddingsRun(Embeddings(content.image_ids, pictures), Embeddings(content.caption_ids, captions))
+    scores = score_by_other_captions(run, content, pool).scores
+    others = np.delete(np.arange(len(scores)), [3, 58])
+    np.testing.assert_array_equal(scores[np.ix_(others, twins[0])], scores[np.ix_(others, twins[1])])
+    elsewhere = np.setdiff1d(np.arange(owners.size), np.concatenate(twins))
+    np.testing.assert_array_equal(scores[3, elsewhere], scores[58, elsewhere])

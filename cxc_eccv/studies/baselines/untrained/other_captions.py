@@ -5,18 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
 from cxc_eccv.evaluation import evaluate
-from cxc_eccv.ranking.scores import refuse_zero_vectors
+from cxc_eccv.ranking.scores import Product, refuse_zero_vectors
 from cxc_eccv.runs import EmbeddingsRun, ScoresRun, load_embeddings
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.studies.baselines.untrained import Baseline, Inputs
 from cxc_eccv.tasks.task import COLLECTIONS
-from cxc_eccv.types import FloatArray, IntArray, Report, positions_of
+from cxc_eccv.types import IntArray, Report, positions_of
 
 IMAGES_AT_ONCE = 64
+
+Vectors = NDArray[np.float32]
 
 
 def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, ScoresRun]:
@@ -73,29 +76,35 @@ def score_by_other_captions(run: EmbeddingsRun, content: KarpathySplit, pool: st
             f"image {content.image_ids[alone[0]]} has fewer than two captions: none is left to score by"
         )
     scores = np.empty((content.image_ids.size, len(vectors)), dtype=np.float32)
+    product = _tied_product(vectors[order], vectors, self_columns=order)
+    room = product.room(IMAGES_AT_ONCE * int(np.diff(starts).max()))
     for first in range(0, len(scores), IMAGES_AT_ONCE):
         last = min(first + IMAGES_AT_ONCE, len(scores))
         mine = order[starts[first] : starts[last]]
-        products = vectors[mine] @ vectors.T
-        itself = np.arange(mine.size), mine
+        products = product.fill(int(starts[first]), int(starts[last]), room)
         offsets = starts[first:last] - starts[first]
         if pool == "mean":
-            products[itself] = 0
+            products[np.arange(mine.size), mine] = 0
             counts = np.repeat(np.diff(starts[first : last + 1])[:, None], len(vectors), axis=1)
             counts[owners[mine] - first, mine] -= 1
             scores[first:last] = np.add.reduceat(products, offsets, axis=0) / counts
         else:
-            products[itself] = -np.inf
             scores[first:last] = np.maximum.reduceat(products, offsets, axis=0)
     if pool == "harmonic":
         by_captions = np.maximum(scores, 0)
-        by_image = 2.5 * np.maximum(_unit_vectors(run, "image", content.image_ids) @ vectors.T, 0)
+        looks = _tied_product(_unit_vectors(run, "image", content.image_ids), vectors)
+        by_image = 2.5 * np.maximum(looks.fill(0, looks.height, looks.room(looks.height)), 0)
         total = by_image + by_captions
         scores = np.divide(2 * by_image * by_captions, total, out=np.zeros_like(total), where=total > 0)
     return ScoresRun(content.image_ids, content.caption_ids, scores)
 
 
-def _unit_vectors(run: EmbeddingsRun, kind: str, ids: IntArray) -> FloatArray:
+def _tied_product(rows: Vectors, columns: Vectors, self_columns: IntArray | None = None) -> Product:
+    """Their cosines, which are equal for equal vectors."""
+    return Product(rows, columns, np.empty(0, np.int64), self_columns=self_columns, tie_rows=True)
+
+
+def _unit_vectors(run: EmbeddingsRun, kind: str, ids: IntArray) -> Vectors:
     """(N, D) vectors of length 1 of these captions or images."""
     name, embeddings = run.path or "run", run.captions if kind == "caption" else run.images
     if embeddings is None:
