@@ -3,6 +3,8 @@
 import contextlib
 import io
 import json
+import subprocess
+import sys
 import tomllib
 import warnings
 from pathlib import Path
@@ -31,6 +33,14 @@ def test_the_blocks_of_a_page_run(path, workplace, request):
     assert not unknown, f"{path}: languages {unknown} are neither run nor known to be shown only"
     if name_of(path) not in NOT_BUILT:
         run_page(path, request)
+
+
+def test_python_of_the_annotation_tutorial_runs_as_separate_scripts():
+    for block in blocks_of(DOCS / "annotation.md"):
+        if block.language == "python":
+            command = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "F821", "-"]
+            found = subprocess.run(command, input=block.text, capture_output=True, text=True, check=False)
+            assert not found.returncode, f"line {block.line}: {found.stdout}"
 
 
 @pytest.mark.slow
