@@ -48,7 +48,9 @@ def test_an_owner_with_one_random_annotator_among_three(command, project, sample
     assert "cxc-eccv annotate check mine --reject coin" in printed
     printed = command("check", "mine")
     assert printed.count("known pairs right are") == printed.count("right are not above 50% (sheets: 10)") == 1
-    command("merge", "mine")
+    command("merge", "mine", "--version", "2.0.0", "--license", "cc-by-4.0")
+    kept = "version 2.0.0, license cc-by-4.0, rule majority, fewest answers to a pair 1"
+    assert kept in command("merge", "mine")
     labels = read_labels(tmp_path / "mine" / "labels.parquet")
     assert labels.facts["people"] == 2
     rows = pq.read_table(labels.path).to_pylist()

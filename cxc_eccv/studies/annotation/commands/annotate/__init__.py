@@ -235,7 +235,7 @@ def merge(
     )
     say_written([folder / LABELS, folder / CARD])
     kept = {name: labels.facts.get(name) for name in ("version", "licence", "rule", "least_answers")}
-    say("version {version}, license {licence}, rule {rule}, at least {least_answers} answers to a pair".format(**kept))
+    say("version {version}, license {licence}, rule {rule}, fewest answers to a pair {least_answers}".format(**kept))
     if kept["licence"] is None:
         say("the card has no license: add one with --license before others use the labels")
     _say_compared(labels, compare_labels(labels, project.library))
