@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import hashlib
 import io
 import json
 import os
@@ -31,6 +32,9 @@ PATIENCE = 60.0
 
 DISK_FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Errors of disks, which name no file when they come from writing to an open one."""
+
+RECORD = ".written.sha256"
+"""Name of the file beside others that says what was written."""
 
 MOVE_AWAY = "Move it away, or choose another output."
 
@@ -118,9 +122,31 @@ def _naming(target: Path, building: Path) -> Iterator[None]:
         raise
 
 
-def write_texts(target: Path, texts: Mapping[str, str]) -> list[Path]:
-    """Write texts by file name to a folder, all or none; its other files are kept."""
-    with replaced_folder(target, texts) as folder:
+@contextmanager
+def recorded_folder(target: Path, names: Collection[str]) -> Iterator[Path]:
+    """As :func:`replaced_folder`, but refuse to replace files that are not as an earlier call wrote them.
+
+    The hidden file :data:`RECORD` beside them, in the format of ``sha256sum``, names what was written.
+    """
+    record = target / RECORD
+    lines = record.read_text(encoding="utf-8", errors="replace").splitlines() if record.is_file() else []
+    present = [name for name in names if (target / name).is_file()]
+    written = [name for name in present if _describe_file(target, name) in lines]
+    refuse_foreign(target, present, written, "command", f"Move them away, or name another folder than {target}")
+    with replaced_folder(target, names) as folder:
+        yield folder
+        kept = [line for line in lines if line.partition("  ")[2] not in names]
+        text = "\n".join([*kept, *(_describe_file(folder, name) for name in names)]) + "\n"
+        (folder / RECORD).write_text(text, encoding="utf-8", newline="\n")
+
+
+def _describe_file(folder: Path, name: str) -> str:
+    return f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()}  {name}"
+
+
+def write_texts(target: Path, texts: Mapping[str, str], *, recorded: bool = False) -> list[Path]:
+    """Write texts by file name to a folder, all or none; its other files are kept, and if ``recorded`` changed ones."""
+    with (recorded_folder if recorded else replaced_folder)(target, texts) as folder:
         for name, text in texts.items():
             (folder / name).write_text(text, encoding="utf-8", newline="\n")
     return [target / name for name in texts]

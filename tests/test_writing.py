@@ -14,7 +14,15 @@ import pytest
 from filelock import FileLock
 
 from cxc_eccv.errors import InvalidOption, WriteFailed
-from cxc_eccv.writing import cache_held, refuse_unwritable, replaced_file, replaced_folder, unshield, write_rows
+from cxc_eccv.writing import (
+    cache_held,
+    refuse_unwritable,
+    replaced_file,
+    replaced_folder,
+    unshield,
+    write_rows,
+    write_texts,
+)
 
 SETS = {"a": "old", "b": "old", "deep/c": "old"}, {"a": "new", "deep/d": "new", "e": "new"}
 MINE = {"mine": "kept", "deep/mine": "kept"}
@@ -226,3 +234,23 @@ def test_no_cell_is_a_formula_and_every_text_comes_back(tmp_path):
     lines = write_rows(tmp_path / "rows.jsonl", rows).read_text().splitlines()
     assert [json.loads(line) for line in lines] == rows
     assert [unshield(cell) for cell in ("'tis", "-1")] == ["'tis", "-1"], "cells written by hand"
+
+
+@pytest.mark.parametrize("change", ["own", "filled in", "written"])
+def test_only_files_as_they_were_written_are_replaced(tmp_path, change):
+    if change != "own":
+        write_texts(tmp_path / "out", {"questions.csv": "old", "instructions.md": "x"}, recorded=True)
+        write_texts(tmp_path / "out", {"page.html": "y"}, recorded=True)
+    file = tmp_path / "out" / "questions.csv"
+    file.parent.mkdir(exist_ok=True)
+    if change != "written":
+        file.write_text("mine")
+    before = file.read_text()
+    new = {"questions.csv": "new", "instructions.md": "z"}
+    if change == "written":
+        write_texts(file.parent, new, recorded=True)
+        assert {name: (file.parent / name).read_text() for name in new} == new
+    else:
+        with pytest.raises(InvalidOption, match=r"has files that no command wrote: questions\.csv"):
+            write_texts(file.parent, new, recorded=True)
+        assert file.read_text() == before

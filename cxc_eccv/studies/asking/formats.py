@@ -66,10 +66,13 @@ class Format:
         """Write the questions, all files or none; they do not reveal which pairs are known.
 
         ``images`` are addresses by file name, of :func:`cxc_eccv.studies.asking.exchange.find_images`; ``only`` are
-        numbers of sheets, such as those of one person. Other files of the folder are kept.
+        numbers of sheets, such as those of one person. Other files of the folder are kept, and so are
+        exported ones that were changed: InvalidOption names them.
         """
         handout = handout or Handout(questionnaires[0].scheme)
-        return write_texts(Path(folder), self.render(describe_questions(questionnaires, images, only), handout))
+        return write_texts(
+            Path(folder), self.render(describe_questions(questionnaires, images, only), handout), recorded=True
+        )
 
 
 def name_answers(scheme: Scheme) -> tuple[str, ...]:

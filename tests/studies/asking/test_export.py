@@ -19,6 +19,7 @@ from cxc_eccv.studies.asking.exchange import COCO, find_images, formats
 from cxc_eccv.studies.asking.questionnaire import Handout, Texts, page_texts
 from cxc_eccv.studies.asking.questions import CANDIDATE, NEGATIVE, POSITIVE, Questionnaire
 from cxc_eccv.studies.asking.schemes import schemes
+from cxc_eccv.writing import RECORD
 
 HOSTILE = ("=cmd|' /C calc'!A0", "@SUM(1+1)", "+1", "-1", "'=1", "\uff1d1", '</script><b>&"]]>', "$image", "a, b; c")
 CROSS_MODAL = ("eccv", "cxc", "entailment")
@@ -246,7 +247,7 @@ def test_a_folder_keeps_its_other_files_and_a_failed_export_leaves_it_as_it_was(
     (tmp_path / "notes.txt").write_text("mine")
     export(sheets, "csv", "eccv", tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    assert before.keys() == FILES["csv"] | {"notes.txt"}
+    assert before.keys() == FILES["csv"] | {"notes.txt", RECORD}
     with pytest.raises(DataError, match="have no address"):
         formats()["csv"].export([Questionnaire(schemes()["cxc"], sheets)], {}, tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

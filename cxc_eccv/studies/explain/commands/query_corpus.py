@@ -20,7 +20,7 @@ from cxc_eccv.cli.choices import (
 from cxc_eccv.cli.output import COMMAND, check_folder, say_kept, say_written
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import print_shown
-from cxc_eccv.writing import refuse_unwritable, replaced_folder
+from cxc_eccv.writing import recorded_folder, refuse_unwritable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -224,7 +224,7 @@ def _write(report: QueryCorpusReport, table: Table, output: Path) -> list[Path]:
 
     texts = {"query_corpus.json": report.to_json(), "query_corpus.md": tables_to_markdown([table])}
     files = [*texts, "rankings.parquet"]
-    with replaced_folder(output, files) as folder:
+    with recorded_folder(output, files) as folder:
         for name, text in texts.items():
             (folder / name).write_text(text, encoding="utf-8", newline="\n")
         write_rankings(folder / "rankings.parquet", report.rankings)
