@@ -5,11 +5,13 @@ import re
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 from pages import DOCS, ROOT, blocks_of
 
 from cxc_eccv.studies.baselines.commands import baseline
 from cxc_eccv.studies.baselines.untrained import baselines
+from cxc_eccv.types import PositiveRanks
 
 TITLE = re.compile(r'title="(?P<path>[^"]+)"')
 
@@ -94,6 +96,15 @@ def test_the_page_has_a_recipe_for_each_kind():
         "studies/entailment/training_data/corpora",
         "studies/baselines/untrained",
     }
+
+
+@pytest.mark.parametrize(("ranks", "n_positives"), [([2, 9], 2), ([2, 3], 3), ([2], 1)])
+def test_the_metric_is_the_sum_of_its_terms(ranks, n_positives):
+    module = {}
+    exec(recipes()["cxc_eccv/metrics/found_at_r.py"], module)
+    value = module["found_at_r"](PositiveRanks.of([ranks], n_positives=[n_positives])).item()
+    terms = module["SPEC"].term(np.arange(1, len(ranks) + 1), np.array(ranks), np.full(len(ranks), n_positives))
+    assert terms.sum() == value
 
 
 def test_a_corpus_is_read_and_guarded(found):
