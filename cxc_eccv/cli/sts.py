@@ -118,4 +118,4 @@ def _write(report: StsReport, output: Path | None) -> list[Path]:
 
     if output is None:
         return []
-    return write_texts(output, {"sts.json": to_json(report), "sts.md": to_markdown(report)})
+    return write_texts(output, {"sts.json": to_json(report), "sts.md": to_markdown(report)}, recorded=True)

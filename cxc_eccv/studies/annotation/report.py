@@ -276,4 +276,4 @@ def write_annotated(folder: Path, report: AnnotationReport, images: Path | None 
         "annotation_report.json": json.dumps(report.to_dict(), indent=2, allow_nan=False, ensure_ascii=False) + "\n",
         "annotation_report.html": render_annotated(report, images),
     }
-    return write_texts(folder, texts)
+    return write_texts(folder, texts, recorded=True)

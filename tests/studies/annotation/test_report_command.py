@@ -15,7 +15,7 @@ from cxc_eccv.studies.asking.quality import Checks, judge_sheets
 
 pytestmark = pytest.mark.thorough
 
-FILES = ["annotation_report.html", "annotation_report.json"]
+FILES = [".written.sha256", "annotation_report.html", "annotation_report.json"]
 
 
 def run(name, *arguments, status=0):

@@ -98,7 +98,7 @@ def labels(
     lacking, command = say_lacking(appraisal), COMMAND.get()
     try:
         texts = appraisal_to_json(appraisal, command=command), render_labels(appraisal, command)
-        written = [] if output is None else write_texts(output, dict(zip(FILES, texts, strict=True)))
+        written = [] if output is None else write_texts(output, dict(zip(FILES, texts, strict=True)), recorded=True)
     finally:
         print_shown(tables_to_console(tables))
         for reason in lacking:
