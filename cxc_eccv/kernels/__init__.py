@@ -9,8 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.kernels import numpy_kernels
 from cxc_eccv.kernels.numpy_kernels import FEW, NEAR_PER_PAIR, MatchCounts, Reached
+from cxc_eccv.kernels.numpy_kernels import column_counts as numpy_column_counts
+from cxc_eccv.kernels.numpy_kernels import draw_rows as numpy_draw_rows
+from cxc_eccv.kernels.numpy_kernels import drawn_places as numpy_drawn_places
+from cxc_eccv.kernels.numpy_kernels import match_counts as numpy_match_counts
+from cxc_eccv.kernels.numpy_kernels import pair_products as numpy_pair_products
+from cxc_eccv.kernels.numpy_kernels import rank_products as numpy_rank_products
+from cxc_eccv.kernels.numpy_kernels import row_counts as numpy_row_counts
+from cxc_eccv.kernels.numpy_kernels import times_drawn as numpy_times_drawn
+from cxc_eccv.kernels.numpy_kernels import unit_vectors as numpy_unit_vectors
 from cxc_eccv.types import FloatArray, IntArray
 
 try:
@@ -54,7 +62,7 @@ def row_counts(
     """
     if COMPILED and block.dtype == np.float32:
         return _count_compiled(count_rows, block, rows, low, high, bounds, (rows.size, bounds.size - 1))
-    return numpy_kernels.row_counts(block, rows, low, high, bounds)
+    return numpy_row_counts(block, rows, low, high, bounds)
 
 
 def column_counts(
@@ -70,7 +78,7 @@ def column_counts(
     """
     if COMPILED and block.dtype == np.float32:
         return _count_compiled(count_columns, block, columns, low, high, bounds, (bounds.size - 1, columns.size))
-    return numpy_kernels.column_counts(block, columns, low, high, bounds)
+    return numpy_column_counts(block, columns, low, high, bounds)
 
 
 def pair_products(
@@ -78,7 +86,7 @@ def pair_products(
 ) -> tuple[FloatArray, FloatArray]:
     """(P,) dot products of pairs of vectors in double precision, and (P,) sums of their absolute terms."""
     if not COMPILED:
-        return numpy_kernels.pair_products(queries, items, rows, columns)
+        return numpy_pair_products(queries, items, rows, columns)
     sums, magnitudes = np.empty((2, rows.size))
     multiply_pairs(singles(queries), singles(items), ints(rows), ints(columns), queries.shape[1], sums, magnitudes)
     return sums, magnitudes
@@ -93,7 +101,7 @@ def unit_vectors(
     is not scaled.
     """
     if not COMPILED:
-        return numpy_kernels.unit_vectors(vectors, places, targets, out)
+        return numpy_unit_vectors(vectors, places, targets, out)
     lengths = np.empty(places.size)
     scale_to_unit(singles(vectors), ints(places), ints(targets), vectors.shape[1], out, lengths)
     return lengths
@@ -105,7 +113,7 @@ def times_drawn(random: np.random.Generator, samples: int, count: int) -> NDArra
     The draws are those of ``random.integers(n, size=(S, n), dtype=np.uint16)``, or of int64 for over 2 ** 15 clusters.
     """
     if not COMPILED or count > FEW:
-        return numpy_kernels.times_drawn(random, samples, count)
+        return numpy_times_drawn(random, samples, count)
     times = np.empty((samples, count), np.int16)
     draw_times(random.bit_generator.capsule, count, times)
     return times
@@ -137,7 +145,7 @@ def drawn_sums(times: NDArray[np.integer], values: NDArray[Any]) -> FloatArray:
 def drawn_places(times: NDArray[np.integer], members: IntArray, below: IntArray, ranks: IntArray) -> IntArray:
     """(2, S) how many of the ``times`` of (W,) clusters, added one by one to ``below``, stay at or under two ranks."""
     if not COMPILED or times.dtype != np.int16:
-        return numpy_kernels.drawn_places(times, members, below, ranks)
+        return numpy_drawn_places(times, members, below, ranks)
     places = np.empty(ranks.shape, np.int64)
     find_ranks(times, times.shape[1], np.ascontiguousarray(members), below, ranks, places)
     return places
@@ -153,7 +161,7 @@ def drawn_rows(random: np.random.Generator, rows: IntArray, ends: IntArray, samp
     if COMPILED:
         draw_rows(random.bit_generator.capsule, rows, ends, drawn)
     else:
-        numpy_kernels.draw_rows(random, rows, ends, drawn)
+        numpy_draw_rows(random, rows, ends, drawn)
     return drawn
 
 
@@ -164,7 +172,7 @@ def rank_products(codes: NDArray[np.int32], n_levels: tuple[int, int], rows: Int
     ranks less their mean: whole numbers, whose sums are exact up to 200,000 rows.
     """
     if not COMPILED or rows.shape[1] > MOST_RANKED:
-        return numpy_kernels.rank_products(codes, n_levels, rows)
+        return numpy_rank_products(codes, n_levels, rows)
     products = np.empty((len(rows), 3))
     correlate_ranks(codes, *n_levels, rows, products)
     return products
@@ -189,7 +197,7 @@ def match_counts(
     if not counts_matches(scores, distances, len(zetas)):
         of_rows = items if items.ndim == 1 else items[rows]
         looks = np.asarray(zetas, np.int64), depths
-        return numpy_kernels.match_counts(scores[rows], of_rows, classes, distances, query_classes, *looks)
+        return numpy_match_counts(scores[rows], of_rows, classes, distances, query_classes, *looks)
     lowest, counts = np.empty(depths.shape, np.float32), np.zeros((*depths.shape, 4), np.int64)
     count_matches(
         scores if scores.strides[1] == scores.itemsize else np.ascontiguousarray(scores),
