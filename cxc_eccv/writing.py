@@ -136,7 +136,7 @@ def recorded_folder(target: Path, names: Collection[str]) -> Iterator[Path]:
     with replaced_folder(target, names) as folder:
         yield folder
         kept = [line for line in lines if line.partition("  ")[2] not in names]
-        text = "\n".join([*kept, *(_describe_file(folder, name) for name in names)]) + "\n"
+        text = "\n".join([*kept, *(_describe_file(folder, name) for name in names if (folder / name).is_file())]) + "\n"
         (folder / RECORD).write_text(text, encoding="utf-8", newline="\n")
 
 

@@ -11,7 +11,7 @@ from cxc_eccv.cli.choices import ReportNames
 from cxc_eccv.cli.output import check_folder, say_written
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import print_shown
-from cxc_eccv.writing import replaced_folder
+from cxc_eccv.writing import recorded_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -122,7 +122,7 @@ def texts_of(
 
 def write_comparison(texts: dict[str, str], output: Path) -> list[Path]:
     """Write the files, all or nothing; the files of an earlier comparison are removed."""
-    with replaced_folder(output, TEXTS) as folder:
+    with recorded_folder(output, TEXTS) as folder:
         for name, text in texts.items():
             (folder / name).write_text(text, encoding="utf-8", newline="\n")
     return [output / name for name in texts]

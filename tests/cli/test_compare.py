@@ -23,7 +23,7 @@ def test_a_model_is_shown_among_published_ones_without_per_query_values(run, wri
     assert status == 0
     assert "Chun et al." in out
     assert "Ilharco et al." in out
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+    assert sorted(path.name for path in (tmp_path / "out").glob("[!.]*")) == [
         "compare.json",
         "compare.md",
         "compare.tex",
@@ -113,7 +113,7 @@ def test_agreement_matches_models_by_folder_across_labels(run, write, tmp_path):
     assert (status, "Traceback" in err) == (0, False)
     for text in ("each task's own labels, and coco + new", "1.00 [1.00, 1.00]", "3 models: a, b, c"):
         assert text in " ".join(out.split())
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+    assert sorted(path.name for path in (tmp_path / "out").glob("[!.]*")) == [
         f"compare.{ending}" for ending in ("csv", "html", "json", "md", "tex")
     ]
     written = json.loads((tmp_path / "out" / "compare.json").read_text())["agreement"]

@@ -182,7 +182,7 @@ def test_names_do_not_act_on_a_terminal(run, write):
 def test_a_comparison_is_written_as_its_console_shows_it(run, evaluated, tmp_path):
     _, out, _ = run("compare", evaluated("old", 2.0), evaluated("new", 0.5), "--output", tmp_path / "out")
     names = ["compare.csv", "compare.html", "compare.json", "compare.md", "compare.tex"]
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == names
+    assert sorted(path.name for path in (tmp_path / "out").glob("[!.]*")) == names
     assert [line.rpartition("/")[2] for line in out.splitlines() if line.startswith("wrote ")] == sorted(
         names, key=["compare.json", "compare.md", "compare.tex", "compare.html", "compare.csv"].index
     )
@@ -228,13 +228,18 @@ def test_all_published_models_are_shown_with_the_own_one_in_its_place(run, write
     assert len(models) == 26
 
 
-def test_files_of_an_earlier_comparison_go(run, write, tmp_path):
-    (out := tmp_path / "out").mkdir()
-    for name in ("mine.txt", "compare.html", "compare.csv"):
-        (out / name).write_text("earlier")
-    run("compare", write("mine", full(0.1)), "--published", "--output", out)
-    names = sorted(path.name for path in out.iterdir())
+def test_files_of_an_earlier_comparison_go(run, evaluated, write, tmp_path):
+    """Other files stay, and one of its names that it did not write is not replaced."""
+    out = tmp_path / "out"
+    run("compare", evaluated("old", 2.0), evaluated("new", 0.5), "--output", out)
+    (out / "mine.txt").write_text("kept")
+    mine = write("mine", full(0.1))
+    run("compare", mine, "--published", "--output", out)
+    names = sorted(path.name for path in out.glob("[!.]*"))
     assert names == ["compare.json", "compare.md", "compare.tex", "mine.txt", "published.csv"]
+    (out / "compare.md").write_text("my notes")
+    assert "has files that no command wrote: compare.md" in run("compare", mine, "--published", "--output", out)[2]
+    assert (out / "compare.md").read_text() == "my notes"
 
 
 def test_captions_say_what_the_intervals_of_a_judge_leave_out():

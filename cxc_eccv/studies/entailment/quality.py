@@ -31,7 +31,7 @@ from cxc_eccv.studies.entailment.measures import (
 )
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types import FloatArray, IntArray
-from cxc_eccv.writing import replaced_folder
+from cxc_eccv.writing import recorded_folder
 
 KIND = "entailment classifier 1"
 
@@ -249,7 +249,7 @@ def write_classifier_folder(
         report = replace(report, provenance={**report.provenance, "command": command})
     table = labelled.table.append_column("probability", pa.array(probabilities, pa.float64()))
     report_file, table_file = (folder / name for name in CLASSIFIER_FILES)
-    with replaced_folder(folder, CLASSIFIER_FILES) as new:
+    with recorded_folder(folder, CLASSIFIER_FILES) as new:
         (new / report_file.name).write_text(report.to_json(), encoding="utf-8", newline="\n")
         write_parquet(table, new / table_file.name)
     return [report_file, table_file]

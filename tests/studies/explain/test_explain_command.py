@@ -43,10 +43,12 @@ def test_numbers_by_the_names_of_the_format(explain, files, tmp_path, sample_lib
     out = tmp_path / "out"
     out.mkdir()
     (out / "mine.txt").write_text("mine")
-    (out / "explain.json").write_text("old")
+    (out / "explain.json").write_text("of another program")
+    assert "has files that no command wrote: explain.json" in explain(files[0], "--output", out)[2]
+    (out / "explain.json").unlink()
     status, shown, _ = explain(files[0], "--output", out)
     assert status == 0
-    assert sorted(path.name for path in out.iterdir()) == [*FILES, "mine.txt"]
+    assert sorted(path.name for path in out.glob("[!.]*")) == [*FILES, "mine.txt"]
     assert (out / "mine.txt").read_text() == "mine"
     content = content_of(out)
     assert (content["schema"], content["model"]) == (1, "one")

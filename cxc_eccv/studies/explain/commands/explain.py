@@ -15,7 +15,7 @@ from cxc_eccv.cli.choices import Names, Similarity, Thumbnails, load_runs, open_
 from cxc_eccv.cli.output import COMMAND, check_folder, say_written
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import print_shown, say, upper_first
-from cxc_eccv.writing import replaced_folder
+from cxc_eccv.writing import recorded_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -163,7 +163,7 @@ def _write(
     from cxc_eccv.studies.explain.page import render_explained
     from cxc_eccv.tables import tables_to_markdown
 
-    with replaced_folder(output, FILES) as folder:
+    with recorded_folder(output, FILES) as folder:
         texts = {
             "explain.json": explanations_to_json(explained, paired, reranked, COMMAND.get()),
             "explain.md": tables_to_markdown(tables),
