@@ -102,4 +102,8 @@ def make_workplace(folder):
         (folder / f"clip_{direction}.trec").write_text("".join(trec(model(0), direction)))
     for name, seed in (("baseline", 1), ("new", 0), ("out", 0)):
         evaluate(model(seed), data_dir="sample", per_query=True).save(folder / name)
+    for labels, sources in (("old", ["coco"]), ("new", ["coco", "cxc", "eccv"])):
+        for seed, name in enumerate("abc"):
+            report = evaluate(model(seed), "coco_5k", data_dir="sample", sources=sources, per_query=True)
+            report.save(folder / labels / name)
     return folder

@@ -95,9 +95,7 @@ def test_the_command_that_is_printed_runs(tmp_path, capsys):
 
 
 def test_a_part_is_named_to_score_whose_images_are_there(library, both, tmp_path):
-    part, images = _scorable(library, DataArguments(images="sample"), both)
-    assert part == "cxc/test"
-    assert images.endswith("images")
+    assert _scorable(library, DataArguments(images="sample"), both) == ("cxc/test", "sample")
     assert _scorable(library, DataArguments(images=str(tmp_path)), both) == ("PAIRS", "THEIR_IMAGES")
 
 
