@@ -18,7 +18,10 @@ NOBODY = "http://127.0.0.1:9"
 SAMPLE = resources.files("cxc_eccv") / "sample"
 
 # pooch leaves the connection of a refused request to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore:.*socket:pytest.PytestUnraisableExceptionWarning")
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.filterwarnings("ignore:.*socket:pytest.PytestUnraisableExceptionWarning"),
+]
 
 
 class Site:

@@ -78,6 +78,7 @@ def test_when_all_are_drawn_the_value_is_exact_and_clusters_give_the_usual_inter
     assert over_clusters.high - over_clusters.low == pytest.approx(2 * 1.984 * error, rel=1e-2)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("machine", ["right", "useless", "opposite", "all alike but a few"])
 @pytest.mark.parametrize("by_cluster", [False, True])
 def test_intervals_hold_however_wrong_the_machine_is(machine, by_cluster):

@@ -7,6 +7,8 @@ import torch
 from cxc_eccv.sts import classifiers, pair_features
 from cxc_eccv.sts.classifiers import CrossEntropyClassifier, SentEvalClassifier, grade_distribution
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.mark.parametrize(("lowest", "highest"), [(0, 5), (1, 5)])
 def test_the_expected_grade_is_the_score(lowest, highest):

@@ -20,6 +20,8 @@ from conformance import Peer, compare, comparison_tables, embeddings, kit_files,
 from conformance.__main__ import main
 from conformance.peer import Meaning, earlier_first, recall
 
+pytestmark = pytest.mark.thorough
+
 SMALL = 200
 
 TIES = {

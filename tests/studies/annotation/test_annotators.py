@@ -21,6 +21,8 @@ from cxc_eccv.studies.annotation.worth.appraisal import appraise
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.types import Embeddings
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def runs(sample_library):

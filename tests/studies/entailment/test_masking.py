@@ -12,6 +12,8 @@ from cxc_eccv.studies.entailment import classifier
 from cxc_eccv.studies.entailment.classifier import EntailmentClassifier
 from cxc_eccv.studies.entailment.classifier.encoders import blank_attended, first_token_attention
 
+pytestmark = pytest.mark.thorough
+
 SIZES = tiny_models.VISION
 
 

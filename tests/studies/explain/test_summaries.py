@@ -13,6 +13,8 @@ from cxc_eccv.errors import InvalidOption, MalformedRun, ModelError  # noqa: E40
 from cxc_eccv.studies.explain.summaries import Summarizer, load_summarizer, summarize  # noqa: E402
 from cxc_eccv.writing import locked  # noqa: E402
 
+pytestmark = pytest.mark.thorough
+
 TEXTS = [(7, 0, "a dog. a cat."), (8, 0, "the man rides the bus on the street."), (9, 0, "a woman with a red ball.")]
 
 

@@ -33,6 +33,8 @@ from cxc_eccv.tables import tables_to_console, tables_to_markdown
 from cxc_eccv.terminal import shown_text
 from cxc_eccv.types import Embeddings, TopK
 
+pytestmark = pytest.mark.thorough
+
 MODELS = ("early", "late", "other")
 QUERIES = (20, 90)
 

@@ -8,6 +8,8 @@ from cxc_eccv.errors import DataError, MalformedSource
 from cxc_eccv.studies.annotation.worth import preferences as module
 from cxc_eccv.studies.annotation.worth.preferences import rate_preferences, read_preferences
 
+pytestmark = pytest.mark.thorough
+
 PRINTED = [[0, 231, 66, 111, 316], [89, 0, 21, 79, 328], [254, 299, 0, 273, 343], [185, 217, 23, 0, 287]]
 TABLE_D1 = [*PRINTED, [28, 16, 1, 9, 24]]
 """Of the ECCV Caption paper, row preferred to column; its diagonal holds a 24 that means nothing."""

@@ -14,6 +14,8 @@ from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.entailment.training_data import corpora, load_training_data
 
+pytestmark = pytest.mark.thorough
+
 TABLES = {
     "xnli": ("facebook/xnli, en", "premise hypothesis", ["entailment", "neutral", "contradiction"], [1, 0, 0]),
     "mrpc": ("nyu-mll/glue, mrpc", "sentence1 sentence2", ["not_equivalent", "equivalent"], [0, 1]),

@@ -23,6 +23,8 @@ from cxc_eccv.studies.explain.altering.sentences import (
 )
 from cxc_eccv.studies.explain.altering.words import SYNONYMS
 
+pytestmark = pytest.mark.thorough
+
 FREE = {
     "size": [
         ("A big dog on a bench", {"A little dog on a bench", "A minor dog on a bench"}),
