@@ -20,6 +20,9 @@ LABEL_FILE = "labels_"
 """Beginning of the names of label files among the files of a report."""
 
 
+SAME = "Evaluate both on the same files with the same options"
+
+
 def check_comparable(baseline: ScoredReport, other: ScoredReport, *, labels: bool = True) -> None:
     """Refuse two reports of different data, splits, parts of a split, protocols, or ``labels``.
 
@@ -36,7 +39,8 @@ def check_comparable(baseline: ScoredReport, other: ScoredReport, *, labels: boo
         _refuse("the part of the split", baseline, other, *scored)
     files = [facts.get("files") or {} for facts in data]
     if labels:
-        _check_equal("the set of labels", baseline, other, *map(_labels_of, models))
+        remedy = f"{SAME}, or see how alike both order three or more models with compare --agreement"
+        _check_equal("the set of labels", baseline, other, _labels_of(baseline), _labels_of(other), remedy=remedy)
         annotated = [
             {name: file.get("sha256") for name, file in (model.report.provenance.get("label_files") or {}).items()}
             for model in models
@@ -115,15 +119,19 @@ def judge_of(report: Report) -> dict[str, Any] | None:
     return None if facts is None else {name: fact for name, fact in facts.items() if name != "pairs"}
 
 
-def _check_equal(what: str, baseline: ScoredReport, other: ScoredReport, value: object, wanted: object) -> None:
+def _check_equal(
+    what: str, baseline: ScoredReport, other: ScoredReport, value: object, wanted: object, *, remedy: str = SAME
+) -> None:
     if value != wanted:
-        _refuse(what, baseline, other, value, wanted)
+        _refuse(what, baseline, other, value, wanted, remedy=remedy)
 
 
-def _refuse(what: str, baseline: ScoredReport, other: ScoredReport, value: object, wanted: object) -> NoReturn:
+def _refuse(
+    what: str, baseline: ScoredReport, other: ScoredReport, value: object, wanted: object, *, remedy: str = SAME
+) -> NoReturn:
     raise InvalidOption(
         f"{baseline.name} and {other.name} cannot be compared: {what} is {value!r} for {baseline.name} and {wanted!r} "
-        f"for {other.name}. Evaluate both on the same files with the same options."
+        f"for {other.name}. {remedy}."
     )
 
 

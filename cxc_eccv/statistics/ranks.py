@@ -167,7 +167,9 @@ def _check(values: ArrayLike, samples: ArrayLike, clusters: int, confidence: flo
             f"ranks need (M,) values and (M, S) samples of at least one model, not {centre.shape} and {drawn.shape}"
         )
     if min(drawn.shape[1], clusters) < 2:
-        raise DataError(f"ranks need two or more samples and clusters, not {drawn.shape[1]} and {clusters}")
+        raise DataError(
+            f"ranks need at least two samples and two clusters, such as images, not {drawn.shape[1]} and {clusters}"
+        )
     if not (np.isfinite(centre).all() and np.isfinite(drawn).all()):
         raise DataError("a value or a sample of the models is not finite, so they have no ranks")
     check_confidence(confidence)

@@ -108,7 +108,9 @@ def test_agreement_matches_models_by_folder_across_labels(run, write, tmp_path):
         reports += [
             write(f"{folder}/{name}", 0.2 + 0.1 * place, keys=keys, **facts) for place, name in enumerate("abc")
         ]
-    assert "the set of labels is" in run("compare", *reports)[2]
+    refusal = run("compare", *reports)[2]
+    assert "the set of labels is" in refusal
+    assert "--agreement" in refusal
     status, out, err = run("compare", *reports, "--agreement", "--samples", 200, "--output", tmp_path / "out", width=80)
     assert (status, "Traceback" in err) == (0, False)
     for text in ("each task's own labels, and coco + new", "1.00 [1.00, 1.00]", "3 models: a, b, c"):

@@ -106,6 +106,7 @@ def plain_kernels(tmp_path_factory):
 
 @pytest.mark.skipif(not kernels.COMPILED, reason=WITHOUT_COMPILER)
 def test_plain_c_counts_as_vectors_do(plain_kernels, monkeypatch):
+    assert plain_kernels.count_columns is not kernels.count_columns
     monkeypatch.setattr(kernels, "count_columns", plain_kernels.count_columns)
     monkeypatch.setattr(kernels, "reach_bounds", plain_kernels.reach_bounds)
     for height, pairs in itertools.product([1, 300], ["some columns", "one each", "many each", "uneven"]):
