@@ -17,7 +17,7 @@ from cxc_eccv.discovery import find_declared, study_modules
 from cxc_eccv.errors import DataError, UnknownName
 from cxc_eccv.judgments.evidence import Thresholds
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import IntArray, positions_of
+from cxc_eccv.types import IntArray, find_positions
 
 if TYPE_CHECKING:
     import datasets
@@ -143,7 +143,7 @@ def select_configs(wanted: Iterable[str | DatasetConfig] | None) -> list[Dataset
 def captions_by_image(library: Library, split: str) -> tuple[IntArray, IntArray]:
     """The order that sorts the split's captions by image, and the number of captions of each image."""
     content = library.karpathy(split)
-    places = positions_of(content.caption_image_ids, content.image_ids)[0]
+    places = find_positions(content.caption_image_ids, content.image_ids)[0]
     return np.argsort(places, kind="stable"), np.bincount(places, minlength=content.image_ids.size)
 
 

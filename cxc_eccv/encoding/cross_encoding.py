@@ -31,7 +31,7 @@ from cxc_eccv.errors import InvalidOption, ModelError, UnknownName
 from cxc_eccv.runs import ScoresRun
 from cxc_eccv.runs.array_files import write_npz
 from cxc_eccv.runs.run import MODEL
-from cxc_eccv.types import Embeddings, IntArray, check_whole, positions_of
+from cxc_eccv.types import Embeddings, IntArray, check_whole, find_positions
 from cxc_eccv.types.models import SCORES
 from cxc_eccv.writing import check_output, replaced_file
 
@@ -173,7 +173,7 @@ class PairWork:
             vectors @ captions.T
             for vectors in np.split(images.vectors, images.vectors.shape[1] // captions.shape[1], 1)
         )
-        return positions_of(images.ids, self.image_ids)[0], reduce(np.maximum, tables), notes
+        return find_positions(images.ids, self.image_ids)[0], reduce(np.maximum, tables), notes
 
 
 class _PairScorer:

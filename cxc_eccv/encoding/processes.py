@@ -17,7 +17,7 @@ from cxc_eccv.errors import DataError, InvalidOption, MissingIds
 from cxc_eccv.ranking.large_gallery import LargeGallery, ShardCounts
 from cxc_eccv.ranking.scores import similarity_of
 from cxc_eccv.runs import EmbeddingsRun
-from cxc_eccv.types import Embeddings, IntArray, Judgments, PositiveRanks, sides_of
+from cxc_eccv.types import Embeddings, IntArray, Judgments, PositiveRanks, find_sides
 
 GROUPS = itertools.count()
 """Counts the groups that this process has made; all processes make the same ones."""
@@ -140,7 +140,7 @@ def split_ranks(
     if reason is not None:
         raise InvalidOption(f"{direction}: {reason}")
     similarity = similarity_of(run, similarity)
-    query_side, gallery_side = sides_of(direction)
+    query_side, gallery_side = find_sides(direction)
     queries, items = getattr(run, query_side), getattr(run, gallery_side)
     with join_processes() as processes:
         rows = np.flatnonzero(np.isin(items.ids, judgments.gallery_ids))

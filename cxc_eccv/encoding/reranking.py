@@ -14,7 +14,7 @@ from cxc_eccv.errors import InvalidOption, MissingIds
 from cxc_eccv.ranking.scores import refuse_zero_vectors, similarity_of
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.runs.rankings import RankedLists, write_rankings
-from cxc_eccv.types import Embeddings, FloatArray, IntArray, check_whole, positions_of
+from cxc_eccv.types import Embeddings, FloatArray, IntArray, check_whole, find_positions
 from cxc_eccv.writing import check_output
 
 ROWS_AT_ONCE = 512
@@ -112,7 +112,7 @@ def _rank_by_score(
         numbers = np.arange(len(rows))[:, None] * ids[1].size + rows
         if direction == "t2i":
             numbers = rows * ids[1].size + np.arange(len(rows))[:, None]
-        places, known = positions_of(numbers.ravel(), pairs)
+        places, known = find_positions(numbers.ravel(), pairs)
         table = np.where(known, scores[places], -np.inf).reshape(rows.shape)
         order = np.argsort(-table, axis=1, kind="stable")
         kept = np.take_along_axis(known.reshape(rows.shape), order, 1)
@@ -137,7 +137,7 @@ def _take_vectors(run: EmbeddingsRun, ids: IntArray, side: str) -> FloatArray:
 
 def _places(run: EmbeddingsRun | ScoresRun, ids: IntArray, side: str) -> IntArray:
     """Positions of these ids in a run; raises MissingIds."""
-    places, known = positions_of(ids, run.ids(side))
+    places, known = find_positions(ids, run.ids(side))
     if not known.all():
         raise MissingIds(
             f"the run to re-rank lacks {np.count_nonzero(~known)} of {ids.size} {side}, the first: {ids[~known][0]}. "

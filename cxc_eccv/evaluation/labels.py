@@ -16,7 +16,7 @@ from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.sources.download import sha256_of
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import COCO, NotApplicable, Task
-from cxc_eccv.types import DIRECTIONS, IntArray, Judgments, positions_of
+from cxc_eccv.types import DIRECTIONS, IntArray, Judgments, find_positions
 
 OTHERS = {
     "top_k": "labels with gains",
@@ -127,8 +127,8 @@ def _merge_for(
     queries, items = library.once(
         ("positives", split, direction, sources), lambda: find_positives(library, split, direction, sources)
     )
-    rows, asked = positions_of(queries, judged.query_ids)
-    columns, ranked = positions_of(items, judged.gallery_ids)
+    rows, asked = find_positions(queries, judged.query_ids)
+    columns, ranked = find_positions(items, judged.gallery_ids)
     kept = asked & ranked & (judged.folds[0][rows] == judged.folds[1][columns])
     unreachable = judged.unreachable if keeps_unreachable else np.zeros_like(judged.unreachable)
     left = np.bincount(rows[kept], minlength=judged.query_ids.size) + unreachable > 0

@@ -20,8 +20,8 @@ from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import UNREACHABLE_CAPTIONS
 from cxc_eccv.tasks.task import Collection
-from cxc_eccv.types import SIDES, IntArray, other_side, positions_of, sides_of
-from cxc_eccv.types.ids import distinct_of
+from cxc_eccv.types import SIDES, IntArray, find_positions, find_sides, other_side
+from cxc_eccv.types.ids import find_distinct
 
 NAMED = 3
 SWAP_SHARE = 0.5
@@ -62,7 +62,7 @@ def find_missing_ids(run: Run, needs: Sequence[Need[Any]]) -> list[CxcEccvError]
         for need in needs:
             queries.setdefault(need.direction, []).append(need.query_ids)
         looks = [
-            partial(rows_of, run, direction, distinct_of(np.concatenate(ids))) for direction, ids in queries.items()
+            partial(rows_of, run, direction, find_distinct(np.concatenate(ids))) for direction, ids in queries.items()
         ]
     else:
         sides = {side: collect_ids(side, needs) for side in SIDES}
@@ -83,13 +83,13 @@ def find_unknown_ids(
     errors: list[CxcEccvError] = []
     for side in SIDES if needs else ():
         ids = run.ids(side)
-        unknown = ids[~positions_of(ids, collect_ids(side, needs))[1]]
+        unknown = ids[~find_positions(ids, collect_ids(side, needs))[1]]
         if unknown.size:
-            unknown = unknown[~positions_of(unknown, _read_known_ids(side, library, collections))[1]]
+            unknown = unknown[~find_positions(unknown, _read_known_ids(side, library, collections))[1]]
         if unknown.size:
             count, first = f"{unknown.size} of {ids.size}", ", ".join(map(str, unknown[:NAMED]))
             advice = "Use the COCO ids of images and captions, and leave items of other data sets out."
-            if positions_of(unknown, collect_ids(other_side(side), needs))[1].mean() > SWAP_SHARE:
+            if find_positions(unknown, collect_ids(other_side(side), needs))[1].mean() > SWAP_SHARE:
                 advice = f"These ids are {other_side(side)}: images and captions look swapped."
             place = f"{run.path or 'run'}: {count} {side} are unknown to the data, the first: {first}"
             errors.append(UnknownIds(f"{place}. {advice}"))
@@ -100,9 +100,9 @@ def collect_ids(side: str, needs: Iterable[Need[Any]]) -> IntArray:
     """(N,) distinct ids of a side that are queries or gallery items."""
     ids = [np.empty(0, dtype=np.int64)]
     for need in needs:
-        query_side, gallery_side = sides_of(need.direction)
+        query_side, gallery_side = find_sides(need.direction)
         ids += [need.query_ids] * (query_side == side) + [need.gallery_ids] * (gallery_side == side)
-    return distinct_of(np.concatenate(ids))
+    return find_distinct(np.concatenate(ids))
 
 
 def _read_known_ids(side: str, library: Library, collections: Iterable[Collection]) -> IntArray:
@@ -111,6 +111,6 @@ def _read_known_ids(side: str, library: Library, collections: Iterable[Collectio
     except SourceMissing:
         return np.empty(0, dtype=np.int64)
     if side == "images":
-        return distinct_of(np.concatenate([split.image_ids for split in splits]))
+        return find_distinct(np.concatenate([split.image_ids for split in splits]))
     captions = [ids for split in splits for ids in (split.caption_ids, split.cut_caption_ids)]
-    return distinct_of(np.concatenate([*captions, np.array(sorted(UNREACHABLE_CAPTIONS), dtype=np.int64)]))
+    return find_distinct(np.concatenate([*captions, np.array(sorted(UNREACHABLE_CAPTIONS), dtype=np.int64)]))

@@ -26,7 +26,7 @@ from cxc_eccv.runs.run import check_name, read_record
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import ClusterBootstrap, Draws, estimate_mean, interval, wilson
 from cxc_eccv.tasks.task import COCO, Collection
-from cxc_eccv.types import SIDES, Bounds, FloatArray, IntArray, Report, positions_of
+from cxc_eccv.types import SIDES, Bounds, FloatArray, IntArray, Report, find_positions
 
 
 def make_report(
@@ -182,7 +182,7 @@ def images_behind(
     if direction.startswith("i"):
         return query_ids
     content = collection.content(library, split)
-    return content.caption_image_ids[positions_of(query_ids, content.caption_ids)[0]]
+    return content.caption_image_ids[find_positions(query_ids, content.caption_ids)[0]]
 
 
 def _describe_judge(parts: Sequence[Part], settings: Settings) -> dict[str, Any]:
@@ -219,7 +219,7 @@ def describe_run(run: Run, parts: Iterable[Part]) -> dict[str, Any]:
     needs, facts = [need for part in parts for need in part.needs], run.facts()
     for side in SIDES:
         if side in facts:
-            used = positions_of(run.ids(side), collect_ids(side, needs))[1]
+            used = find_positions(run.ids(side), collect_ids(side, needs))[1]
             facts[side] = {**facts[side], "outside_the_tasks": int((~used).sum())}
     return facts
 

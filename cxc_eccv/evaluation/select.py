@@ -19,7 +19,7 @@ from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.runs.run import read_record
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import COCO, Collection, NotApplicable, Task, direction_of
-from cxc_eccv.types import IntArray, Judgments, RatedPairs, check_whole, positions_of, sides_of
+from cxc_eccv.types import IntArray, Judgments, RatedPairs, check_whole, find_positions, find_sides
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,7 +77,7 @@ class Restriction:
         if not self.facts:
             return judged
         left_out = {"images": self.images, "captions": self.captions}
-        query_side, gallery_side = sides_of(direction)
+        query_side, gallery_side = find_sides(direction)
         return judged.without(left_out[query_side], left_out[gallery_side])
 
 
@@ -277,7 +277,7 @@ def _find_reason(collection: Collection, run: Run, library: Library, split: str)
         return str(error)
     side = "images" if run.ids("images").size else "captions"
     wanted = content.image_ids if side == "images" else content.caption_ids
-    n_held = int(positions_of(wanted, run.ids(side))[1].sum())
+    n_held = int(find_positions(wanted, run.ids(side))[1].sum())
     if n_held > HELD_SHARE * wanted.size:
         return None
     return f"the run holds {n_held:,} of the {wanted.size:,} {side} of {collection.name}"

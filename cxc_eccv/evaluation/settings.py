@@ -18,8 +18,8 @@ from cxc_eccv.metrics.entail_at_k import POLICIES, Classifier, check_policy
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import read_table
 from cxc_eccv.tasks.task import Collection
-from cxc_eccv.types import LABELS, PROBABILITIES, IntArray, check_values, check_whole, positions_of
-from cxc_eccv.types.ids import check_confidence, distinct_of
+from cxc_eccv.types import LABELS, PROBABILITIES, IntArray, check_values, check_whole, find_positions
+from cxc_eccv.types.ids import check_confidence, find_distinct
 
 SPLITS = ("validation", "test")
 BOUNDS_DEPTH = 50
@@ -184,7 +184,7 @@ class PairValues:
         if any(ids.dtype.kind not in "iu" for ids in (images, captions)) or values.dtype.kind not in kinds:
             types = ", ".join(f"{name} {table[name].type}" for name in columns)
             raise DataError(f"{what}: need {'whole ' if are_labels else ''}numbers without nulls, found {types}")
-        self._what, self._sides = what, tuple(distinct_of(ids.astype(np.int64)) for ids in (images, captions))
+        self._what, self._sides = what, tuple(find_distinct(ids.astype(np.int64)) for ids in (images, captions))
         codes = self._code(images, captions)[0]
         order = np.argsort(codes, kind="stable")
         self._codes = codes[order]
@@ -213,7 +213,7 @@ class PairValues:
     def _code(self, image_ids: IntArray, caption_ids: IntArray) -> tuple[IntArray, NDArray[np.bool_]]:
         """(P,) codes of pairs, ascending by image and caption, and whether the table has both ids."""
         (rows, are_images), (columns, are_captions) = (
-            positions_of(ids.astype(np.int64), known)
+            find_positions(ids.astype(np.int64), known)
             for ids, known in zip((image_ids, caption_ids), self._sides, strict=True)
         )
         return rows * self._sides[1].size + columns, are_images & are_captions

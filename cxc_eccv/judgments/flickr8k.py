@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import UnknownName
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import CROSS_MODAL, IntArray, Judgments, RatedPairs, positions_of
+from cxc_eccv.types import CROSS_MODAL, IntArray, Judgments, RatedPairs, find_positions
 from cxc_eccv.types.judged import orient
 
 NEGATIVE, LINKED, FOUND = 0, 1, 2
@@ -36,7 +36,7 @@ def read_votes(library: Library) -> Votes:
     """The crowd's votes, with the original links."""
     table, content = library.flickr8k_votes(), library.flickr8k_split("test")
     images, captions, yes, no = (np.asarray(table[name]) for name in ("image_id", "caption_id", "yes", "no"))
-    owners = content.caption_image_ids[positions_of(captions, content.caption_ids)[0]]
+    owners = content.caption_image_ids[find_positions(captions, content.caption_ids)[0]]
     return Votes(images, captions, yes, no, owners == images)
 
 
@@ -90,7 +90,7 @@ def expert_ratings(library: Library, split: str) -> RatedPairs:
     table, content = library.flickr8k_ratings(), library.flickr8k_split(split)
     images, captions = (np.asarray(table[name]) for name in ("image_id", "caption_id"))
     ratings = np.stack([np.asarray(table[f"rating{number}"]) for number in (1, 2, 3)], axis=1)
-    kept = content.caption_image_ids[positions_of(captions, content.caption_ids)[0]] != images
+    kept = content.caption_image_ids[find_positions(captions, content.caption_ids)[0]] != images
     return RatedPairs(
         np.repeat(images[kept], 3), np.repeat(captions[kept], 3), ratings[kept].ravel().astype(np.float64)
     )

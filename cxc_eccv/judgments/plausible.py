@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import CROSS_MODAL, FloatArray, IntArray, positions_of
+from cxc_eccv.types import CROSS_MODAL, FloatArray, IntArray, find_positions
 from cxc_eccv.types.judged import orient
 
 CLASSES_AT_ONCE = 512
@@ -84,7 +84,7 @@ def category_matches(library: Library, split: str, direction: str) -> CategoryMa
     # Shared by both directions, as it multiplies all classes with each other.
     classes, distances = library.once(("classes of categories", split), lambda: _classes_of(present))
     content = library.karpathy(split)
-    places, known = positions_of(content.caption_image_ids, image_ids)
+    places, known = find_positions(content.caption_image_ids, image_ids)
     captions = content.caption_ids[known], classes[places[known]]
     (query_ids, of_queries), (gallery_ids, of_gallery) = orient((image_ids, classes), captions, direction)
     return CategoryMatches(query_ids, gallery_ids, of_queries, of_gallery, distances)

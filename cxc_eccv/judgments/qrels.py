@@ -29,8 +29,8 @@ from cxc_eccv.judgments.evidence import (
 )
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
-from cxc_eccv.types import CROSS_MODAL, FloatArray, IntArray, Judgments, RatedPairs, positions_of
-from cxc_eccv.types.ids import distinct_of, starts_of
+from cxc_eccv.types import CROSS_MODAL, FloatArray, IntArray, Judgments, RatedPairs, find_positions
+from cxc_eccv.types.ids import find_distinct, make_indptr
 from cxc_eccv.types.judged import orient
 
 POLICIES = ("union", "strict", "override")
@@ -242,7 +242,7 @@ def eccv_caption(library: Library, direction: str) -> Judgments:
     table = library.eccv("eccv", direction)
     queries = np.asarray(table["query_id"])
     all_queries, gallery_ids = item_ids(library, "test", direction)
-    asked = all_queries[positions_of(all_queries, distinct_of(queries))[1]]
+    asked = all_queries[find_positions(all_queries, find_distinct(queries))[1]]
     return Judgments.from_pairs(asked, gallery_ids, queries, np.asarray(table["item_id"]))
 
 
@@ -303,7 +303,7 @@ def flickr30k_entailment_labels(library: Library, split: str) -> Judgments:
     """Labels of Flickr30k's images: 1 for original captions, and those of a file of entailment labels for others."""
     truth = flickr30k_links(library, split, "i2t")
     images, captions, labels, _ = labels_of_file(library.flickr30k(split), library.flickr30k_entailment(split))
-    queries, items = positions_of(images, truth.query_ids)[0], positions_of(captions, truth.gallery_ids)[0]
+    queries, items = find_positions(images, truth.query_ids)[0], find_positions(captions, truth.gallery_ids)[0]
     return label_pairs(truth, queries, items, labels)
 
 
@@ -313,7 +313,7 @@ def flickr30k_label_conflicts(library: Library, split: str) -> dict[str, dict[st
     if pairs is None:
         return {}
     images, captions, labels, left_out = labels_of_file(content, pairs)
-    linked = content.caption_image_ids[positions_of(captions, content.caption_ids)[0]] == images
+    linked = content.caption_image_ids[find_positions(captions, content.caption_ids)[0]] == images
     facts = {"pairs": labels.size, "against_original_links": int((linked & ~labels).sum())}
     return {"flickr30k_entailment_labels": facts | ({"left_out": left_out} if left_out else {})}
 
@@ -385,7 +385,7 @@ def _with_gains(
     within: bool = False,
 ) -> Judgments:
     """Build judgments from pairs in ascending order of row and item."""
-    indptr, unreachable = starts_of(np.bincount(rows, minlength=query_ids.size)), np.zeros_like(query_ids)
+    indptr, unreachable = make_indptr(np.bincount(rows, minlength=query_ids.size)), np.zeros_like(query_ids)
     return Judgments(query_ids, gallery_ids, indptr, items, unreachable, without_self=within, gains=gains)
 
 

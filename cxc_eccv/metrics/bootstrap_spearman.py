@@ -14,7 +14,7 @@ from cxc_eccv.errors import CxcEccvError, DataError, MalformedRun
 from cxc_eccv.kernels import drawn_rows, rank_products
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import FloatArray, IntArray, RatedPairs, check_whole
-from cxc_eccv.types.ids import starts_of
+from cxc_eccv.types.ids import make_indptr
 
 SAME_ROWS = "one row per rated pair, in the same order"
 FEWEST_QUERIES = 4
@@ -125,7 +125,7 @@ def _draw_batches(pairs: RatedPairs, n_samples: int, seed: int) -> Iterator[IntA
             f"there are rated pairs of {sizes.size} queries; a bootstrap over half of them needs {FEWEST_QUERIES}"
         )
     by_query = np.lexsort((pairs.ratings, pairs.item_ids, pairs.query_ids))
-    ends, random = starts_of(sizes), np.random.Generator(np.random.PCG64(seed))
+    ends, random = make_indptr(sizes), np.random.Generator(np.random.PCG64(seed))
     batches = range(0, n_samples, SAMPLES_AT_ONCE)
     return (drawn_rows(random, by_query, ends, min(SAMPLES_AT_ONCE, n_samples - done)) for done in batches)
 

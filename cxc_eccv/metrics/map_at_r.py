@@ -6,7 +6,7 @@ import numpy as np
 
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import FloatArray, IntArray, JudgedRanks, PositiveRanks
-from cxc_eccv.types.ids import places_within
+from cxc_eccv.types.ids import number_within
 from cxc_eccv.types.judged import positive_ranks_of
 
 
@@ -37,7 +37,7 @@ def map_at_r(ranks: PositiveRanks | JudgedRanks, *, judged_only: bool = False) -
         [0.5]
     """
     ranks = positive_ranks_of(ranks, judged_only=judged_only)
-    rows, within = ranks.rows, places_within(np.diff(ranks.indptr))
+    rows, within = ranks.rows, number_within(np.diff(ranks.indptr))
     precision = (within + 1) / ranks.ranks
     counted = precision * (ranks.ranks <= ranks.n_positives[rows])
     return np.asarray(np.bincount(rows, weights=counted, minlength=ranks.query_ids.size) / ranks.n_positives)

@@ -8,7 +8,7 @@ from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.metrics.chances import count_chances
 from cxc_eccv.metrics.spec import HIGHEST_GAIN, Spec
 from cxc_eccv.types import FloatArray, JudgedRanks, Judgments, PositiveRanks, TopK, check_whole, look_up_gains
-from cxc_eccv.types.ids import places_within
+from cxc_eccv.types.ids import number_within
 from cxc_eccv.types.judged import positive_ranks_of
 
 
@@ -73,7 +73,7 @@ def _ideal_gains(judgments: Judgments, k: int) -> FloatArray:
     if gains.min() < 0:
         raise DataError(f"ndcg_at_k: a judged item has gain {gains.min()}; gains must be 0 or more")
     order = np.lexsort((-gains, rows))
-    within = places_within(np.diff(judgments.indptr))
+    within = number_within(np.diff(judgments.indptr))
     ideal = np.zeros((judgments.query_ids.size, min(k, int(np.diff(judgments.indptr).max()))))
     kept = within < ideal.shape[1]
     ideal[rows[kept], within[kept]] = gains[order][kept]

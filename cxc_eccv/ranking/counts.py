@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError
 from cxc_eccv.kernels import row_counts
-from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, positions_of
-from cxc_eccv.types.ids import distinct_of, starts_of
+from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, find_positions
+from cxc_eccv.types.ids import find_distinct, make_indptr
 
 if TYPE_CHECKING:
     from cxc_eccv.ranking.readers import RowReader
@@ -66,8 +66,8 @@ class MergedJudgments:
         segments = _segments(judgments.values(), gallery_ids)
         kept = [entries_in_own_fold(judged) for judged in judgments.values()]
         keys = [
-            positions_of(judged.query_ids, query_ids)[0][judged.rows[entries]] * gallery_ids.size
-            + positions_of(judged.gallery_ids, gallery_ids)[0][judged.indices[entries]]
+            find_positions(judged.query_ids, query_ids)[0][judged.rows[entries]] * gallery_ids.size
+            + find_positions(judged.gallery_ids, gallery_ids)[0][judged.indices[entries]]
             for judged, entries in zip(judgments.values(), kept, strict=True)
         ]
         pairs, inverse = np.unique(np.concatenate([np.empty(0, np.int64), *keys]), return_inverse=True)
@@ -85,20 +85,20 @@ class MergedJudgments:
         """(Q,) column of each query itself, -1 if it is not in the gallery; None if queries rank themselves."""
         if not self.without_self:
             return None
-        places, known = positions_of(self.query_ids, self.gallery_ids)
+        places, known = find_positions(self.query_ids, self.gallery_ids)
         return np.where(known, column[places], -1)
 
 
 def _union(ids: list[IntArray]) -> IntArray:
     if all(np.array_equal(ids[0], other) for other in ids[1:]):
         return ids[0]
-    return distinct_of(np.concatenate(ids))
+    return find_distinct(np.concatenate(ids))
 
 
 def _segments(every: Iterable[Judgments], gallery_ids: IntArray) -> IntArray:
     segments = np.zeros(gallery_ids.size, dtype=np.int64)
     for judgments in every:
-        places, known = positions_of(gallery_ids, judgments.gallery_ids)
+        places, known = find_positions(gallery_ids, judgments.gallery_ids)
         folds = np.unique(judgments.folds[1], return_inverse=True)[1]
         labels = np.where(known, folds[places] + 1, 0)
         segments = segments * (labels.max() + 1) + labels
@@ -117,7 +117,7 @@ def _competes(judgments: Judgments, gallery_ids: IntArray, segments: IntArray) -
     """(Q, S) whether a segment is in the gallery of each query."""
     n_segments = int(segments.max()) + 1
     first = np.array([np.flatnonzero(segments == segment)[0] for segment in range(n_segments)])
-    places, inside = positions_of(gallery_ids[first], judgments.gallery_ids)
+    places, inside = find_positions(gallery_ids[first], judgments.gallery_ids)
     of_queries, of_items = judgments.folds
     return np.asarray(inside & (of_queries[:, None] == of_items[places]))
 
@@ -199,7 +199,7 @@ def rank_positives(share: Share, counts: Counts) -> PositiveRanks:
     at_least, above = (
         np.einsum("ps,ps->p", table.take(pairs, axis=0), competes) for table in (counts.at_least, counts.above)
     )
-    indptr = starts_of(np.bincount(rows, minlength=judgments.query_ids.size))
+    indptr = make_indptr(np.bincount(rows, minlength=judgments.query_ids.size))
     within = np.arange(rows.size) - indptr[rows]
     first, last = _runs_of_equals(rows, scores)
     others = at_least - (within[last] + 1)
@@ -238,7 +238,7 @@ def gallery_sizes(judgments: Judgments) -> IntArray:
     of_queries, of_items = judgments.folds
     folds, counts = np.unique(of_items, return_counts=True)
     sizes: IntArray = (of_queries[:, None] == folds) @ counts
-    places, ranked = positions_of(judgments.query_ids, judgments.gallery_ids)
+    places, ranked = find_positions(judgments.query_ids, judgments.gallery_ids)
     return sizes - (ranked & (of_items[places] == of_queries)) if judgments.without_self else sizes
 
 

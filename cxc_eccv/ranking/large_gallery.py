@@ -26,7 +26,7 @@ from cxc_eccv.ranking.scores import (
     workers,
 )
 from cxc_eccv.runs.embeddings import SIMILARITIES
-from cxc_eccv.types import Embeddings, IntArray, Judgments, PositiveRanks, positions_of
+from cxc_eccv.types import Embeddings, IntArray, Judgments, PositiveRanks, find_positions
 
 ROWS_AT_ONCE = 512
 TILE_WIDTH = 8192
@@ -91,7 +91,7 @@ class LargeGallery:
                 vector under ``cosine``.
         """
         covered = self._cover(ids, vectors)
-        segments = self._merged.segments[positions_of(ids, self._merged.gallery_ids)[0]]
+        segments = self._merged.segments[find_positions(ids, self._merged.gallery_ids)[0]]
         starts, totals = range(0, ids.size, TILE_WIDTH), self._zeros()
         with one_blas_thread(), ThreadPoolExecutor(workers()) as pool:
             for counts in pool.map(lambda start: self._count_tile(ids, vectors, segments, start), starts):
@@ -119,7 +119,7 @@ class LargeGallery:
                 f"a shard of {ids.size} ids has vectors of shape {vectors.shape} and type {vectors.dtype}; need "
                 f"{(ids.size, width)} and a floating type"
             )
-        places, known = positions_of(ids, gallery_ids)
+        places, known = find_positions(ids, gallery_ids)
         if not known.all():
             raise DataError(
                 f"the shard has {np.count_nonzero(~known)} items outside the gallery, the first: {ids[~known][0]}"
@@ -131,7 +131,7 @@ class LargeGallery:
         return np.packbits(covered)
 
     def _prepare(self, embeddings: Embeddings, ids: IntArray, kind: str) -> NDArray[np.float32]:
-        places, known = positions_of(ids, embeddings.ids)
+        places, known = find_positions(ids, embeddings.ids)
         if not known.all():
             raise MissingIds(
                 f"{np.count_nonzero(~known)} of {ids.size} {kind} have no vector, the first: {ids[~known][0]}. "
@@ -156,7 +156,7 @@ class LargeGallery:
                 competes = self._competes[rows][:, segments[places]]
                 np.copyto(block[:, : competes.shape[1]], -np.inf, where=~competes)
             if self._merged.without_self:
-                columns, known = positions_of(self._merged.query_ids[rows], ids[places])
+                columns, known = find_positions(self._merged.query_ids[rows], ids[places])
                 block[np.flatnonzero(known), columns[known]] = -np.inf
             pairs = slice(*np.searchsorted(self._merged.queries, [first, first + len(block)]).tolist())
             scores = self._pair_scores[pairs]

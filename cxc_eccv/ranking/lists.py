@@ -19,8 +19,8 @@ from cxc_eccv.ranking.counts import gallery_sizes, positives_last
 from cxc_eccv.ranking.readers import RowReader
 from cxc_eccv.ranking.scores import Layout
 from cxc_eccv.runs.rankings import RankedLists, RankingsRun
-from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, positions_of
-from cxc_eccv.types.ids import measure_span, places_within, starts_of
+from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, find_positions
+from cxc_eccv.types.ids import make_indptr, measure_span, number_within
 
 FAR = 2**40
 """A depth beyond every gallery."""
@@ -58,7 +58,7 @@ def ranks_from_rankings(run: RankingsRun, direction: str, judgments: Judgments) 
     blocks = _blocks(np.cumsum(lists.depths[rows]) // ITEMS_AT_ONCE, n_flags // FLAGS_AT_ONCE)
     parts = [_rank_positives(lists, rows[block], judgments, block, gallery) for block in blocks]
     ranks, counts, depths, ties, last = (np.concatenate(column) for column in zip(*parts, strict=True))
-    indptr, sizes = starts_of(counts), gallery_sizes(judgments)
+    indptr, sizes = make_indptr(counts), gallery_sizes(judgments)
     complete = depths == sizes
     cut = np.where(complete, 0, last)
     return GivenRanks(judgments.query_ids, indptr, ranks, judgments.n_positives, sizes, ties, depths, complete, cut)
@@ -69,7 +69,7 @@ def rows_of(run: RankingsRun, direction: str, query_ids: IntArray) -> IntArray:
     if direction not in run.lists:
         raise MissingIds(f"{run.path or 'run'}: has no {direction} rankings, only {', '.join(run.lists)}")
     lists = run.lists[direction]
-    rows, known = positions_of(query_ids, lists.query_ids)
+    rows, known = find_positions(query_ids, lists.query_ids)
     if known.all():
         return rows
     missing = query_ids[~known]
@@ -118,7 +118,7 @@ class _GalleryPlaces:
     """Table of the position in the gallery of each of the ascending ``item_ids``, -1 for items outside."""
 
     def __init__(self, item_ids: IntArray, gallery_ids: IntArray) -> None:
-        places, known = positions_of(item_ids, gallery_ids)
+        places, known = find_positions(item_ids, gallery_ids)
         self._ids = item_ids
         self._low, span, self._dense = measure_span(item_ids) if item_ids.size else (0, 0, False)
         self._table = np.full(span if self._dense else item_ids.size, -1, dtype=np.int32)
@@ -170,7 +170,7 @@ def _count_cut(
 ) -> int:
     """Number of rankings that leave items out and end within a tie with items that the reader needs."""
     depths = np.bincount(owners, minlength=rows.size)
-    places = places_within(depths)
+    places = number_within(depths)
     ranked = reader.gallery_ids.size - (reader.without_self & np.isin(reader.query_ids[block], reader.gallery_ids))
     rests = _tied_last(lists, rows, owners, scores) & (places < reader.needs[block][owners])
     return np.unique(owners[rests & (depths < ranked)[owners]]).size
@@ -194,7 +194,7 @@ def _rank_items(
     """Query, position in the gallery and score of the items in several lists; scores do not rise within a list."""
     owners, places, kept = _find_items(lists, rows, reader, gallery)
     if lists.scores is None:
-        scores = -places_within(lists.depths[rows]).astype(np.float64)
+        scores = -number_within(lists.depths[rows]).astype(np.float64)
     else:
         scores = _join(lists, lists.scores, rows)
     return owners[kept], places[kept], scores[kept]
@@ -269,7 +269,7 @@ def _looks_below(score: Score, n_positives: IntArray, depths: IntArray) -> NDArr
 
 def _place_below(n_positives: IntArray, depths: IntArray, n_ranked: IntArray, known_ranks: IntArray) -> PositiveRanks:
     """The ranks if all missing positives stood just below a depth."""
-    order = places_within(n_positives)
+    order = number_within(n_positives)
     n_above = np.repeat(n_ranked, n_positives)
     ranks = np.repeat(depths, n_positives) + 1 + order - n_above
     ranks[order < n_above] = known_ranks
@@ -279,7 +279,7 @@ def _place_below(n_positives: IntArray, depths: IntArray, n_ranked: IntArray, kn
 def _ranks(n_positives: IntArray, n_ranked: IntArray, ranks: IntArray) -> PositiveRanks:
     """Ranks in a very large gallery that does not hold the other positives."""
     queries, gallery = np.arange(n_ranked.size), np.full_like(n_positives, 2 * FAR)
-    return PositiveRanks(queries, starts_of(n_ranked), ranks, n_positives, gallery, np.zeros_like(n_ranked))
+    return PositiveRanks(queries, make_indptr(n_ranked), ranks, n_positives, gallery, np.zeros_like(n_ranked))
 
 
 def _too_shallow(name: str, score: Score, given: GivenRanks, row: int) -> RunTooShallow:

@@ -41,8 +41,8 @@ from cxc_eccv.types import (
     PositiveRanks,
     RatedPairs,
     TopK,
-    positions_of,
-    sides_of,
+    find_positions,
+    find_sides,
 )
 
 SCORED_AT_ONCE = 256
@@ -90,7 +90,7 @@ def ranks_of_run(
 
 
 def _count_matrix(run: ScoresRun, direction: str, merged: MergedJudgments, readers: Sequence[RowReader]) -> Counts:
-    query_side, gallery_side = sides_of(direction)
+    query_side, gallery_side = find_sides(direction)
     rows, items = places_of(merged.query_ids, run, query_side), places_of(merged.gallery_ids, run, gallery_side)
     scores = partial(_score_rows, run.scores if direction == "i2t" else run.scores.T)
     return _count_scores(scores, rows, items, merged, readers)
@@ -142,7 +142,7 @@ def count_by_row(
     readers: Sequence[RowReader],
 ) -> Counts:
     """Count one direction row by row, on the CPU or a torch device; readers read on the CPU."""
-    query_side, gallery_side = sides_of(direction)
+    query_side, gallery_side = find_sides(direction)
     layout = Layout.of(merged.segments)
     rows = prepare_side(run, query_side, merged.query_ids, options.similarity)
     columns = prepare_side(run, gallery_side, merged.gallery_ids, options.similarity, layout)
@@ -199,7 +199,8 @@ def ranks_from_scores(
     """
     merged = MergedJudgments.of(judgments, readers)
     (rows, asked), (items, ranked) = (
-        positions_of(wanted, ids) for wanted, ids in ((merged.query_ids, query_ids), (merged.gallery_ids, gallery_ids))
+        find_positions(wanted, ids)
+        for wanted, ids in ((merged.query_ids, query_ids), (merged.gallery_ids, gallery_ids))
     )
     if not (asked.all() and ranked.all()):
         raise MissingIds("the scores lack queries or items of the judgments; score all")
@@ -245,7 +246,7 @@ def pair_similarities(
 ) -> FloatArray:
     """(P,) similarities of rated pairs, summed in float64."""
     similarity = similarity_of(run, similarity)
-    query_side, item_side = sides_of(direction)
+    query_side, item_side = find_sides(direction)
     if query_side == item_side:  # the smaller row first, so that both orders are the same pair
         both = np.split(_rows_of(run, query_side, np.concatenate([rated.query_ids, rated.item_ids])), 2)
         queries, items = np.minimum(*both), np.maximum(*both)

@@ -25,8 +25,8 @@ from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds, UnknownName
 from cxc_eccv.kernels import unit_vectors
 from cxc_eccv.runs import EmbeddingsRun, Run
 from cxc_eccv.runs.embeddings import SIMILARITIES
-from cxc_eccv.types import IntArray, other_side, positions_of
-from cxc_eccv.types.ids import places_within, starts_of
+from cxc_eccv.types import IntArray, find_positions, other_side
+from cxc_eccv.types.ids import make_indptr, number_within
 
 BLOCK_BYTES = 80_000_000
 MOST_WORKERS = 16
@@ -120,7 +120,7 @@ def _stagger(height: int, size: int, threads: int) -> list[int]:
     In step, all threads would multiply at once and then count at once, which the interpreter's lock partly serialises.
     """
     first = size * np.arange(1, threads + 1) // threads
-    edges = starts_of(np.maximum(first, 1))
+    edges = make_indptr(np.maximum(first, 1))
     rest = np.arange(edges[-1] + size, height, size)
     return [*edges[edges < height].tolist(), *rest.tolist(), height]
 
@@ -159,9 +159,9 @@ class Layout:
         """Lay out items by their segment numbers."""
         sizes = np.bincount(segments)
         padded = -(-sizes // ALIGNMENT) * ALIGNMENT
-        bounds = starts_of(padded)
+        bounds = make_indptr(padded)
         column = np.empty(segments.size, dtype=np.int64)
-        column[np.argsort(segments, kind="stable")] = np.repeat(bounds[:-1], sizes) + places_within(sizes)
+        column[np.argsort(segments, kind="stable")] = np.repeat(bounds[:-1], sizes) + number_within(sizes)
         return cls(column, bounds)
 
     @property
@@ -359,7 +359,7 @@ def places_of(ids: IntArray, run: Run, side: str) -> IntArray:
     run_ids = run.ids(side)
     if not run_ids.size:
         raise MissingIds(f"{run.path or 'run'}: has no {side}; this direction needs {ids.size} of them")
-    places, known = positions_of(ids, run_ids)
+    places, known = find_positions(ids, run_ids)
     if not known.all():
         missing = ids[~known]
         first = ", ".join(map(str, missing[:NAMED]))

@@ -27,8 +27,8 @@ from cxc_eccv.ranking.scores import (
     scan,
 )
 from cxc_eccv.runs.embeddings import EmbeddingsRun
-from cxc_eccv.types import IntArray, positions_of, sides_of
-from cxc_eccv.types.ids import distinct_of
+from cxc_eccv.types import IntArray, find_positions, find_sides
+from cxc_eccv.types.ids import find_distinct
 
 WORTHWHILE = 0.6
 
@@ -42,7 +42,7 @@ def count_both(
     """Count both cross-modal directions with one product, or only the first if scores are too much alike."""
     (direction, by_row), (other, by_column) = merged.items()
     row_ids, row_segments, column_ids, layout = _lay_out(by_row, by_column)
-    row_side, column_side = sides_of(direction)
+    row_side, column_side = find_sides(direction)
     rows = prepare_side(run, row_side, row_ids, options.similarity)
     columns = prepare_side(run, column_side, column_ids, options.similarity, layout)
     if options.similarity == "dot":
@@ -111,7 +111,7 @@ def _lay_out(by_row: MergedJudgments, by_column: MergedJudgments) -> tuple[IntAr
     column_ids, column_segments = _with_segments(by_column.query_ids, by_row)
     # Columns with the same number of pairs are adjacent, so that they are counted together.
     n_pairs = np.bincount(by_column.queries, minlength=by_column.query_ids.size)
-    alike = np.argsort(-n_pairs[positions_of(column_ids, by_column.query_ids)[0]], kind="stable")
+    alike = np.argsort(-n_pairs[find_positions(column_ids, by_column.query_ids)[0]], kind="stable")
     column_ids, column_segments = column_ids[alike], column_segments[alike]
     # Columns in no gallery form a last, additional segment.
     layout = Layout.of(np.where(column_segments < 0, by_row.n_segments, column_segments))
@@ -122,14 +122,14 @@ def _with_segments(query_ids: IntArray, opposite: MergedJudgments) -> tuple[IntA
     """Ids of the queries and of the gallery of ``opposite``, with their segments in that gallery or -1."""
     ids = opposite.gallery_ids
     if not np.array_equal(query_ids, ids):
-        ids = distinct_of(np.concatenate([query_ids, ids]))
-    places, known = positions_of(ids, opposite.gallery_ids)
+        ids = find_distinct(np.concatenate([query_ids, ids]))
+    places, known = find_positions(ids, opposite.gallery_ids)
     return ids, np.where(known, opposite.segments[places], -1)
 
 
 def _find_pairs(merged: MergedJudgments, query_ids: IntArray, gallery_ids: IntArray) -> tuple[IntArray, IntArray]:
     """(P,) positions of the query and the item of each pair among these ids."""
-    queries, items = positions_of(merged.query_ids, query_ids)[0], positions_of(merged.gallery_ids, gallery_ids)[0]
+    queries, items = find_positions(merged.query_ids, query_ids)[0], find_positions(merged.gallery_ids, gallery_ids)[0]
     return queries[merged.queries], items[merged.items]
 
 
@@ -144,7 +144,7 @@ def count_within(run: EmbeddingsRun, direction: str, merged: MergedJudgments, op
     order = _positives_together(merged, ids)
     ids, segments = ids[order], segments[order]
     layout = Layout.of(np.where(segments < 0, merged.n_segments, segments))
-    vectors = prepare_side(run, sides_of(direction)[0], ids, options.similarity, layout)
+    vectors = prepare_side(run, find_sides(direction)[0], ids, options.similarity, layout)
     if options.similarity == "dot":
         refuse_extremes(vectors, vectors, layout.spread(ids), layout.spread(ids))
     try:

@@ -21,7 +21,7 @@ from cxc_eccv.report.ranks import BestRanks, align, best_ranks, directions_judge
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import Task
-from cxc_eccv.types import FloatArray, IntArray, Judgments, Report, TopK, positions_of, sides_of
+from cxc_eccv.types import FloatArray, IntArray, Judgments, Report, TopK, find_positions, find_sides
 
 GROUPS = {"label_dependent": 6, "worst": 4, "plain": 4}
 """Group to the number of queries shown of it, per direction."""
@@ -130,7 +130,7 @@ def _positives(merged: MergedPairs, direction: str, chosen: Sequence[Chosen]) ->
     """The positives of the chosen queries under all labels."""
     query_ids = np.array([query.query_id for query in chosen])
     pair_queries, pair_items = merged.query_ids[merged.queries], merged.gallery_ids[merged.items]
-    kept = merged.positive & positions_of(pair_queries, query_ids)[1]
+    kept = merged.positive & find_positions(pair_queries, query_ids)[1]
     within = direction in ("t2t", "i2i")
     return Judgments.from_pairs(
         query_ids, merged.gallery_ids, pair_queries[kept], pair_items[kept], without_self=within
@@ -141,7 +141,7 @@ def _retrieve(run: Run, direction: str, judgments: Judgments, similarity: str | 
     options = {"similarity": similarity} if similarity else {}
     depth = SHOWN_ITEMS
     if isinstance(run, RankingsRun):
-        depths = run.depths(direction)[positions_of(judgments.query_ids, run.lists[direction].query_ids)[0]]
+        depths = run.depths(direction)[find_positions(judgments.query_ids, run.lists[direction].query_ids)[0]]
         depth = min(depth, int(depths.min()))
         if not depth:
             raise RunTooShallow(f"a {direction} ranking to show holds only its query")
@@ -175,7 +175,7 @@ def _table(
         **verdicts,
     }
     images: list[IntArray] = []
-    for name, side, ids in zip(("query", "item"), sides_of(direction), (queries, items), strict=True):
+    for name, side, ids in zip(("query", "item"), find_sides(direction), (queries, items), strict=True):
         of_images = side == "images"
         columns[f"{name}_file"] = content.files_of(ids) if of_images else pa.nulls(ids.size, pa.string())
         columns[f"{name}_texts"] = _captions(library, split, ids, of_images=of_images)
@@ -209,8 +209,8 @@ def _verdicts_of_pairs(
     Some sources list only positives: a pair that they do not list is false if they list another item of the query.
     """
     size = merged.gallery_ids.size
-    queries = positions_of(query_ids, merged.query_ids)[0]
-    keys = queries * size + positions_of(item_ids, merged.gallery_ids)[0]
+    queries = find_positions(query_ids, merged.query_ids)[0]
+    keys = queries * size + find_positions(item_ids, merged.gallery_ids)[0]
     judged_keys = merged.queries * size + merged.items  # ascending
     rows = np.minimum(np.searchsorted(judged_keys, keys), judged_keys.size - 1)
     known = judged_keys[rows] == keys
@@ -250,5 +250,5 @@ def _captions(library: Library, split: str, ids: IntArray, *, of_images: bool) -
 def _same_categories(library: Library, split: str, images: IntArray, others: IntArray) -> pa.BooleanArray:
     """Whether two images show the same categories (a plausible match at zeta 0); null if either shows none."""
     sets = library.categories(split)
-    left, right = (sets.present[positions_of(ids, sets.image_ids)[0]] for ids in (images, others))
+    left, right = (sets.present[find_positions(ids, sets.image_ids)[0]] for ids in (images, others))
     return pa.array((left == right).all(axis=1), mask=~(left.any(axis=1) & right.any(axis=1)))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.comparison.ranks import COCO, label_tasks
 from cxc_eccv.registry import tasks
-from cxc_eccv.types import FloatArray, IntArray, Report, positions_of
+from cxc_eccv.types import FloatArray, IntArray, Report, find_positions
 from cxc_eccv.wording import count, share, task_name
 
 UPPER = (1, 5, 10, 50, 100, 500, 1_000)
@@ -111,7 +111,7 @@ def align(ranks: Mapping[str, BestRanks], direction: str) -> tuple[IntArray, dic
     queries = ids[np.sort(np.unique(ids, return_index=True)[1])]
     by_task = {}
     for task, best in ranked.items():
-        places, known = positions_of(queries, best.query_ids)
+        places, known = find_positions(queries, best.query_ids)
         by_task[task] = np.where(known, best.ranks[places], np.nan)
     return queries, by_task
 

@@ -22,7 +22,7 @@ from cxc_eccv.runs.run import (
     refuse_unreadable,
     whole_ids,
 )
-from cxc_eccv.types import SIDES, Embeddings, IntArray, sides_of
+from cxc_eccv.types import SIDES, Embeddings, IntArray, find_sides
 from cxc_eccv.types.ids import faint_rows
 
 SIMILARITIES = ("cosine", "dot")
@@ -88,7 +88,7 @@ class EmbeddingsRun:
 
     def why_not(self, direction: str) -> str | None:
         """Why this direction cannot be ranked, or None."""
-        lacking = next((side for side in sides_of(direction) if getattr(self, side) is None), None)
+        lacking = next((side for side in find_sides(direction) if getattr(self, side) is None), None)
         return None if lacking is None else f"the run has no {lacking}"
 
     def ids(self, side: str) -> IntArray:

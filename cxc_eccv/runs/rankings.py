@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from cxc_eccv.errors import MalformedRun, UnknownName
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.runs.run import CORPUS, MODEL, check_ids, check_name, shorten, whole_ids
-from cxc_eccv.types import DIRECTIONS, SIDES, FloatArray, IntArray, sides_of
+from cxc_eccv.types import DIRECTIONS, SIDES, FloatArray, IntArray, find_sides
 from cxc_eccv.types.ids import measure_span
 from cxc_eccv.writing import replaced_file
 
@@ -236,14 +236,14 @@ class RankingsRun:
         """(N,) distinct ids of the ``images`` or ``captions`` that are queries or ranked items."""
         ids = [np.empty(0, dtype=np.int64)]
         for direction, lists in self.lists.items():
-            queries, gallery = sides_of(direction)
+            queries, gallery = find_sides(direction)
             ids += [lists.query_ids] * (queries == side) + [lists.item_ids] * (gallery == side)
         return np.unique(np.concatenate(ids))
 
     def depths(self, direction: str) -> IntArray:
         """(Q,) number of items that each query of a direction ranks, without the query itself."""
         lists = self.lists[direction]
-        queries, gallery = sides_of(direction)
+        queries, gallery = find_sides(direction)
         if queries != gallery:
             return lists.depths
         owners = np.repeat(np.arange(lists.query_ids.size), lists.depths)

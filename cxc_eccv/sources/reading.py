@@ -19,7 +19,7 @@ import pyarrow.csv
 
 from cxc_eccv.errors import MalformedSource, SourceMissing
 from cxc_eccv.parquet import read_npy, read_parquet, refuse_size
-from cxc_eccv.types import IntArray, positions_of
+from cxc_eccv.types import IntArray, find_positions
 from cxc_eccv.types.strict_json import JsonFault, Shape, check_shape, decode_json
 
 LARGEST_ID = 2**63 - 1
@@ -284,7 +284,7 @@ def require_distinct(path: Path, ids: IntArray, place: str, what: str) -> None:
 
 def require_known(path: Path, ids: IntArray, known: IntArray, place: str, what: str, expected: str) -> IntArray:
     """Positions of ids among the known ones; ``place`` is a template with the row or line of an unknown id."""
-    positions, is_known = positions_of(ids, known)
+    positions, is_known = find_positions(ids, known)
     if not is_known.all():
         row = int(np.flatnonzero(~is_known)[0])
         raise MalformedSource(path, place.format(row=row, line=row + 2), f"{what} {ids[row]}", expected)

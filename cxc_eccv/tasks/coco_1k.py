@@ -11,7 +11,7 @@ from cxc_eccv.errors import DataError
 from cxc_eccv.judgments.qrels import coco_links
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import NotApplicable, Task
-from cxc_eccv.types import IntArray, Judgments, positions_of
+from cxc_eccv.types import IntArray, Judgments, find_positions
 from cxc_eccv.types.judged import orient
 
 IMAGES, CAPTIONS, FOLDS = 5_000, 25_000, 5
@@ -22,7 +22,7 @@ def _folded_links(library: Library, split: str, direction: str) -> Judgments:
     captions, images = _fold_orders(library, split)
     queries, gallery = orient(images, captions, direction)
     query_folds, gallery_folds = (
-        positions_of(ids, order)[0] // (order.size // FOLDS)
+        find_positions(ids, order)[0] // (order.size // FOLDS)
         for ids, order in ((links.query_ids, queries), (links.gallery_ids, gallery))
     )
     return replace(links, query_folds=query_folds, gallery_folds=gallery_folds)
@@ -44,7 +44,7 @@ def _fold_orders(library: Library, split: str) -> tuple[IntArray, IntArray]:
             f"the {order.size:,} captions of coco_test_ids, whose order defines the folds of coco_1k, are not the "
             f"{captions.size:,} captions of the {split} split. Restore the file (cxc-eccv fetch), or leave out coco_1k."
         )
-    ordered_images = images[positions_of(order, captions)[0]]
+    ordered_images = images[find_positions(order, captions)[0]]
     first = np.sort(np.unique(ordered_images, return_index=True)[1])
     return order, ordered_images[first]
 

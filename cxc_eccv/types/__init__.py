@@ -8,7 +8,7 @@ from cxc_eccv.types.ids import (
     IntArray,
     check_values,
     check_whole,
-    positions_of,
+    find_positions,
 )
 from cxc_eccv.types.judged import (
     CROSS_MODAL,
@@ -19,9 +19,9 @@ from cxc_eccv.types.judged import (
     PositiveRanks,
     RatedPairs,
     TopK,
+    find_sides,
     look_up_gains,
     other_side,
-    sides_of,
 )
 from cxc_eccv.types.reported import Bounds, Report, Result
 
@@ -44,8 +44,8 @@ __all__ = [
     "TopK",
     "check_values",
     "check_whole",
+    "find_positions",
+    "find_sides",
     "look_up_gains",
     "other_side",
-    "positions_of",
-    "sides_of",
 ]

@@ -84,21 +84,21 @@ def all_unique(ids: IntArray) -> bool:
     return not np.any(np.diff(np.sort(ids)) == 0)
 
 
-def distinct_of(values: NDArray[Any]) -> NDArray[Any]:
+def find_distinct(values: NDArray[Any]) -> NDArray[Any]:
     """The distinct values, ascending, by sorting; np.unique hashes, which takes twenty times as long."""
     ordered = np.sort(values)
     return np.asarray(ordered[np.append(True, ordered[1:] != ordered[:-1])[: ordered.size]])
 
 
-def starts_of(sizes: ArrayLike) -> IntArray:
-    """(N + 1,) first place of each of N groups that lie one after the other, and the end: ``indptr`` from counts."""
+def make_indptr(sizes: ArrayLike) -> IntArray:
+    """(N + 1,) boundaries of N groups of these sizes that lie one after the other."""
     return np.append(0, np.cumsum(sizes)).astype(np.int64)
 
 
-def places_within(sizes: IntArray) -> IntArray:
-    """(P,) place of each member within its group, from 0, for groups that lie one after the other."""
-    starts = starts_of(sizes)
-    return np.arange(starts[-1]) - np.repeat(starts[:-1], sizes)
+def number_within(sizes: IntArray) -> IntArray:
+    """(P,) index of each member within its group, for groups of these sizes that lie one after the other."""
+    indptr = make_indptr(sizes)
+    return np.arange(indptr[-1]) - np.repeat(indptr[:-1], sizes)
 
 
 def measure_span(ids: NDArray[Any], n_looked_up: int | None = None) -> tuple[int, int, bool]:
@@ -108,11 +108,11 @@ def measure_span(ids: NDArray[Any], n_looked_up: int | None = None) -> tuple[int
     return low, span, span <= DENSE_SPAN * (ids.size if n_looked_up is None else n_looked_up)
 
 
-def positions_of(wanted: ArrayLike, ids: IntArray) -> tuple[IntArray, NDArray[np.bool_]]:
+def find_positions(wanted: ArrayLike, ids: IntArray) -> tuple[IntArray, NDArray[np.bool_]]:
     """Positions of ``wanted`` in ``ids`` (unique, in any order), and a mask of those that are in it.
 
     Example:
-        >>> places, known = positions_of([30, 99], np.array([10, 30]))
+        >>> places, known = find_positions([30, 99], np.array([10, 30]))
         >>> places[known].tolist(), known.tolist()
         ([1], [True, False])
     """

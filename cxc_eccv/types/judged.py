@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, RunTooShallow, UnknownName
-from cxc_eccv.types.ids import FloatArray, IntArray, all_unique, check_whole, frozen_ints, positions_of, starts_of
+from cxc_eccv.types.ids import FloatArray, IntArray, all_unique, check_whole, find_positions, frozen_ints, make_indptr
 
 DIRECTIONS = ("i2t", "t2i", "t2t", "i2i")
 """Query modality to gallery modality: image or text."""
@@ -21,11 +21,11 @@ MODALITIES = {"i": "images", "t": "captions"}
 SIDES = tuple(MODALITIES.values())
 
 
-def sides_of(direction: str) -> tuple[str, str]:
+def find_sides(direction: str) -> tuple[str, str]:
     """The modalities of the queries and of the gallery.
 
     Example:
-        >>> sides_of("i2t")
+        >>> find_sides("i2t")
         ('images', 'captions')
     """
     if direction not in DIRECTIONS:
@@ -130,10 +130,10 @@ class Judgments:
             DataError: an unknown query, a duplicated pair, a query without a positive.
         """
         queries, gallery = frozen_ints(query_ids), frozen_ints(gallery_ids)
-        rows, known = positions_of(pair_queries, queries)
+        rows, known = find_positions(pair_queries, queries)
         if not known.all():
             raise DataError(f"pair names query {np.asarray(pair_queries)[~known][0]}, which is not in query_ids")
-        columns, reachable = positions_of(pair_items, gallery)
+        columns, reachable = find_positions(pair_items, gallery)
         outside = ~reachable if gains is None else ~reachable & (np.asarray(gains) > 0)
         unreachable = np.bincount(rows[outside], minlength=queries.size)
         rows, columns = rows[reachable], columns[reachable]
@@ -143,7 +143,7 @@ class Judgments:
         if twice.size:
             query, item = queries[rows[twice[0]]], gallery[columns[twice[0]]]
             raise DataError(f"the pair of query {query} and item {item} occurs twice; give every pair once")
-        indptr = starts_of(np.bincount(rows, minlength=queries.size))
+        indptr = make_indptr(np.bincount(rows, minlength=queries.size))
         grades = None if gains is None else np.asarray(gains, dtype=np.float64)[reachable][order]
         return cls(queries, gallery, indptr, columns, unreachable, gains=grades, **options)
 
@@ -168,7 +168,7 @@ class Judgments:
             self,
             query_ids=self.query_ids[queries],
             gallery_ids=self.gallery_ids[items],
-            indptr=starts_of(counts),
+            indptr=make_indptr(counts),
             indices=(np.cumsum(items) - 1)[self.indices[entries]],
             unreachable=self.unreachable[queries],
             query_folds=None if self.query_folds is None else self.query_folds[queries],
@@ -300,7 +300,7 @@ def look_up_gains(
             f"{metric} of query {top.query_ids[0]} looks at the top {shown}, but its ranking holds {top.depth} "
             f"items. Rank at least {shown} items."
         )
-    columns, known = positions_of(top.ids[:, :shown], judgments.gallery_ids)
+    columns, known = find_positions(top.ids[:, :shown], judgments.gallery_ids)
     size = judgments.gallery_ids.size
     pairs = np.arange(top.query_ids.size)[:, None] * size + columns
     judged_pairs = judgments.rows * size + judgments.indices  # ascending
@@ -377,7 +377,7 @@ class PositiveRanks:
         flat = np.array([rank for row in ranks for rank in row] or np.empty(0, dtype=np.int64))
         queries, gallery = np.arange(sizes.size), np.full(sizes.size, n_gallery)
         counts = given if given.size else sizes
-        return cls(queries, starts_of(sizes), flat, counts, gallery, np.zeros_like(sizes))
+        return cls(queries, make_indptr(sizes), flat, counts, gallery, np.zeros_like(sizes))
 
     @property
     def rows(self) -> IntArray:
@@ -439,7 +439,7 @@ class JudgedRanks:
         sizes = np.array([len(row) for row in items])
         positives = np.array([sum(verdict > 0 for _, verdict in row) for row in items])
         queries, whole = np.arange(sizes.size), np.full(sizes.size, n_gallery)
-        return cls(queries, starts_of(sizes), flat[:, 0], flat[:, 1], positives, whole, np.zeros_like(sizes))
+        return cls(queries, make_indptr(sizes), flat[:, 0], flat[:, 1], positives, whole, np.zeros_like(sizes))
 
     @property
     def rows(self) -> IntArray:
@@ -469,7 +469,7 @@ class JudgedRanks:
         unreachable = self.n_positives - counts
         sizes = np.diff(self.indptr) + unreachable
         places = self.places[kept]
-        return PositiveRanks(self.query_ids, starts_of(counts), places, self.n_positives, sizes, self.ties)
+        return PositiveRanks(self.query_ids, make_indptr(counts), places, self.n_positives, sizes, self.ties)
 
 
 def positive_ranks_of(ranks: PositiveRanks | JudgedRanks, *, judged_only: bool) -> PositiveRanks:

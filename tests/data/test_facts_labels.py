@@ -6,7 +6,7 @@ import pytest
 from cxc_eccv.judgments.evidence import Thresholds
 from cxc_eccv.judgments.qrels import coco_links, cxc_rated, eccv_caption, merge, merged_qrels, rated_pairs
 from cxc_eccv.sources.readers.judged import UNREACHABLE_CAPTIONS, invalid_items
-from cxc_eccv.types import positions_of
+from cxc_eccv.types import find_positions
 
 # kind, split: rows per sampling method, mean score per method, positives at the paper's threshold
 TOTALS = {
@@ -157,5 +157,5 @@ def test_invalid_items_and_the_order_of_folds(real_library):
     qrels = eccv_caption(real_library, "i2t")
     assert 578492 not in qrels.query_ids
     positives = np.unique(qrels.gallery_ids[qrels.indices])
-    assert int(positions_of(list(captions), positives)[1].sum()) == 3
+    assert int(find_positions(list(captions), positives)[1].sum()) == 3
     np.testing.assert_array_equal(real_library.fold_order(), real_library.karpathy("test").caption_ids)

@@ -15,7 +15,7 @@ from cxc_eccv.evaluation import evaluate
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import Embeddings, positions_of
+from cxc_eccv.types import Embeddings, find_positions
 
 RAW = Path(mirror_folder("sample"))
 
@@ -36,7 +36,7 @@ def model(seed, splits=("test",), noise=0.9):
     random, parts = np.random.default_rng(seed), [Library("sample").karpathy(split) for split in splits]
     image_ids = np.concatenate([part.image_ids for part in parts])
     caption_ids = np.concatenate([part.caption_ids for part in parts])
-    places = positions_of(np.concatenate([part.caption_image_ids for part in parts]), image_ids)[0]
+    places = find_positions(np.concatenate([part.caption_image_ids for part in parts]), image_ids)[0]
     images = random.standard_normal((image_ids.size, 16))
     captions = images[places] + noise * random.standard_normal((places.size, 16))
     return EmbeddingsRun(Embeddings(image_ids, images), Embeddings(caption_ids, captions))

@@ -27,7 +27,7 @@ from cxc_eccv.ranking.rank import pair_similarities, top_k
 from cxc_eccv.registry import task
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.sources.download import mirror_folder
-from cxc_eccv.types import Embeddings, Judgments, positions_of
+from cxc_eccv.types import Embeddings, Judgments, find_positions
 
 DIRECTION_OF = {"sts": "t2t", "sis": "i2i", "sits": "i2t"}
 
@@ -208,7 +208,7 @@ def test_flickr30k_is_not_fetched_unless_it_is_named(run, report_of):
 def test_flickr_ranks_its_images_with_five_captions_each(real_library, name, split, images):
     content = task(name).collection.content(real_library, split)
     vectors = np.random.default_rng(0).standard_normal((images, 16)).astype(np.float32)
-    captions = vectors[positions_of(content.caption_image_ids, content.image_ids)[0]]
+    captions = vectors[find_positions(content.caption_image_ids, content.image_ids)[0]]
     run = EmbeddingsRun(Embeddings(content.image_ids, vectors), Embeddings(content.caption_ids, captions))
     report = ce.evaluate(run, split=split, data_dir=real_library, confidence=None)
     found = {row.key: (row.n_queries, row.value) for row in report.results}
@@ -232,7 +232,7 @@ class QueryLengths(Need[Judgments]):
 
     def learn(self, run, ranks, similarity):
         embeddings = run.images if self.direction.startswith("i") else run.captions
-        self.lengths = np.linalg.norm(embeddings.vectors[positions_of(self.query_ids, embeddings.ids)[0]], axis=1)
+        self.lengths = np.linalg.norm(embeddings.vectors[find_positions(self.query_ids, embeddings.ids)[0]], axis=1)
 
     def score(self, variant, settings):
         return self.aggregate(variant, QueryValues(self.query_ids, variant.spec.function(self.lengths)), ties=0)

@@ -16,7 +16,7 @@ from cxc_eccv.ranking.rank import ranks_of_run
 from cxc_eccv.ranking.readers.rows import TopRows
 from cxc_eccv.runs import RankingsRun, ScoresRun
 from cxc_eccv.runs.rankings import RankedLists
-from cxc_eccv.types import Judgments, positions_of
+from cxc_eccv.types import Judgments, find_positions
 
 pytestmark = pytest.mark.thorough
 
@@ -111,8 +111,8 @@ def test_a_reader_of_rankings_looks_the_gallery_up_once(monkeypatch):
         qrels = Judgments.from_pairs(queries, gallery, queries, random.choice(gallery, n_queries))
         with monkeypatch.context() as patch:
             for module in [one for name, one in sys.modules.items() if name.startswith("cxc_eccv.ranking")]:
-                if hasattr(module, "positions_of"):
-                    patch.setattr(module, "positions_of", lambda *ids: calls.append(1) or positions_of(*ids))
+                if hasattr(module, "find_positions"):
+                    patch.setattr(module, "find_positions", lambda *ids: calls.append(1) or find_positions(*ids))
             ranks_of_run(run, {"task": ("t2i", qrels)}, readers={"t2i": [TopRows(qrels, 2)]})
         return len(calls)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.types import positions_of
+from cxc_eccv.types import find_positions
 from cxc_eccv.types.ids import DENSE_SPAN, check_whole, measure_span
 from cxc_eccv.types.reported import group_by_reason
 
@@ -40,6 +40,6 @@ def test_a_table_pays_up_to_a_span_and_either_way_finds_the_same(dtype, beyond, 
     ids = np.array([-7, 2 * DENSE_SPAN - 8 + beyond], dtype=dtype)
     assert measure_span(ids) == (-7, 2 * DENSE_SPAN + beyond, pays)
     assert measure_span(ids, 3)[2]
-    places, known = positions_of([ids[1], 5, ids[0]], ids.astype(np.int64))
+    places, known = find_positions([ids[1], 5, ids[0]], ids.astype(np.int64))
     assert known.tolist() == [True, False, True]
     assert places[known].tolist() == [1, 0]

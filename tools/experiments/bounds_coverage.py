@@ -36,7 +36,7 @@ from cxc_eccv.registry import metric_labelled
 from cxc_eccv.runs import EmbeddingsRun, load_embeddings
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.untrained.other_captions import score_by_other_captions
-from cxc_eccv.types import Embeddings, FloatArray, IntArray, Judgments, PositiveRanks, positions_of
+from cxc_eccv.types import Embeddings, FloatArray, IntArray, Judgments, PositiveRanks, find_positions
 
 Flags = NDArray[np.bool_]
 
@@ -162,7 +162,7 @@ def flickr8k_settings(library: Library, vectors: EmbeddingsRun) -> Iterator[Sett
     for name, direction in MODELS:
         run, judged = models[name], flickr8k_verdicts(library, "test", direction)
         gains, forward = np.asarray(judged.gains), direction == "i2t"
-        captions = positions_of(judged.gallery_ids if forward else judged.query_ids, run.caption_ids)[0]
+        captions = find_positions(judged.gallery_ids if forward else judged.query_ids, run.caption_ids)[0]
         scores, texts = (
             np.ascontiguousarray(some[:, captions] if forward else some[:, captions].T)
             for some in (run.scores, text.scores)
@@ -192,9 +192,9 @@ def cxc_setting(library: Library) -> Setting:
     asked = np.sort(random.choice(run.image_ids, CXC_IMAGES, replace=False))
     images, captions = judged_pairs(library, "test", "i2t", ["coco", "cxc"])
     truth, links = merged_qrels(library, "test", "i2t"), coco_links(library, "test", "i2t")
-    rows, chosen = positions_of(images, asked)
-    columns = positions_of(captions, run.caption_ids)[0]
-    scores = run.scores[positions_of(asked, run.image_ids)[0]]
+    rows, chosen = find_positions(images, asked)
+    columns = find_positions(captions, run.caption_ids)[0]
+    scores = run.scores[find_positions(asked, run.image_ids)[0]]
     rows, columns = rows[chosen], columns[chosen]
     return Setting(
         "CxC i2t, bag of words",
@@ -234,7 +234,7 @@ def check(setting: Setting, share: float, draws: int) -> None:
 def expect(calibrator: Calibrator, retrieved: Retrieved, kept: Flags, seed: int) -> Iterator[tuple[float, ...]]:
     """Each expected recall, and the ends of both intervals."""
     setting, cell = calibrator.setting, calibrator.cell
-    columns = positions_of(retrieved.ids, setting.gallery_ids)[0]
+    columns = find_positions(retrieved.ids, setting.gallery_ids)[0]
     wanted = np.arange(len(columns))[:, None] * setting.gallery_ids.size + columns
     pairs, order = setting.sorted_pairs
     found = np.minimum(np.searchsorted(pairs, wanted), pairs.size - 1)
@@ -287,7 +287,7 @@ def _values(label: str, ranks: PositiveRanks) -> FloatArray:
 
 def _are_positive(judged: Judgments, queries: IntArray, items: IntArray) -> Flags:
     size = judged.gallery_ids.size
-    rows, columns = positions_of(queries, judged.query_ids)[0], positions_of(items, judged.gallery_ids)[0]
+    rows, columns = find_positions(queries, judged.query_ids)[0], find_positions(items, judged.gallery_ids)[0]
     return np.isin(rows * size + columns, judged.rows * size + judged.indices)
 
 

@@ -29,7 +29,7 @@ from cxc_eccv.runs import ScoresRun, load_embeddings
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import Estimate, choose_probabilities, draw, estimate_mean, estimate_ratio
 from cxc_eccv.studies.baselines.untrained.other_captions import score_by_other_captions
-from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, TopK, positions_of
+from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, TopK, find_positions
 
 REPETITIONS = 1_000
 ANSWERS = 1_000
@@ -51,8 +51,8 @@ class Pairs(NamedTuple):
     def cosines(self) -> FloatArray:
         """(P,) their entries of the scores."""
         rows, columns = (
-            positions_of(self.images, self.scores.image_ids),
-            positions_of(self.captions, self.scores.caption_ids),
+            find_positions(self.images, self.scores.image_ids),
+            find_positions(self.captions, self.scores.caption_ids),
         )
         return self.scores.scores[rows[0], columns[0]].astype(np.float64)
 
@@ -189,7 +189,7 @@ def compare_sits(library: Library, val: Pairs, test: Pairs) -> None:
 def find_own(library: Library, split: str, pairs: Pairs) -> NDArray[np.bool_]:
     """(P,) whether the caption was written for the image."""
     content = library.karpathy(split)
-    return np.asarray(content.caption_image_ids[positions_of(pairs.captions, content.caption_ids)[0]] == pairs.images)
+    return np.asarray(content.caption_image_ids[find_positions(pairs.captions, content.caption_ids)[0]] == pairs.images)
 
 
 def cover_images(pairs: Pairs, probabilities: FloatArray) -> float:
@@ -229,7 +229,7 @@ def rank_judged(library: Library, pairs: Pairs, probabilities: FloatArray) -> It
     """Each metric with its units, and the labels of their open pairs."""
     content, scores = library.flickr8k_split("test"), add_noise(pairs.scores)
     queries = np.unique(pairs.captions)
-    owners = content.caption_image_ids[positions_of(queries, content.caption_ids)[0]]
+    owners = content.caption_image_ids[find_positions(queries, content.caption_ids)[0]]
     by_query = np.split(
         np.argsort(pairs.captions, kind="stable"), np.searchsorted(np.sort(pairs.captions), queries[1:])
     )
@@ -237,8 +237,8 @@ def rank_judged(library: Library, pairs: Pairs, probabilities: FloatArray) -> It
     own_ranks, chances, truth = np.zeros_like(queries), np.zeros(tops.shape), np.zeros(tops.shape)
     for place, (query, owner, rows) in enumerate(zip(queries, owners, by_query, strict=True)):
         images = np.append(pairs.images[rows], owner)
-        column = positions_of(np.array([query]), pairs.scores.caption_ids)[0]
-        order = np.argsort(-scores[positions_of(images, pairs.scores.image_ids)[0], column], kind="stable")
+        column = find_positions(np.array([query]), pairs.scores.caption_ids)[0]
+        order = np.argsort(-scores[find_positions(images, pairs.scores.image_ids)[0], column], kind="stable")
         own_ranks[place] = 1 + np.flatnonzero(order == rows.size)[0]
         top = order[:DEPTH]
         tops[place, : top.size] = images[top]
@@ -275,7 +275,8 @@ def add_noise(run: ScoresRun) -> FloatArray:
 def measure_ratio(pairs: Pairs, probabilities: FloatArray) -> str:
     """A row for the share of all judged positives that are in the top 5 of their captions: a ratio of two sums."""
     scores = add_noise(pairs.scores)[
-        positions_of(pairs.images, pairs.scores.image_ids)[0], positions_of(pairs.captions, pairs.scores.caption_ids)[0]
+        find_positions(pairs.images, pairs.scores.image_ids)[0],
+        find_positions(pairs.captions, pairs.scores.caption_ids)[0],
     ]
     order, found = np.lexsort((-scores, pairs.captions)), np.zeros(scores.size)
     found[order] = np.arange(order.size) - np.searchsorted(pairs.captions[order], pairs.captions[order]) < 5

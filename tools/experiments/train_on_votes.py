@@ -27,7 +27,7 @@ from cxc_eccv.studies.baselines.entailment_classifier.data import LengthSampler
 from cxc_eccv.studies.entailment.measures import area_under_curve
 from cxc_eccv.studies.entailment.scoring import Classifier, load_classifier
 from cxc_eccv.studies.entailment.training_data import premises_of
-from cxc_eccv.types import FloatArray, IntArray, positions_of
+from cxc_eccv.types import FloatArray, IntArray, find_positions
 
 EPOCHS, RATE, BATCH = 3, 5e-5, 32
 
@@ -43,7 +43,7 @@ def main() -> None:
     votes, content = read_votes(library), library.flickr8k_split("test")
     yes, no = votes.yes[~votes.linked], votes.no[~votes.linked]
     pairs = read_flickr8k(library, arguments.vectors)
-    texts = content.captions["text"].take(pa.array(positions_of(pairs.captions, content.caption_ids)[0])).to_pylist()
+    texts = content.captions["text"].take(pa.array(find_positions(pairs.captions, content.caption_ids)[0])).to_pylist()
     premises, cosines = premises_of(content, pairs.images), pairs.cosines
     leads, probabilities = np.zeros((2, yes.size))
     half = np.unique(pairs.images, return_inverse=True)[1] % 2

@@ -20,7 +20,7 @@ from cxc_eccv.judgments.evidence import label_sources
 from cxc_eccv.judgments.qrels import MergedPairs, merge
 from cxc_eccv.sources.catalog import SPLITS
 from cxc_eccv.sources.library import COCO_IMAGES, Library
-from cxc_eccv.types import DIRECTIONS, positions_of
+from cxc_eccv.types import DIRECTIONS, find_positions
 
 
 def captions_rows(library: Library, split: str, options: BuildOptions) -> Rows:
@@ -133,7 +133,7 @@ def _captions_per_caption(
         column: subset_lists(says[keep], merged.sources),
     }
     of_images = struct_lists(np.bincount(merged.queries[keep], minlength=merged.query_ids.size), columns)
-    return of_images.take(pa.array(positions_of(content.caption_image_ids, merged.query_ids)[0]))
+    return of_images.take(pa.array(find_positions(content.caption_image_ids, merged.query_ids)[0]))
 
 
 PAIRS = DatasetConfig(

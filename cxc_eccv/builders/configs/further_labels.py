@@ -19,7 +19,7 @@ from cxc_eccv.judgments.evidence import item_ids, match_hypotheses
 from cxc_eccv.judgments.plausible import category_distances, with_categories
 from cxc_eccv.judgments.qrels import entailed_pairs
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import CROSS_MODAL, IntArray, positions_of
+from cxc_eccv.types import CROSS_MODAL, IntArray, find_positions
 
 
 def eccv_rows(library: Library, split: str, options: BuildOptions) -> Rows:
@@ -32,7 +32,7 @@ def _verified_queries(library: Library, split: str, direction: str) -> pa.Table:
     content = library.karpathy(split)
     table = library.eccv("eccv", direction)
     queries, items = np.asarray(table["query_id"]), np.asarray(table["item_id"])
-    reachable = positions_of(items, item_ids(library, split, direction)[1])[1]
+    reachable = find_positions(items, item_ids(library, split, direction)[1])[1]
     starts = np.flatnonzero(np.diff(queries, prepend=-1))
     query_ids = queries[starts]
     by_image = direction == "i2t"
@@ -226,7 +226,7 @@ def flickr8k_rows(library: Library, split: str, options: BuildOptions) -> Rows:
     keys = ["image_id", "caption_id"]
     pairs = library.flickr8k_votes().join(library.flickr8k_ratings(), keys, join_type="full outer")
     images, captions = (
-        positions_of(np.asarray(pairs[key]), ids)[0]
+        find_positions(np.asarray(pairs[key]), ids)[0]
         for key, ids in zip(keys, (content.image_ids, content.caption_ids), strict=True)
     )
     order = np.lexsort((captions, images))

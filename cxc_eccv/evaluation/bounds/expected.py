@@ -11,7 +11,7 @@ from cxc_eccv.errors import DataError
 from cxc_eccv.evaluation.bounds.retrieved import Flags, Retrieved
 from cxc_eccv.metrics.chances import add_event
 from cxc_eccv.types import FloatArray, IntArray, PositiveRanks, check_values
-from cxc_eccv.types.ids import places_within
+from cxc_eccv.types.ids import number_within
 from cxc_eccv.types.judged import orient
 
 ProbabilitiesOf = Callable[[IntArray, IntArray], Any]
@@ -123,7 +123,7 @@ def _expect_some_sums(term: Term, retrieved: Retrieved, chances: FloatArray, sta
     counts = np.diff(ranks.indptr)[rows]
     owners = np.repeat(np.arange(n_queries), counts)
     known = ranks.ranks[ranks.indptr[start] :][: owners.size]
-    order = places_within(counts) + 1
+    order = number_within(counts) + 1
     places = np.minimum(known - 1, depth)
     none_tied = np.ones((owners.size, 1))
     around = above[places, owners], none_tied, below[places, owners]

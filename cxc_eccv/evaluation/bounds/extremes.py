@@ -14,8 +14,8 @@ from cxc_eccv.evaluation.bounds.retrieved import Flags, Retrieved
 from cxc_eccv.judgments.plausible import PlausibleHits
 from cxc_eccv.metrics.spec import HIGHEST_GAIN, Spec
 from cxc_eccv.ranking.lists import FAR
-from cxc_eccv.types import Bounds, FloatArray, IntArray, Judgments, PositiveRanks, TopK, look_up_gains, positions_of
-from cxc_eccv.types.ids import starts_of
+from cxc_eccv.types import Bounds, FloatArray, IntArray, Judgments, PositiveRanks, TopK, find_positions, look_up_gains
+from cxc_eccv.types.ids import make_indptr
 
 TINY = np.finfo(np.float64).tiny
 """The smallest degree: it counts towards R, and adds nothing to the gain."""
@@ -146,7 +146,7 @@ def _worst_and_best_pairs(top: TopK, judgments: Judgments, k: int, deepest: int)
     The best are the first unjudged ones of the ``deepest`` best items, the worst are all below these.
     """
     unjudged = ~look_up_gains(top, judgments, deepest, "bounds")[1]
-    columns = positions_of(top.ids[:, : unjudged.shape[1]], judgments.gallery_ids)[0]
+    columns = find_positions(top.ids[:, : unjudged.shape[1]], judgments.gallery_ids)[0]
     below = _find_below(columns, judgments, k)
     order, order_below = np.cumsum(unjudged, axis=1), np.cumsum(below, axis=1)
     n_top, n_below = order[:, -1:], order_below[:, -1:]
@@ -163,7 +163,7 @@ def _find_below(columns: IntArray, judgments: Judgments, most: int) -> Flags:
     judged = np.diff(judgments.indptr).max(initial=0)
     width = int(min(judgments.gallery_ids.size, most + columns.shape[1] + judged + 1))
     free = np.ones((len(columns), width), dtype=bool)
-    itself, ranked = positions_of(judgments.query_ids, judgments.gallery_ids)
+    itself, ranked = find_positions(judgments.query_ids, judgments.gallery_ids)
     taken = [(np.arange(len(columns))[:, None].repeat(columns.shape[1], axis=1), columns)]
     taken += [(judgments.rows, judgments.indices)]
     if judgments.without_self:
@@ -181,4 +181,4 @@ def _add_gains(judgments: Judgments, rows: IntArray, columns: IntArray, gain: fl
     gains = np.append(np.asarray(judgments.gains), np.full(added.size, gain))
     order = np.argsort(pairs)
     counts = np.bincount(pairs // size, minlength=judgments.query_ids.size)
-    return replace(judgments, indptr=starts_of(counts), indices=(pairs % size)[order], gains=gains[order])
+    return replace(judgments, indptr=make_indptr(counts), indices=(pairs % size)[order], gains=gains[order])

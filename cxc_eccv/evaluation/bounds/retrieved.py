@@ -13,8 +13,8 @@ from cxc_eccv.errors import DataError
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.ranking.counts import gallery_sizes
 from cxc_eccv.ranking.readers import TopRows
-from cxc_eccv.types import IntArray, Judgments, PositiveRanks, TopK, look_up_gains, positions_of
-from cxc_eccv.types.ids import starts_of
+from cxc_eccv.types import IntArray, Judgments, PositiveRanks, TopK, find_positions, look_up_gains
+from cxc_eccv.types.ids import make_indptr
 
 Flags = NDArray[np.bool_]
 
@@ -84,7 +84,7 @@ class Retrieved:
     def with_best(self, best: IntArray) -> PositiveRanks:
         """Ranks of the best positives alone, given as returned by :meth:`best`."""
         reachable = best <= self.ranks.n_gallery
-        return replace(self.ranks, indptr=starts_of(reachable), ranks=best[reachable])
+        return replace(self.ranks, indptr=make_indptr(reachable), ranks=best[reachable])
 
     def relabel(self, labels: Flags, below: IntArray | int = 0) -> PositiveRanks:
         """Ranks of all positives, known and added by the labels; ``below``: number of others too low to matter."""
@@ -95,7 +95,7 @@ class Retrieved:
         counts = np.bincount(rows, minlength=len(labels))
         return replace(
             self.ranks,
-            indptr=starts_of(counts),
+            indptr=make_indptr(counts),
             ranks=ranks[np.lexsort((ranks, rows))],
             n_positives=self.ranks.n_positives + labels.sum(axis=1) + below,
         )
@@ -131,15 +131,15 @@ class TopOfKnown:
 def _add_known(judged: Judgments, queries: IntArray, items: IntArray) -> Judgments:
     """Judgments with gain 1 for positives and 0 for the other known pairs."""
     size = judged.gallery_ids.size
-    rows, asked = positions_of(queries, judged.query_ids)
-    columns, ranked = positions_of(items, judged.gallery_ids)
+    rows, asked = find_positions(queries, judged.query_ids)
+    columns, ranked = find_positions(items, judged.gallery_ids)
     inside = asked & ranked
     positive = judged.rows * size + judged.indices
     pairs = np.union1d(positive, rows[inside] * size + columns[inside])
     counts = np.bincount(pairs // size, minlength=judged.query_ids.size)
     return replace(
         judged,
-        indptr=starts_of(counts),
+        indptr=make_indptr(counts),
         indices=pairs % size,
         gains=np.isin(pairs, positive).astype(np.float64),
     )
@@ -153,7 +153,7 @@ def _cut_fold(labelled: Judgments, asked: Flags, ranked: Flags) -> Judgments:
     return Judgments(
         labelled.query_ids[asked],
         labelled.gallery_ids[ranked],
-        starts_of(np.bincount(labelled.rows[kept], minlength=asked.size)[asked]),
+        make_indptr(np.bincount(labelled.rows[kept], minlength=asked.size)[asked]),
         (np.cumsum(ranked) - 1)[labelled.indices[kept]],
         (labelled.unreachable + lost)[asked],
         labelled.without_self,

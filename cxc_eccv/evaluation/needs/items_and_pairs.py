@@ -21,7 +21,7 @@ from cxc_eccv.runs import Run
 from cxc_eccv.statistics import Draws
 from cxc_eccv.tasks.task import Task
 from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, RatedPairs, Result, TopK, look_up_gains
-from cxc_eccv.types.ids import starts_of
+from cxc_eccv.types.ids import make_indptr
 from cxc_eccv.types.reported import SPREAD
 
 
@@ -151,7 +151,7 @@ def _keep_queries(top: TopK, judgments: Judgments, rows: IntArray) -> tuple[TopK
     return TopK(top.query_ids[rows], top.ids[rows]), replace(
         judgments,
         query_ids=judgments.query_ids[rows],
-        indptr=starts_of(np.diff(judgments.indptr)[rows]),
+        indptr=make_indptr(np.diff(judgments.indptr)[rows]),
         indices=judgments.indices[entries],
         unreachable=judgments.unreachable[rows],
         gains=None if judgments.gains is None else judgments.gains[entries],

@@ -17,7 +17,7 @@ from cxc_eccv.ranking.readers import RowReader
 from cxc_eccv.runs import Run
 from cxc_eccv.tasks.task import Task, direction_of
 from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, Result
-from cxc_eccv.types.ids import starts_of
+from cxc_eccv.types.ids import make_indptr
 
 Judged = TypeVar("Judged")
 
@@ -217,7 +217,7 @@ class Ranks(Need[Judgments]):
         if not isinstance(ranks, GivenRanks) or not ranks.cut.any():
             return 0
         kept = np.arange(ranks.ranks.size) < np.repeat(ranks.indptr[1:] - ranks.cut, ranks.n_found)
-        without = replace(ranks, ranks=ranks.ranks[kept], indptr=starts_of(ranks.n_found - ranks.cut))
+        without = replace(ranks, ranks=ranks.ranks[kept], indptr=make_indptr(ranks.n_found - ranks.cut))
         values = ([each.spec.function(given, **each.parameters) for given in (ranks, without)] for each in variants)
         return int(np.count_nonzero(np.any([left != right for left, right in values], axis=0)))
 

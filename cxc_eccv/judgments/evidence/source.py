@@ -23,8 +23,8 @@ from cxc_eccv.discovery import find_declared
 from cxc_eccv.errors import DataError, DownloadFailed, InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import EntailmentPairs, KarpathySplit
-from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, FloatArray, IntArray, positions_of
-from cxc_eccv.types.ids import distinct_of, places_within
+from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, FloatArray, IntArray, find_positions
+from cxc_eccv.types.ids import find_distinct, number_within
 from cxc_eccv.types.judged import orient
 
 KIND = {"i2t": "sits", "t2i": "sits", "t2t": "sts", "i2i": "sis"}  # Direction to the CxC ratings that judge it
@@ -129,7 +129,7 @@ def item_ids(library: Library, split: str, direction: str) -> tuple[IntArray, In
 
 def number_pairs(queries: IntArray, items: IntArray, query_ids: IntArray, gallery_ids: IntArray) -> IntArray:
     """(P,) index of each pair of ids in the flattened matrix of all queries by all items."""
-    return positions_of(queries, query_ids)[0] * gallery_ids.size + positions_of(items, gallery_ids)[0]
+    return find_positions(queries, query_ids)[0] * gallery_ids.size + find_positions(items, gallery_ids)[0]
 
 
 @cache
@@ -246,7 +246,7 @@ def co_captions(groups: IntArray) -> tuple[IntArray, IntArray]:
     _, starts, sizes = np.unique(groups[order], return_index=True, return_counts=True)
     per_member = np.repeat(sizes, sizes)
     left = np.repeat(np.arange(groups.size), per_member)
-    right = np.repeat(np.repeat(starts, sizes), per_member) + places_within(per_member)
+    right = np.repeat(np.repeat(starts, sizes), per_member) + number_within(per_member)
     keep = left != right
     return order[left[keep]], order[right[keep]]
 
@@ -277,8 +277,8 @@ def _cxc_evidence(library: Library, split: str, direction: str, thresholds: Thre
 
 def _both_orders(left: IntArray, right: IntArray, ratings: FloatArray, threshold: float) -> Evidence:
     """Both orders of every pair; positive if either rating reaches the threshold."""
-    ids = distinct_of(np.concatenate([left, right]))
-    first, second = positions_of(left, ids)[0], positions_of(right, ids)[0]
+    ids = find_distinct(np.concatenate([left, right]))
+    first, second = find_positions(left, ids)[0], find_positions(right, ids)[0]
     both = np.concatenate([first * ids.size + second, second * ids.size + first])
     keys, occurrence = np.unique(both, return_inverse=True)
     forward, reverse = np.full(keys.size, np.nan), np.full(keys.size, np.nan)
@@ -306,7 +306,7 @@ def _eccv_evidence(library: Library, split: str, direction: str, _thresholds: Th
         return None
     table = library.eccv("eccv", direction)
     queries, items = np.asarray(table["query_id"]), np.asarray(table["item_id"])
-    reachable = positions_of(items, item_ids(library, "test", direction)[1])[1]
+    reachable = find_positions(items, item_ids(library, "test", direction)[1])[1]
     left_out = {}
     if not reachable.all():
         left_out["ECCV Caption positives outside the split's captions"] = int((~reachable).sum())

@@ -15,7 +15,7 @@ from cxc_eccv.kernels import column_counts, pair_products
 from cxc_eccv.ranking.counts import Counts, ScoresTooAlike
 from cxc_eccv.ranking.readers.rows import RowReader
 from cxc_eccv.ranking.scores import workers
-from cxc_eccv.types import IntArray, positions_of
+from cxc_eccv.types import IntArray, find_positions
 
 PAIRS_AT_ONCE = 4096
 LEAST = float(np.finfo(np.float32).smallest_subnormal)
@@ -219,7 +219,7 @@ class ColumnReaders:
         drawn = np.random.default_rng(0).permutation(row_ids.size)[:SAMPLE]
         sample = score_rows(drawn)
         for group in galleries.values():
-            places, known = positions_of(row_ids, group[0].gallery_ids)
+            places, known = find_positions(row_ids, group[0].gallery_ids)
             depths = np.zeros(width, dtype=np.int64)
             for reader in group:
                 of_queries = self._columns_of(reader)
@@ -253,4 +253,4 @@ class ColumnReaders:
             list(pool.map(take, range(0, columns.size, QUERIES_AT_ONCE)))
 
     def _columns_of(self, reader: RowReader) -> IntArray:
-        return self._columns[positions_of(reader.query_ids, self._column_ids)[0]]
+        return self._columns[find_positions(reader.query_ids, self._column_ids)[0]]

@@ -15,8 +15,8 @@ from cxc_eccv.errors import RunTooShallow
 from cxc_eccv.judgments.plausible import CategoryMatches, Look, PlausibleHits
 from cxc_eccv.kernels import counts_matches, match_counts
 from cxc_eccv.ranking.counts import count_pushed_out, order_of_gains
-from cxc_eccv.types import IntArray, JudgedRanks, Judgments, TopK, check_whole, positions_of
-from cxc_eccv.types.ids import places_within
+from cxc_eccv.types import IntArray, JudgedRanks, Judgments, TopK, check_whole, find_positions
+from cxc_eccv.types.ids import number_within
 
 SCORES_AT_ONCE = 2**19
 FEWEST_TOGETHER = 16
@@ -36,10 +36,10 @@ class OwnRows:
         columns: IntArray,
         width: int,
     ) -> None:
-        places, known = positions_of(row_ids, query_ids)
+        places, known = find_positions(row_ids, query_ids)
         self._queries = np.where(known, places, -1)
         self.items = np.full(width, -1)
-        self.items[columns[positions_of(gallery_ids, item_ids)[0]]] = np.arange(gallery_ids.size)
+        self.items[columns[find_positions(gallery_ids, item_ids)[0]]] = np.arange(gallery_ids.size)
         self._foreign = np.flatnonzero(self.items < 0)
         self._all_items = bool((self.items[columns] >= 0).all())
 
@@ -100,7 +100,7 @@ def best_candidates(scores: NDArray[Any], depth: int) -> tuple[NDArray[Any], Int
     bound = np.partition(best, n_groups - depth, axis=1)[:, n_groups - depth, None]
     rows, columns = np.divmod(np.flatnonzero(scores >= bound), scores.shape[1])
     counts = np.bincount(rows, minlength=len(scores))
-    within = places_within(counts)
+    within = number_within(counts)
     shape = len(scores), counts.max()
     values, places = np.full(shape, -np.inf, dtype=scores.dtype), np.full(shape, -1)
     values[rows, within], places[rows, within] = scores[rows, columns], columns
@@ -172,7 +172,7 @@ class TopRows(RowReader):
         check_whole("the top k of a ranking: k", depth)
         super().__init__(judgments.query_ids, judgments.gallery_ids)
         self.without_self = judgments.without_self
-        in_gallery = positions_of(self.query_ids, self.gallery_ids)[1] if self.without_self else np.zeros(1, bool)
+        in_gallery = find_positions(self.query_ids, self.gallery_ids)[1] if self.without_self else np.zeros(1, bool)
         self.depth = min(depth, self.gallery_ids.size - int(in_gallery.any()))
         self.deepest = self.depth
         size = self.gallery_ids.size

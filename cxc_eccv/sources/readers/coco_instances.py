@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources.reading import integer, read_json, require_distinct, require_keys, require_known, shown, text
-from cxc_eccv.types import IntArray, positions_of
+from cxc_eccv.types import IntArray, find_positions
 
 NUMBERS = {"images": ("id",), "annotations": ("id", "image_id", "category_id"), "categories": ("id",)}
 """Lists of an annotation file, and the whole numbers that their records must have."""
@@ -37,7 +37,7 @@ class CategorySets:
 
     def of(self, image_ids: IntArray) -> CategorySets:
         """The categories of these images, in this order; KeyError names an image that the annotations do not list."""
-        rows, known = positions_of(image_ids, self.image_ids)
+        rows, known = find_positions(image_ids, self.image_ids)
         if not known.all():
             raise KeyError(int(image_ids[~known][0]))
         return CategorySets(np.asarray(image_ids), self.category_ids, self.category_names, self.present[rows])

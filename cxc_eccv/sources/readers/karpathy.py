@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources.catalog import SPLIT_OF_RAW, SPLITS
 from cxc_eccv.sources.reading import first_duplicate, integer, read_json, require_keys, shown, text
-from cxc_eccv.types import IntArray, positions_of
+from cxc_eccv.types import IntArray, find_positions
 
 CAPTIONS_PER_IMAGE = 5  # papers drop the sixth and seventh captions of some images; 25,000 remain in val and test
 
@@ -65,7 +65,7 @@ class KarpathySplit:
 
     def images_of(self, caption_ids: IntArray) -> IntArray:
         """The image that each caption was written for; every id must be in the split."""
-        return self.caption_image_ids[positions_of(caption_ids, self.caption_ids)[0]]
+        return self.caption_image_ids[find_positions(caption_ids, self.caption_ids)[0]]
 
     @property
     def fingerprint(self) -> str:
@@ -79,7 +79,7 @@ class KarpathySplit:
 
 
 def _look_up(table: pa.Table, key: str, value: str, ids: IntArray) -> pa.Array:
-    places, known = positions_of(ids, np.asarray(table[key]))
+    places, known = find_positions(ids, np.asarray(table[key]))
     return table[value].combine_chunks().take(pa.array(places, mask=~known))
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.studies.asking.schemes import Scheme
-from cxc_eccv.types import IntArray, check_whole, positions_of
+from cxc_eccv.types import IntArray, check_whole, find_positions
 
 CANDIDATE, POSITIVE, NEGATIVE = "candidate", "known positive", "known negative"
 """The role of a question, which people do not see."""
@@ -221,8 +221,8 @@ def _is_among(pairs: Pairs, others: Pairs, content: KarpathySplit) -> NDArray[np
     """Whether each pair of the split is one of the others, some of which may be of other splits."""
 
     def encode(images: IntArray, captions: IntArray) -> IntArray:
-        rows, is_row = positions_of(images, content.image_ids)
-        columns, is_column = positions_of(captions, content.caption_ids)
+        rows, is_row = find_positions(images, content.image_ids)
+        columns, is_column = find_positions(captions, content.caption_ids)
         return (rows * content.caption_ids.size + columns)[is_row & is_column]
 
     return np.isin(encode(*pairs), encode(*others))

@@ -39,7 +39,7 @@ from cxc_eccv.studies.entailment.asked import (
 )
 from cxc_eccv.tables import Cell, Table
 from cxc_eccv.tasks.task import Task
-from cxc_eccv.types import FloatArray, IntArray, Judgments, Result, TopK, positions_of
+from cxc_eccv.types import FloatArray, IntArray, Judgments, Result, TopK, find_positions
 from cxc_eccv.types.strict_json import MAPPING, TEXT, WHOLE
 from cxc_eccv.wording import judge_caution, metric_name, score_cell
 from cxc_eccv.writing import write_json, write_rows
@@ -203,7 +203,7 @@ def _judge(images: IntArray, content: KarpathySplit, labels: Mapping[Pair, int])
         images, content.caption_ids, content.caption_image_ids[linked], content.caption_ids[linked]
     )
     asked, captions = np.array(list(labels)).T
-    rows, columns = positions_of(asked, images)[0], positions_of(captions, content.caption_ids)[0]
+    rows, columns = find_positions(asked, images)[0], find_positions(captions, content.caption_ids)[0]
     return label_pairs(links, rows, columns, np.array(list(labels.values())) == 1)
 
 

@@ -52,7 +52,7 @@ from cxc_eccv.studies.entailment.mining_rule import (
     warn_of_gaps,
 )
 from cxc_eccv.studies.entailment.training_data import count_named, evaluation_splits, premises_of
-from cxc_eccv.types import Embeddings, IntArray, Judgments, check_whole, positions_of
+from cxc_eccv.types import Embeddings, IntArray, Judgments, check_whole, find_positions
 from cxc_eccv.writing import check_output, replaced_file
 
 if TYPE_CHECKING:
@@ -340,14 +340,14 @@ def with_image_vectors(run: Run, content: KarpathySplit) -> Run:
     """The run; one of texts only gets the mean vector of an image's own captions as the image's vector."""
     if not isinstance(run, EmbeddingsRun) or run.captions is None or run.images is not None:
         return run
-    places, known = positions_of(content.caption_ids, run.captions.ids)
+    places, known = find_positions(content.caption_ids, run.captions.ids)
     if not known.all():
         return run  # ranking reports the missing ids
     vectors = run.captions.vectors[places]
     if similarity_of(run) == "cosine":
         refuse_zero_vectors(content.caption_ids[~vectors.any(axis=1)], len(vectors), "captions", run.path or "run")
         vectors = to_unit_length(vectors)
-    owners = positions_of(content.caption_image_ids, content.image_ids)[0]
+    owners = find_positions(content.caption_image_ids, content.image_ids)[0]
     sums = np.zeros((content.image_ids.size, vectors.shape[1]))
     np.add.at(sums, owners, vectors)
     means = sums / np.bincount(owners, minlength=len(sums))[:, None]
@@ -357,7 +357,7 @@ def with_image_vectors(run: Run, content: KarpathySplit) -> Run:
 def rank_captions(run: Run, content: KarpathySplit, *, top_k: int, processes: Processes, progress: bool) -> Candidates:
     """Rank the top captions of other images for every image; each process ranks a part of the images."""
     run = with_image_vectors(run, content)
-    owners = positions_of(content.caption_image_ids, content.image_ids)[0]
+    owners = find_positions(content.caption_image_ids, content.image_ids)[0]
     part = np.array_split(np.arange(content.image_ids.size), processes.count)[processes.rank]
     depth = top_k + int(np.bincount(owners).max())
     parts: list[tuple[IntArray, IntArray, IntArray]] = []
@@ -371,7 +371,7 @@ def rank_captions(run: Run, content: KarpathySplit, *, top_k: int, processes: Pr
         )
         with one_blas_thread():
             best = rank_top(run, links, "i2t", depth, progress=progress).ids
-        captions = positions_of(best.ravel(), content.caption_ids)[0].reshape(best.shape)
+        captions = find_positions(best.ravel(), content.caption_ids)[0].reshape(best.shape)
         others = owners[captions] != part[:, None]
         ranks = np.cumsum(others, axis=1)
         kept = others & (ranks <= top_k)

@@ -24,7 +24,7 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import Instances
 from cxc_eccv.sources.wordnet import find_synset, load_category_words, load_wordnet
 from cxc_eccv.studies.explain.altering.sentences import plural_of
-from cxc_eccv.types import FloatArray, IntArray, positions_of
+from cxc_eccv.types import FloatArray, IntArray, find_positions
 from cxc_eccv.types.seen import Concepts
 
 SOURCES = ("coco", "visual-genome")
@@ -150,7 +150,7 @@ def _collect(
 ) -> ImageConcepts:
     """The concepts of the annotated images."""
     images, annotations = (
-        table.filter(pa.array(positions_of(table["image_id"], image_ids)[1]))
+        table.filter(pa.array(find_positions(table["image_id"], image_ids)[1]))
         for table in (content.images, content.annotations)
     )
     counted = not content.annotations["x"].null_count
@@ -220,7 +220,7 @@ def _shares(annotations: pa.Table, images: pa.Table) -> FloatArray:
     def columns(table: pa.Table, *names: str) -> FloatArray:
         return np.stack([np.asarray(table[name], dtype=np.float64) for name in names], axis=1)
 
-    rows, _ = positions_of(annotations["image_id"], np.asarray(images["image_id"]))
+    rows, _ = find_positions(annotations["image_id"], np.asarray(images["image_id"]))
     sizes, starts = columns(images, "width", "height")[rows], columns(annotations, "x", "y")
     low, high = np.clip([starts, starts + columns(annotations, "width", "height")], 0, sizes) / sizes
     return np.hstack([low, high - low])

@@ -24,7 +24,7 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import ClusterBootstrap, Draws, Estimate, interval
 from cxc_eccv.tables import Cell, Table
 from cxc_eccv.tasks.task import COLLECTIONS
-from cxc_eccv.types import Embeddings, FloatArray, IntArray, Judgments, PositiveRanks, TopK, positions_of
+from cxc_eccv.types import Embeddings, FloatArray, IntArray, Judgments, PositiveRanks, TopK, find_positions
 from cxc_eccv.wording import metric_name
 
 METRICS = ("recall_at_1", "recall_at_5", "recall_at_10", "mrr_at_5", "mrr_at_10", "mrr", "median_rank")
@@ -99,7 +99,7 @@ def pair_up(owners: IntArray, position: int) -> Pairing:
     """
     images, first = np.unique(owners, return_index=True)
     images = images[np.argsort(first)]  # in the order of the captions
-    places = positions_of(owners, images)[0]
+    places = find_positions(owners, images)[0]
     rows = np.argsort(places, kind="stable")
     sizes = np.bincount(places)
     begins = np.cumsum(sizes) - sizes
@@ -190,7 +190,7 @@ def key_summaries(table: pa.Table, positions: Sequence[int], where: object) -> d
 
 def take_rows(embeddings: Embeddings, ids: IntArray, where: object, side: str = "captions") -> NDArray[np.float32]:
     """(C, D) vectors of captions or images in the order of ``ids``; raises if one is missing or zero."""
-    places, known = positions_of(ids, embeddings.ids)
+    places, known = find_positions(ids, embeddings.ids)
     if not known.all():
         raise MissingIds(
             f"{where} lacks {(~known).sum()} of {ids.size} {side}, the first: {ids[~known][0]}. Encode all {side}, or "
@@ -299,7 +299,7 @@ def evaluate_query_corpus(
         corpus_name = "the mean of their other captions" + (", each of length 1" if normalize else "")
     else:
         corpus_name = "a summary of their other captions"
-    for position in find_positions(query_position, owners):
+    for position in choose_positions(query_position, owners):
         pairing = pair_up(owners, position)
         items, queries = corpus(pairing), Embeddings(ids[pairing.queries], vectors[pairing.queries])
         judgments = Judgments.from_pairs(queries.ids, items.ids, queries.ids, pairing.image_ids)
@@ -347,7 +347,7 @@ def _join_tops(tops: Sequence[TopK]) -> RankedLists:
     return RankedLists(queries, indptr, narrow_ids(items), scores, place="query-corpus")
 
 
-def find_positions(query_position: int | str, owners: IntArray) -> range:
+def choose_positions(query_position: int | str, owners: IntArray) -> range:
     """The positions of queries: a single number from 0, or ``all``."""
     if query_position == ALL:
         return range(int(np.unique(owners, return_counts=True)[1].max()))

@@ -23,15 +23,15 @@ from cxc_eccv.studies.explain.query_corpus import (
     CONFIDENCE,
     METRICS,
     TITLES,
-    find_positions,
+    choose_positions,
     mean_corpus,
     pair_up,
     score_ranks,
     take_rows,
 )
 from cxc_eccv.tables import Cell, Table
-from cxc_eccv.types import Embeddings, FloatArray, IntArray, Judgments, PositiveRanks, RatedPairs, positions_of
-from cxc_eccv.types.ids import distinct_of
+from cxc_eccv.types import Embeddings, FloatArray, IntArray, Judgments, PositiveRanks, RatedPairs, find_positions
+from cxc_eccv.types.ids import find_distinct
 
 TEXT_QUERIES = ("t2i", "t2t")
 """Captions that search images, and captions that search images represented by the mean of their other captions."""
@@ -120,7 +120,7 @@ def read_altered(altered: EmbeddingsRun, content_ids: IntArray, width: int) -> d
             raise UnknownName(f"kind of altered queries ({where})", kind, all_kinds())
         side = side_of_arrays(where, altered.further, *(f"{PREFIX}{kind}{end}" for end in ENDS))
         assert side is not None  # noqa: S101 - one of its two arrays exists
-        unknown = side.ids[~positions_of(side.ids, content_ids)[1]]
+        unknown = side.ids[~find_positions(side.ids, content_ids)[1]]
         if unknown.size:
             raise UnknownIds(
                 f"{where}, {PREFIX}{kind}{ENDS[0]}: {unknown.size} of {side.ids.size} captions are not in the split, "
@@ -197,7 +197,7 @@ def check_altered(
 
 def _differ(queries: Embeddings, originals: Embeddings) -> NDArray[np.bool_]:
     """(Q,) whether altered queries differ in direction from their originals; lengths are ignored."""
-    before = originals.vectors[positions_of(queries.ids, originals.ids)[0]]
+    before = originals.vectors[find_positions(queries.ids, originals.ids)[0]]
     apart = np.linalg.norm(to_unit_length(queries.vectors) - to_unit_length(before), axis=1)
     return np.asarray(apart > ROUNDING)
 
@@ -230,12 +230,12 @@ def _galleries(
     """Yield what captions search: all images, or for each position of a query the means of the other captions."""
     ids, owners = (np.asarray(captions[name], dtype=np.int64) for name in ("caption_id", "image_id"))
     if direction == "t2i" and run.images is not None:
-        images = distinct_of(owners)
+        images = find_distinct(owners)
         items = Embeddings(images, take_rows(run.images, images, run.path or "the run", "images"))
         yield _Gallery(ids, owners, items, similarity_of(run, similarity))
         return
     corpus = mean_corpus(vectors)
-    for position in find_positions("all", owners):
+    for position in choose_positions("all", owners):
         pairing = pair_up(owners, position)
         yield _Gallery(ids[pairing.queries], pairing.image_ids, corpus(pairing), "cosine")
 
@@ -250,14 +250,14 @@ class _Search:
         counts = [gallery.query_ids.size for gallery in galleries]
         self.numbers = np.repeat(np.arange(len(galleries)), counts)
         self.sizes = np.repeat([gallery.items.ids.size for gallery in galleries], counts)
-        self.originals = Embeddings(self.ids, originals.vectors[positions_of(self.ids, originals.ids)[0]])
+        self.originals = Embeddings(self.ids, originals.vectors[find_positions(self.ids, originals.ids)[0]])
         self.ranks, self.cosines = self.measure(self.originals)
 
     def measure(self, queries: Embeddings) -> tuple[IntArray, FloatArray]:
         """(Q,) ranks of the right images of some queries with the given vectors, and their cosines."""
         ranks, cosines = np.zeros(queries.ids.size, dtype=np.int64), np.zeros(queries.ids.size)
         for gallery in self.galleries:
-            places, here = positions_of(queries.ids, gallery.query_ids)
+            places, here = find_positions(queries.ids, gallery.query_ids)
             if here.any():
                 part, truths = Embeddings(queries.ids[here], queries.vectors[here]), gallery.truth_ids[places[here]]
                 run, items = EmbeddingsRun(gallery.items, part), gallery.items.ids
@@ -270,7 +270,7 @@ class _Search:
 
 def _move(direction: str, kind: str, search: _Search, queries: Embeddings, tests: PairedBootstrap) -> KindMoves:
     """Rank the altered queries of one kind, and compare them with their originals."""
-    places, known = positions_of(queries.ids, search.ids)
+    places, known = find_positions(queries.ids, search.ids)
     ranked = np.flatnonzero(known)
     ranked = ranked[np.argsort(search.numbers[places[ranked]], kind="stable")]
     queries, places = Embeddings(queries.ids[ranked], queries.vectors[ranked]), places[ranked]

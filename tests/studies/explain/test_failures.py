@@ -8,7 +8,7 @@ from cxc_eccv.errors import InvalidOption, MissingIds, RunTooShallow, UnknownIds
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.studies.explain.failures import DEPTH, TASKS, check_run, find_failures
-from cxc_eccv.types import Embeddings, sides_of
+from cxc_eccv.types import Embeddings, find_sides
 
 
 def embeddings(content, vectors_of, similarity=None):
@@ -75,7 +75,7 @@ def make_scorer(run, direction):
         queries, items = (run.image_ids, run.caption_ids) if direction == "i2t" else (run.caption_ids, run.image_ids)
         scores = dict(zip(queries.tolist(), rows, strict=True))
         return lambda query, _gallery: dict(zip(items.tolist(), scores[query], strict=True))
-    sides = [getattr(run, side) for side in sides_of(direction)]
+    sides = [getattr(run, side) for side in find_sides(direction)]
     queries, items = (dict(zip(side.ids.tolist(), side.vectors.tolist(), strict=True)) for side in sides)
     similarity = run.similarity or "cosine"
     return lambda query, gallery: {item: oracles.score_of(queries[query], items[item], similarity) for item in gallery}

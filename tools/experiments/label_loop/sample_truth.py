@@ -9,7 +9,7 @@ from cxc_eccv.errors import DataError
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit, read_positives
 from cxc_eccv.studies.annotation.proposing.pool import Pairs
-from cxc_eccv.types import IntArray, positions_of
+from cxc_eccv.types import IntArray, find_positions
 
 __all__ = ["Truth"]
 
@@ -32,7 +32,7 @@ class Truth:
             )
         self.content: KarpathySplit = library.karpathy(split)
         table = library.read("truth", read_positives)
-        own = positions_of(np.asarray(table["query_id"]), self.content.image_ids)[1]
+        own = find_positions(np.asarray(table["query_id"]), self.content.image_ids)[1]
         images, captions = (np.asarray(table[name])[own] for name in ("query_id", "item_id"))
         self.pairs = Pairs(self.content)
         self._true = self.pairs.of_ids(images, captions, "the truth")

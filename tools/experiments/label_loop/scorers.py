@@ -28,7 +28,7 @@ from cxc_eccv.ranking.scores import to_unit_length
 from cxc_eccv.runs import EmbeddingsRun, Run, ScoresRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
-from cxc_eccv.types import Embeddings, FloatArray, IntArray, positions_of
+from cxc_eccv.types import Embeddings, FloatArray, IntArray, find_positions
 
 __all__ = ["SCORERS", "fit_anew", "place_images"]
 
@@ -52,8 +52,8 @@ def fit_anew(library: Library, split: str, images: str | Path) -> Callable[[pa.T
 
     def fit(labels: pa.Table, seed: int) -> dict[str, Run]:
         random, classes = np.random.default_rng(seed), np.asarray(labels["positive"])
-        rows = positions_of(np.asarray(labels["image_id"]), content.image_ids)[0]
-        columns = positions_of(np.asarray(labels["caption_id"]), content.caption_ids)[0]
+        rows = find_positions(np.asarray(labels["image_id"]), content.image_ids)[0]
+        columns = find_positions(np.asarray(labels["caption_id"]), content.caption_ids)[0]
         added = csr_array((np.ones(int(classes.sum()), np.float32), (rows[classes], columns[classes])), shape=shape)
         known = (links + added).sign()
         ridges = _fit_ridges(pictures, [*described, *_texts_of(known, texts)], random)
@@ -138,7 +138,7 @@ SCORERS: Mapping[str, Callable[[KarpathySplit], Run]] = {
 def place_images(run: EmbeddingsRun, content: KarpathySplit) -> EmbeddingsRun:
     """A run of captions alone with every image at the mean of its captions' vectors, each of length 1."""
     captions = cast("Embeddings", run.captions)
-    rows, there = positions_of(content.caption_ids, captions.ids)
+    rows, there = find_positions(content.caption_ids, captions.ids)
     if not there.all():
         raise MissingIds(
             f"{run.path or 'run'}: lacks {int((~there).sum()):,} captions of the split, among them "
@@ -159,7 +159,7 @@ def _score_bags(content: KarpathySplit, bags: csr_array, model: str) -> ScoresRu
 
 
 def _owners(content: KarpathySplit) -> IntArray:
-    return positions_of(content.caption_image_ids, content.image_ids)[0]
+    return find_positions(content.caption_image_ids, content.image_ids)[0]
 
 
 def _is_own(content: KarpathySplit) -> csr_array:

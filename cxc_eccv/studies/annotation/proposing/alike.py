@@ -32,7 +32,7 @@ from cxc_eccv.studies.annotation.proposing.pool import (
     join_entries,
     judge_nothing,
 )
-from cxc_eccv.types import DIRECTIONS, Embeddings, FloatArray, IntArray, positions_of
+from cxc_eccv.types import DIRECTIONS, Embeddings, FloatArray, IntArray, find_positions
 
 SIDE_IDS = ("left_id", "right_id")
 
@@ -84,14 +84,14 @@ def _with_side(runs: Mapping[str, Run], side: str) -> dict[str, EmbeddingsRun]:
 
 def _average_captions(name: str, run: EmbeddingsRun, content: KarpathySplit) -> EmbeddingsRun:
     """A run with the mean vector of each image's captions as the image's vector."""
-    places, known = positions_of(content.caption_ids, run.ids("captions"))
+    places, known = find_positions(content.caption_ids, run.ids("captions"))
     if not known.all():
         lacking = content.caption_ids[~known]
         raise MissingIds(
             f"{name} lacks {lacking.size} of {known.size} captions of the split, the first: {lacking[0]}. Encode all "
             "captions"
         )
-    owners = positions_of(content.caption_image_ids, content.image_ids)[0]
+    owners = find_positions(content.caption_image_ids, content.image_ids)[0]
     vectors = cast("Embeddings", run.captions).vectors[places]
     sums = np.zeros((content.image_ids.size, vectors.shape[1]))
     np.add.at(sums, owners, vectors)
@@ -136,9 +136,9 @@ def once(pairs: pa.Table) -> pa.Table:
 
 def draw_captions(content: KarpathySplit, image_ids: IntArray, random: np.random.Generator) -> IntArray:
     """(P,) ids of one random caption of each image."""
-    owners = positions_of(content.caption_image_ids, content.image_ids)[0]
+    owners = find_positions(content.caption_image_ids, content.image_ids)[0]
     order, counts = np.argsort(owners, kind="stable"), np.bincount(owners, minlength=content.image_ids.size)
-    rows = positions_of(image_ids, content.image_ids)[0]
+    rows = find_positions(image_ids, content.image_ids)[0]
     places = (np.cumsum(counts) - counts)[rows] + random.integers(counts[rows])
     return np.asarray(content.caption_ids[order[places]])
 
@@ -211,7 +211,7 @@ def _choose_cxc(pool: Pool) -> Chosen:
     )
     captions = captions.filter(captions["model"].is_valid())
     described = [
-        content.caption_image_ids[positions_of(np.asarray(captions[name]), content.caption_ids)[0]]
+        content.caption_image_ids[find_positions(np.asarray(captions[name]), content.caption_ids)[0]]
         for name in ("left_id", "right_id")
     ]
     by_captions = _cross(pool, described[0], described[1])

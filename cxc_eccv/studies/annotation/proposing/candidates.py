@@ -35,8 +35,8 @@ from cxc_eccv.studies.annotation.proposing.pool import (
 )
 from cxc_eccv.studies.annotation.proposing.strategies import strategies
 from cxc_eccv.studies.entailment.judge import ClassifierJudge
-from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, SIDES, FloatArray, IntArray, check_whole, positions_of
-from cxc_eccv.types.ids import distinct_of
+from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, SIDES, FloatArray, IntArray, check_whole, find_positions
+from cxc_eccv.types.ids import find_distinct
 
 Queries = tuple[int | ArrayLike | None, int | ArrayLike | None]
 """Number or ids of the images and of the captions that are queries."""
@@ -121,7 +121,7 @@ def propose(
     whole, earlier = Pairs(library.karpathy(split)), CANDIDATES.empty_table() if asked is None else asked
     asked_ids = whole.ids(_read_pairs(earlier, whole, "pairs asked before"))
     within = pairs.holds(*asked_ids)
-    before = distinct_of(pairs.of_ids(asked_ids[0][within], asked_ids[1][within], "pairs asked before"))
+    before = find_distinct(pairs.of_ids(asked_ids[0][within], asked_ids[1][within], "pairs asked before"))
     judged = known.judged[~known.flag(known.judged).any(axis=1)] if ask_known else known.judged
     closed = before if chosen_by.draws else np.append(judged, before)
     pool = Pool(
@@ -131,7 +131,7 @@ def propose(
         runs=runs,
         depth=depth or chosen_by.depth or NEAR,
         queries=rows,
-        closed=distinct_of(closed),
+        closed=find_distinct(closed),
         sources=tuple(known.positive),
         budget=budget,
         random=np.random.default_rng([seed, len(rows), before.size]),
@@ -150,14 +150,14 @@ def propose(
 
 def _make_proposal(chosen: Chosen, pool: Pool, known: _Known, before: IntArray, facts: dict[str, Any]) -> Proposal:
     """Cut the chosen pairs to the budget, and tabulate them with the known positives."""
-    every = distinct_of(np.append(chosen.pairs, chosen.entries.pairs))
+    every = find_distinct(np.append(chosen.pairs, chosen.entries.pairs))
     candidates, priority = _cut(chosen, pool)
     apart = every[known.flag(every).any(axis=1) & ~np.isin(every, candidates)]
     counts = _count(every, chosen.entries, known, before, pool) | {"candidates": candidates.size}
     strategy = facts["strategy"]
     # Of all images and captions, not only of the queries.
     tops = [lists[:, :NEAR].ravel() for ranked in pool.lists.values() for lists in ranked.values()]
-    near = distinct_of(np.concatenate([NONE.pairs, *tops]))
+    near = find_distinct(np.concatenate([NONE.pairs, *tops]))
     return Proposal(
         candidates=_tabulate(candidates, priority, chosen.entries, pool, strategy, known),
         known=_tabulate(apart, None, chosen.entries, pool, strategy, known),
@@ -203,7 +203,7 @@ def _choose_queries(
             chosen.append(np.sort(random.choice(ids.size, given, replace=False)))
         else:
             wanted = whole_ids(given, f"queries: {name}").astype(np.int64)
-            rows, there = positions_of(wanted, ids)
+            rows, there = find_positions(wanted, ids)
             if not there.all():
                 raise InvalidOption(f"queries: {wanted[~there][0]} is not among the {name} of the split")
             chosen.append(np.unique(rows))
@@ -268,8 +268,8 @@ def _find_known(library: Library, split: str, pairs: Pairs, sources: Sequence[st
         for column, name in enumerate(merged.sources):
             positive[name].append(numbers[merged.said_positive[within, column]])
     return _Known(
-        distinct_of(np.concatenate(judged)),
-        {name: distinct_of(np.concatenate(parts)) for name, parts in positive.items()},
+        find_distinct(np.concatenate(judged)),
+        {name: find_distinct(np.concatenate(parts)) for name, parts in positive.items()},
     )
 
 
@@ -278,7 +278,7 @@ def _count(every: IntArray, entries: Entries, known: _Known, before: IntArray, p
     judged = np.isin(every, known.judged)
     n_positive = int(known.flag(every).any(axis=1).sum())
     return {
-        "proposed": entries.pairs.size + every.size - distinct_of(entries.pairs).size,
+        "proposed": entries.pairs.size + every.size - find_distinct(entries.pairs).size,
         "distinct": every.size,
         "known_positive": n_positive,
         "judged_negative": int(judged.sum()) - n_positive,

@@ -21,8 +21,8 @@ from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.studies.entailment.judge import ClassifierJudge
-from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, FloatArray, IntArray, Judgments, positions_of, sides_of
-from cxc_eccv.types.ids import distinct_of
+from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, FloatArray, IntArray, Judgments, find_positions, find_sides
+from cxc_eccv.types.ids import find_distinct
 
 NEAR = 25
 """Pairs within this rank of any list are not used as known negatives."""
@@ -60,7 +60,7 @@ class Pairs:
         """Numbers of pairs from ids; DataError, which begins with ``what``, if one is not in the split."""
         rows = []
         for name, ids, known in (("image", image_ids, self.image_ids), ("caption", caption_ids, self.caption_ids)):
-            places, there = positions_of(ids, known)
+            places, there = find_positions(ids, known)
             if not there.all():
                 raise DataError(f"{what}: {name} {ids[~there][0]} is not in this split; give pairs of the split only")
             rows.append(places)
@@ -69,8 +69,8 @@ class Pairs:
     def of_lists(self, direction: str, items: IntArray) -> IntArray:
         """(Q, D) numbers of pairs from the (Q, D) item ids of the lists of all queries, in Karpathy order."""
         if direction == "i2t":
-            return self.number(np.arange(len(items))[:, None], positions_of(items, self.caption_ids)[0])
-        return self.number(positions_of(items, self.image_ids)[0], np.arange(len(items))[:, None])
+            return self.number(np.arange(len(items))[:, None], find_positions(items, self.caption_ids)[0])
+        return self.number(find_positions(items, self.image_ids)[0], np.arange(len(items))[:, None])
 
 
 class Entries(NamedTuple):
@@ -139,7 +139,7 @@ class Pool:
     @cached_property
     def retrieved(self) -> tuple[IntArray, IntArray]:
         """(P,) ascending distinct pairs of the entries, and the index of each entry's pair among them."""
-        pairs = distinct_of(self.entries.pairs)
+        pairs = find_distinct(self.entries.pairs)
         return pairs, np.searchsorted(pairs, self.entries.pairs)
 
 
@@ -169,7 +169,7 @@ def rank_lists(run: Run, pairs: Pairs, depth: int) -> dict[str, IntArray]:
     """Direction to (Q, D) pairs of every image or caption of the split with its top items."""
     ids = {"images": pairs.image_ids, "captions": pairs.caption_ids}
     readers = {
-        direction: [TopRows(judge_nothing(*(ids[side] for side in sides_of(direction))), depth)]
+        direction: [TopRows(judge_nothing(*(ids[side] for side in find_sides(direction))), depth)]
         for direction in CROSS_MODAL
         if run.why_not(direction) is None
     }

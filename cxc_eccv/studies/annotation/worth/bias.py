@@ -13,7 +13,7 @@ import pyarrow as pa
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.statistics import ClusterBootstrap, Estimate, interval
 from cxc_eccv.studies.annotation.worth.sets import Verified, find_searched, list_proposals, split_pairs
-from cxc_eccv.types import FloatArray, IntArray, Judgments, TopK, positions_of
+from cxc_eccv.types import FloatArray, IntArray, Judgments, TopK, find_positions
 
 MOST = 8
 """The most annotators: N annotators have 2^N sets, each with scores for every query and model."""
@@ -121,7 +121,7 @@ def join_proposals(verified: Verified, proposals: pa.Table, gallery_ids: IntArra
     judgments = Judgments.from_pairs(query_ids, gallery_ids, *pairs[:, kept], gains=gain[kept])
     if judgments.unreachable.any():
         raise DataError(f"query {query_ids[judgments.unreachable.argmax()]} has a verified item outside the gallery")
-    ordered = np.lexsort((positions_of(pairs[1, kept], gallery_ids)[0], positions_of(pairs[0, kept], query_ids)[0]))
+    ordered = np.lexsort((find_positions(pairs[1, kept], gallery_ids)[0], find_positions(pairs[0, kept], query_ids)[0]))
     n_unproposed = int(((gain > 0) & (proposers == 0)).sum())
     n_unanswered = int((~np.isin(np.arange(proposers.size), labelled)).sum())
     return ProposedLabels(judgments, proposers[kept][ordered], annotators, n_unproposed, n_unanswered)
@@ -151,7 +151,7 @@ def score_sets(top: TopK, labels: ProposedLabels) -> dict[str, FloatArray]:
     ``top`` has as many items of every labelled query as the query with the most labels.
     """
     judgments = labels.judgments
-    columns, size = positions_of(top.ids, judgments.gallery_ids)[0], judgments.gallery_ids.size
+    columns, size = find_positions(top.ids, judgments.gallery_ids)[0], judgments.gallery_ids.size
     listed = judgments.rows * size + judgments.indices  # ascending
     wanted = np.arange(top.query_ids.size)[:, None] * size + columns
     places = np.minimum(np.searchsorted(listed, wanted), listed.size - 1)

@@ -20,7 +20,7 @@ from cxc_eccv.judgments.evidence import Thresholds, gather, item_ids, sources_of
 from cxc_eccv.judgments.plausible import category_matches
 from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import FloatArray, IntArray, positions_of
+from cxc_eccv.types import FloatArray, IntArray, find_positions
 
 BoolArray = NDArray[np.bool_]
 
@@ -40,8 +40,8 @@ class Positives:
 
     def holds(self, queries: IntArray, items: IntArray) -> BoolArray:
         """(P,) whether pairs of ids are positive; an item outside the gallery is not."""
-        rows, asked = positions_of(queries, self.query_ids)
-        columns, there = positions_of(items, self.gallery_ids)
+        rows, asked = find_positions(queries, self.query_ids)
+        columns, there = find_positions(items, self.gallery_ids)
         inside = np.isin(rows * self.gallery_ids.size + columns, self.listed) | self._match(rows, columns)
         return np.asarray(inside & asked & there)
 
@@ -85,15 +85,15 @@ def find_positives(library: Library, split: str, direction: str, names: Sequence
         listed = (pairs.queries * gallery_ids.size + pairs.items)[pairs.positive]
         if "eccv" in pairs.sources:
             table = library.eccv("eccv", direction)
-            lost = ~positions_of(np.asarray(table["item_id"]), gallery_ids)[1]
-            rows = positions_of(np.asarray(table["query_id"])[lost], query_ids)[0]
+            lost = ~find_positions(np.asarray(table["item_id"]), gallery_ids)[1]
+            rows = find_positions(np.asarray(table["query_id"])[lost], query_ids)[0]
             outside = np.bincount(rows, minlength=query_ids.size)
     classes, alike = (np.full(query_ids.size, -1), np.full(gallery_ids.size, -1)), np.zeros((1, 1), bool)
     if zetas:
         matches = category_matches(library, split, direction)
         (rows, are_queries), (columns, are_items) = (
-            positions_of(query_ids, matches.query_ids),
-            positions_of(gallery_ids, matches.gallery_ids),
+            find_positions(query_ids, matches.query_ids),
+            find_positions(gallery_ids, matches.gallery_ids),
         )
         classes = (
             np.where(are_queries, matches.query_classes[rows], -1),

@@ -25,7 +25,7 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import first_duplicate
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, part_images
 from cxc_eccv.studies.baselines.training import AnyModel, AnyTokenizer, token_ids
-from cxc_eccv.types import Embeddings, IntArray, positions_of
+from cxc_eccv.types import Embeddings, IntArray, find_positions
 
 Row = dict[str, Any]
 
@@ -217,7 +217,7 @@ class ImageFeatures:
 
     def of_ids(self, image_ids: IntArray) -> NDArray[np.float32]:
         """(N, F) features; MissingIds if an image has none."""
-        places, known = positions_of(image_ids, self.embeddings.ids)
+        places, known = find_positions(image_ids, self.embeddings.ids)
         if not known.all():
             missing = image_ids[~known]
             raise MissingIds(

@@ -25,7 +25,7 @@ from cxc_eccv.studies.baselines.dual_encoder.arguments import DataArguments, Obj
 from cxc_eccv.studies.baselines.dual_encoder.data import LoadedItems, PairCollator
 from cxc_eccv.studies.baselines.training import gather, process_rank
 from cxc_eccv.studies.entailment.enhanced import WeakBatches
-from cxc_eccv.types import IntArray, Judgments, positions_of
+from cxc_eccv.types import IntArray, Judgments, find_positions
 
 
 def softmax_without_positive(similarities: torch.Tensor, positives: torch.Tensor) -> torch.Tensor:
@@ -136,7 +136,7 @@ def _matrix(judgments: Judgments, rows: IntArray, columns: IntArray) -> csr_matr
 
 def _picks(ids: IntArray, known_ids: IntArray) -> csr_matrix:
     """(ids, known ids) whether they are equal."""
-    places, known = positions_of(ids, known_ids)
+    places, known = find_positions(ids, known_ids)
     rows = np.flatnonzero(known)
     ones = np.ones(rows.size, dtype=bool)
     return csr_matrix((ones, (rows, places[rows])), shape=(ids.size, known_ids.size))
@@ -349,6 +349,6 @@ def _find(
     inside = [group.collection == collection for group in groups]
     images = np.where(inside, [group.image_id for group in groups], -1)
     texts = np.where(np.repeat(inside, sizes), [number for group in groups for number in group.caption_ids], -1)
-    rows, has_image = positions_of(mined.table["image_id"].to_numpy(), images)
-    columns, has_text = positions_of(mined.table["caption_id"].to_numpy(), texts)
+    rows, has_image = find_positions(mined.table["image_id"].to_numpy(), images)
+    columns, has_text = find_positions(mined.table["caption_id"].to_numpy(), texts)
     return rows, columns, has_image & has_text

@@ -15,7 +15,7 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.studies.baselines.untrained import Baseline, Inputs
 from cxc_eccv.tasks.task import COLLECTIONS
-from cxc_eccv.types import IntArray, Report, positions_of
+from cxc_eccv.types import IntArray, Report, find_positions
 
 IMAGES_AT_ONCE = 64
 
@@ -68,7 +68,7 @@ def score_by_other_captions(run: EmbeddingsRun, content: KarpathySplit, pool: st
     if pool not in ("max", "mean", "harmonic"):
         raise UnknownName("way to pool", pool, ("max", "mean", "harmonic"))
     vectors = _unit_vectors(run, "caption", content.caption_ids)
-    owners = positions_of(content.caption_image_ids, content.image_ids)[0]
+    owners = find_positions(content.caption_image_ids, content.image_ids)[0]
     order = np.argsort(owners, kind="stable")
     starts = np.searchsorted(owners[order], np.arange(content.image_ids.size + 1))
     if (alone := np.flatnonzero(np.diff(starts) < 2)).size:
@@ -109,7 +109,7 @@ def _unit_vectors(run: EmbeddingsRun, kind: str, ids: IntArray) -> Vectors:
     name, embeddings = run.path or "run", run.captions if kind == "caption" else run.images
     if embeddings is None:
         raise MalformedRun(f"{name} holds no {kind}_ids and {kind}_embeddings")
-    places, known = positions_of(ids, embeddings.ids)
+    places, known = find_positions(ids, embeddings.ids)
     if not known.all():
         raise MalformedRun(f"{name} lacks {np.sum(~known)} {kind}s of the split, the first: {ids[~known][0]}")
     single = np.asarray(embeddings.vectors[places], dtype=np.float32)

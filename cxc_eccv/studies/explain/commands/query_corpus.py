@@ -95,7 +95,12 @@ def query_corpus(
     """
     import numpy as np
 
-    from cxc_eccv.studies.explain.query_corpus import collect_captions, evaluate_query_corpus, find_positions, take_rows
+    from cxc_eccv.studies.explain.query_corpus import (
+        choose_positions,
+        collect_captions,
+        evaluate_query_corpus,
+        take_rows,
+    )
     from cxc_eccv.tables import tables_to_console
 
     _check_source(context, file, model)
@@ -106,7 +111,7 @@ def query_corpus(
     library = open_library()
     of_split: dict[str, Any] = {} if split is None else {"split": split_name(split)}
     captions = collect_captions(library, collection, of_split.get("split"))
-    find_positions(query_position, np.asarray(captions["image_id"], dtype=np.int64))
+    choose_positions(query_position, np.asarray(captions["image_id"], dtype=np.int64))
     corpus = None
     if file is not None:
         side, facts = _load_captions(file, name)
@@ -194,10 +199,10 @@ def _summarise(
     """Images as summaries, made now or read from a file; and what a report says of these."""
     import numpy as np
 
-    from cxc_eccv.studies.explain.query_corpus import find_positions, key_summaries, pair_up, summary_corpus
+    from cxc_eccv.studies.explain.query_corpus import choose_positions, key_summaries, pair_up, summary_corpus
 
     owners, file = np.asarray(captions["image_id"], dtype=np.int64), options["summaries"]
-    positions = find_positions(query_position, owners)
+    positions = choose_positions(query_position, owners)
     if options["summarizer"] is None:
         from cxc_eccv.cli.user_tables import read_summaries
         from cxc_eccv.runs.run import hash_file

@@ -8,7 +8,7 @@ import pytest
 
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.studies.annotation.proposing.candidates import propose
-from cxc_eccv.types import Embeddings, positions_of
+from cxc_eccv.types import Embeddings, find_positions
 
 pytestmark = pytest.mark.reference
 MODELS = 5
@@ -22,7 +22,7 @@ def content(real_library):
 @pytest.fixture(scope="module")
 def runs(content):
     """Seeded models whose captions scatter around their images, more or less."""
-    owners = positions_of(content.caption_image_ids, content.image_ids)[0]
+    owners = find_positions(content.caption_image_ids, content.image_ids)[0]
 
     def make(seed):
         random = np.random.default_rng(seed)

@@ -17,7 +17,7 @@ from cxc_eccv.discovery import modules_of
 from cxc_eccv.sources.catalog import SPLIT_OF_RAW
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
-from cxc_eccv.types import FloatArray, IntArray, positions_of
+from cxc_eccv.types import FloatArray, IntArray, find_positions
 
 SCHEMA = pa.schema(
     [
@@ -108,10 +108,10 @@ def keys(collection: str, ids: IntArray) -> list[str]:
 
 def captions_of_images(content: KarpathySplit, image_ids: IntArray) -> pa.ListArray:
     """The captions of each image, in the order of the raw file."""
-    places = positions_of(content.caption_image_ids, content.image_ids)[0]
+    places = find_positions(content.caption_image_ids, content.image_ids)[0]
     offsets = np.append(0, np.cumsum(np.bincount(places, minlength=content.image_ids.size))).astype(np.int32)
     texts = content.captions["text"].combine_chunks().take(pa.array(np.argsort(places, kind="stable")))
-    return pa.ListArray.from_arrays(offsets, texts).take(pa.array(positions_of(image_ids, content.image_ids)[0]))
+    return pa.ListArray.from_arrays(offsets, texts).take(pa.array(find_positions(image_ids, content.image_ids)[0]))
 
 
 def join_captions(captions: pa.ListArray) -> pa.Array:
