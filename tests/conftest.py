@@ -5,6 +5,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -38,20 +39,81 @@ settings.register_profile("tests", PROFILE, max_examples=20)
 settings.load_profile("tests")
 
 
+ON_REQUEST = ("network", "gpu")
+"""Markers of tests that need what a machine may lack: without -m they are left out."""
+WHERE_NAMED = ("slow", "thorough")
+"""Markers of tests that run without -m in files and thorough rooms that the command line names."""
+LEFT_OUT = pytest.StashKey[dict[str, int]]()
+"""Marker, or path of a thorough room, to the number of tests left out: 0 for a room, which was not read."""
+
+
+def pytest_configure(config):
+    """The fast lane is a run without -m."""
+    config.stash[LEFT_OUT] = {}
+
+
 def pytest_ignore_collect(collection_path, config):
     """The fast lane does not import rooms of which it runs no test, unless they are named."""
-    if "not thorough" in config.option.markexpr and collection_path.name in THOROUGH_ROOMS:
-        return True
-    return None
+    if config.option.markexpr or collection_path.name not in THOROUGH_ROOMS:
+        return None
+    if any(path in collection_path.parents for path in _arguments(config)):
+        config.stash[LEFT_OUT][str(collection_path.relative_to(config.rootpath))] = 0
+    return True
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Mark as thorough the tests of these rooms and those with these fixtures; others say it themselves."""
+def pytest_collection_modifyitems(config, items):
+    """Mark as thorough the tests of these rooms and those with these fixtures; leave out what is not asked for."""
     for item in items:
-        rooms = item.path.parent.relative_to(item.config.rootpath).parts
-        if THOROUGH_ROOMS & set(rooms) or THOROUGH_FIXTURES & set(getattr(item, "fixturenames", ())):
+        if _is_thorough(config, item.path) or THOROUGH_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.thorough)
+    if config.option.markexpr:
+        return
+    named = [path for path in _arguments(config) if path.is_file() or _is_thorough(config, path)]
+    reasons = [_why_left_out(item, named) for item in items]
+    config.stash[LEFT_OUT] |= Counter(filter(None, reasons))
+    config.hook.pytest_deselected(items=[item for item, reason in zip(items, reasons, strict=True) if reason])
+    items[:] = [item for item, reason in zip(items, reasons, strict=True) if not reason]
+
+
+def _arguments(config):
+    """The files and folders that the command line names."""
+    return [(config.invocation_params.dir / argument.partition("::")[0]).resolve() for argument in config.args]
+
+
+def _is_thorough(config, path):
+    """Whether a path is, or is in, a thorough room."""
+    return path.is_relative_to(config.rootpath) and bool(THOROUGH_ROOMS & set(path.relative_to(config.rootpath).parts))
+
+
+def _why_left_out(item, named):
+    """The marker for which a test is left out, or None."""
+    is_named = any(path == item.path or path in item.path.parents for path in named)
+    markers = ON_REQUEST if is_named else (*ON_REQUEST, *WHERE_NAMED)
+    return next((marker for marker in markers if item.get_closest_marker(marker)), None)
+
+
+def pytest_sessionfinish(session):
+    """Every worker sends what it left out: all the same."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left_out"] = session.config.stash[LEFT_OUT]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    """The controller, which collects nothing, shows what a worker sent."""
+    node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("left_out", {})
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter, config):
+    """Say what was left out, and how to run it."""
+    left_out = [f"{count} {name}" if count else f"all of {name}" for name, count in config.stash[LEFT_OUT].items()]
+    if left_out:
+        terminalreporter.write_line(
+            f"Left out: {', '.join(sorted(left_out))}. Name a file to run its thorough and slow tests too, pass -m "
+            "MARKER for those of a marker, or run tools/check.py --only tests for all but the slow ones."
+        )
 
 
 @pytest.hookimpl(wrapper=True)

@@ -116,7 +116,7 @@ def test_no_test_skips_for_want_of_data_where_data_is_named(tmp_path, monkeypatc
     monkeypatch.setenv("CXC_ECCV_DATA", data)
     monkeypatch.setattr(sys, "path", [*sys.path])
     options = ["-p", "no:cacheprovider", "-p", "no:xdist", "-q", "-rs", "--import-mode=importlib"]
-    ended = pytest.main([*options, "--rootdir", str(tmp_path), str(tmp_path)])
+    ended = pytest.main([*options, "--rootdir", str(tmp_path), str(tmp_path / "test_skips.py")])
     printed = capsys.readouterr().out
     assert (ended, counts in printed) == (status, True), printed
     assert "no such program" in printed
