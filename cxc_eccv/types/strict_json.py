@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias, Union
+
+Json: TypeAlias = Union[bool, int, float, str, Sequence["Json"], Mapping[str, "Json"], None]  # noqa: UP007 - by name
+JsonObject: TypeAlias = Mapping[str, Json]
+"""What JSON can hold."""
 
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -79,9 +83,13 @@ class Each:
 
 @dataclass(frozen=True)
 class Loose:
-    """An object whose entries are optional and may be null if they are text or numbers; others are allowed."""
+    """An object whose entries are optional but for the ``required``, and may be null if they are text or numbers.
+
+    It may have others.
+    """
 
     entries: Mapping[str, Shape]
+    required: frozenset[str] = frozenset()
 
 
 Shape = Kind | Each | Loose | list[Any] | Mapping[str, Any]
@@ -97,7 +105,9 @@ COUNT = Kind(lambda value: type(value) is int and 0 <= value < LARGEST, "a whole
 WHOLE = Kind(lambda value: type(value) is int and abs(value) < LARGEST, "a whole number")
 NUMBER = Kind(_is_number, "a finite decimal number")
 SHARE = Kind(lambda value: _is_number(value) and 0 <= value <= 1, "a fraction")
+BOOL = Kind(lambda value: isinstance(value, bool), "true or false")
 MAPPING = Kind(lambda value: isinstance(value, dict), "an object")
+ANYTHING = Kind(lambda value: True, "a value")
 
 
 def check_shape(value: object, shape: Shape, place: str = "") -> None:
@@ -123,8 +133,9 @@ def _entries(value: Mapping[str, Any], shape: Each | Loose | Mapping[str, Any]) 
     if isinstance(shape, Each):
         return dict.fromkeys(value, shape.of)
     if isinstance(shape, Loose):
-        present = {name: entry for name, entry in shape.entries.items() if name in value}
-        return {name: entry for name, entry in present.items() if not (value[name] is None and isinstance(entry, Kind))}
+        present = {name: entry for name, entry in shape.entries.items() if name in {*value, *shape.required}}
+        nullable = {name for name, entry in present.items() if isinstance(entry, Kind) and name not in shape.required}
+        return {name: entry for name, entry in present.items() if name not in nullable or value[name] is not None}
     return shape
 
 
