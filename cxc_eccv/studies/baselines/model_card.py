@@ -33,6 +33,9 @@ OWNED = ("base_model", "datasets", "model-index")
 
 CLASSIFIER = "entailment-classifier"
 
+Settings = Mapping[str, Any]
+"""Options of a run, or facts about its data, by name, as JSON holds them."""
+
 KINDS = {
     (False, True): "image-text-retrieval",
     (False, False): "text-retrieval",
@@ -65,7 +68,7 @@ class Trained:
     has_images: bool
     base_models: Sequence[str]
     parts: Sequence[str]
-    settings: Mapping[str, Any]
+    settings: Settings
     loading: str
     scoring: Sequence[Sequence[str]]
     library: Library
@@ -86,7 +89,7 @@ class Trained:
         return replace(self, report=replace(report, provenance=facts))
 
 
-def without_places(settings: Mapping[str, Any]) -> dict[str, Any]:
+def without_places(settings: Settings) -> Settings:
     """The settings that are not None, for publication: files and folders are reduced to their names.
 
     Example:

@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -26,12 +25,15 @@ from transformers.trainer_utils import speed_metrics
 
 from cxc_eccv.encoding.checkpoints import open_checkpoint
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError
+from cxc_eccv.studies.baselines.model_card import Settings
 from cxc_eccv.writing import resumable
 
 # Our dual encoders and those of transformers share no type, nor do tokenizers and processors.
 AnyModel = Any
 AnyTokenizer = Any
 Processing = Any
+Row = dict[str, Any]
+"""An item of the training data, or a batch of them: what a data set, a collator and a Trainer hand on."""
 
 CHECKPOINT_FILES = ("trainer_state.json", "optimizer.pt", "scheduler.pt", "model.safetensors")
 """Files of a checkpoint; the state is written last."""
@@ -61,16 +63,13 @@ SHAPING = (
 """Training arguments that the weights depend on."""
 
 
-def identity_of(
-    arguments: Sequence[Any],
-    training: TrainingArguments,
-    further: Sequence[str],
-    unused: Collection[str],
-) -> dict[str, Any]:
-    """The options of dataclasses that weights depend on, without the unused ones, with those of the training."""
+def identify_run(
+    arguments: Sequence[Any], training: TrainingArguments, names: Sequence[str], unused: Collection[str]
+) -> Settings:
+    """The options of dataclasses that weights depend on, without the unused ones, and these names of the training."""
     options = {key: value for kind in arguments for key, value in asdict(kind).items() if key not in unused}
-    shaping = {key: getattr(training, key) for key in (*SHAPING, *further)}
-    identity: dict[str, Any] = json.loads(json.dumps({**options, **shaping}))
+    shaping = {key: getattr(training, key) for key in (*SHAPING, *names)}
+    identity: Settings = json.loads(json.dumps({**options, **shaping}))
     return identity
 
 
@@ -213,7 +212,7 @@ class EpochCallback(TrainerCallback):
         self.sampler.epoch = math.floor((state.epoch or 0) + 1e-6)
 
 
-def train_resumably(trainer: Trainer, identity: dict[str, Any]) -> None:
+def train_resumably(trainer: Trainer, identity: Settings) -> None:
     """Train from the newest checkpoint of the run with this ``identity``, if any."""
     output = str(trainer.args.output_dir)
     checkpoint = last_checkpoint(Path(output), identity, is_first=trainer.is_world_process_zero())
@@ -221,7 +220,7 @@ def train_resumably(trainer: Trainer, identity: dict[str, Any]) -> None:
         trainer.train(resume_from_checkpoint=checkpoint)
 
 
-def last_checkpoint(folder: Path, identity: dict[str, Any], *, is_first: bool = True) -> str | None:
+def last_checkpoint(folder: Path, identity: Settings, *, is_first: bool = True) -> str | None:
     """The newest complete checkpoint of a run, or None; CheckpointMismatch if its run had another ``identity``."""
     record = folder / "run.json"
     checkpoints = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.partition("-")[2]))
@@ -237,7 +236,7 @@ def last_checkpoint(folder: Path, identity: dict[str, Any], *, is_first: bool = 
     return str(complete[-1]) if complete else None
 
 
-def _refuse_another_run(record: Path, identity: dict[str, Any]) -> None:
+def _refuse_another_run(record: Path, identity: Settings) -> None:
     then = json.loads(record.read_text(encoding="utf-8")) if record.is_file() else {}
     different = [key for key in sorted({*then, *identity}) if then.get(key) != identity.get(key)]
     if different:
@@ -250,29 +249,31 @@ def _refuse_another_run(record: Path, identity: dict[str, Any]) -> None:
         )
 
 
-def read_arguments(
-    name: str,
-    about: str,
-    kinds: Sequence[type],
-    command: Sequence[str],
-    presets: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
-) -> tuple[Any, ...]:
-    """Parse the command line of ``cxc-eccv train NAME`` into one dataclass of each kind.
+@dataclass(frozen=True, slots=True)
+class CommandLine:
+    """The options of ``cxc-eccv train NAME``: dataclasses, whose ``_argument_group_name`` is their heading.
 
-    A dataclass's ``_argument_group_name`` is the heading of its options. ``presets`` maps the names for ``--preset`` to
-    new defaults of options.
+    ``presets`` maps the names for ``--preset`` to new defaults of options.
     """
-    parser = HfArgumentParser(
-        list(kinds),  # type: ignore[arg-type] # its annotation only allows instances
-        prog=f"cxc-eccv train {name}",
-        usage="%(prog)s [OPTIONS]",  # there are over a hundred options
-        description=about,
-        allow_abbrev=False,  # as in all commands
-    )
-    preset = parser.parse_known_args(list(command))[0].preset if presets else None
-    if preset is not None:
-        parser.set_defaults(**presets[preset])
-    *arguments, unknown = parser.parse_args_into_dataclasses(list(command), return_remaining_strings=True)
-    if unknown:
-        parser.error(f"unknown options: {' '.join(unknown)}; --help lists the options")
-    return tuple(arguments)
+
+    name: str
+    about: str
+    kinds: Sequence[type]
+    presets: Mapping[str, Settings] = field(default_factory=dict)
+
+    def read(self, command: Sequence[str]) -> tuple[Any, ...]:
+        """Parse a command line into one dataclass of each kind."""
+        parser = HfArgumentParser(
+            list(self.kinds),  # type: ignore[arg-type] # its annotation only allows instances
+            prog=f"cxc-eccv train {self.name}",
+            usage="%(prog)s [OPTIONS]",  # there are over a hundred options
+            description=self.about,
+            allow_abbrev=False,  # as in all commands
+        )
+        preset = parser.parse_known_args(list(command))[0].preset if self.presets else None
+        if preset is not None:
+            parser.set_defaults(**self.presets[preset])
+        *arguments, unknown = parser.parse_args_into_dataclasses(list(command), return_remaining_strings=True)
+        if unknown:
+            parser.error(f"unknown options: {' '.join(unknown)}; --help lists the options")
+        return tuple(arguments)

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -24,10 +23,8 @@ from cxc_eccv.runs import load_embeddings
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import first_duplicate
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, part_images
-from cxc_eccv.studies.baselines.training import AnyModel, AnyTokenizer, token_ids
+from cxc_eccv.studies.baselines.training import AnyModel, AnyTokenizer, Row, token_ids
 from cxc_eccv.types import Embeddings, IntArray, find_positions
-
-Row = dict[str, Any]
 
 Draw = tuple[int, int, int]
 """Epoch, image, and index of the image's row."""

@@ -26,7 +26,6 @@ from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_grou
 from cxc_eccv.studies.baselines.char_gru.data import (
     CoCaptions,
     ImageFeatures,
-    Row,
     SharedBatches,
     character_tokenizer,
     coco_text,
@@ -36,15 +35,16 @@ from cxc_eccv.studies.baselines.char_gru.data import (
 )
 from cxc_eccv.studies.baselines.char_gru.model import CharGruConfig, CharGruEnsemble, CharGruModel, hinge_loss_of_views
 from cxc_eccv.studies.baselines.char_gru.snapshots import SNAPSHOTS, CycleCallback, HeldOut, best_snapshots
-from cxc_eccv.studies.baselines.model_card import Trained, without_places
+from cxc_eccv.studies.baselines.model_card import Settings, Trained, without_places
 from cxc_eccv.studies.baselines.training import (
+    CommandLine,
     EpochCallback,
+    Row,
     WholeTrainer,
     gather,
     option,
     process_count,
     process_rank,
-    read_arguments,
     train_resumably,
 )
 from cxc_eccv.tasks.task import COCO, FLICKR8K, Collection
@@ -54,7 +54,7 @@ from cxc_eccv.types.models import check_source
 ABOUT = "Train the character GRU on captions of the same image, or on captions with image features."
 
 PAPER = {"captions": 1, "intervals": "binomial_images"}
-PRESETS: Mapping[str, Mapping[str, Any]] = {
+PRESETS: Mapping[str, Settings] = {
     "flickr8k": {
         "train_on": ["flickr8k/train"],
         "select_on": ["flickr8k/dev"],
@@ -154,7 +154,7 @@ class CharGruArguments:
         return list(dict.fromkeys(names))
 
     @property
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Settings:
         """The options that change the weights or the choice; a run resumes only from checkpoints with the same."""
         return {name: value for name, value in asdict(self).items() if name not in ELSEWHERE}
 
@@ -169,11 +169,7 @@ REPORTS: Mapping[str, tuple[Collection, str]] = {
 """Choices of ``--report-on``."""
 
 
-def parse_arguments(command: Sequence[str]) -> CharGruArguments:
-    """Parse the command line; a preset changes the defaults."""
-    arguments: CharGruArguments
-    (arguments,) = read_arguments("char-gru", ABOUT, [CharGruArguments], command, presets=PRESETS)
-    return arguments
+COMMAND = CommandLine("char-gru", ABOUT, [CharGruArguments], PRESETS)
 
 
 def train(command: Sequence[str]) -> Trained:
@@ -181,7 +177,8 @@ def train(command: Sequence[str]) -> Trained:
 
     Under torchrun the result is that of one process; the first process writes files, and all return the same.
     """
-    arguments = parse_arguments(command)
+    arguments: CharGruArguments
+    (arguments,) = COMMAND.read(command)
     _check_report(arguments)
     library, folder = Library(arguments.data_dir), Path(arguments.output_dir)
     groups, selecting = _parts(library, arguments)
@@ -192,11 +189,9 @@ def train(command: Sequence[str]) -> Trained:
             arguments.image_model, library, arguments.parts, arguments.image_folder, folder / "image_features.npz"
         )
     features = ImageFeatures.read(features_file) if features_file else None
-    identity = arguments.identity
-    if features_file is not None:
-        identity["image_features_sha256"] = sha256_of(features_file)
-    trainer = _trainer(groups, selecting, arguments, features)
-    train_resumably(trainer, identity)
+    hashes = {} if features_file is None else {"image_features_sha256": sha256_of(features_file)}
+    trainer = _make_trainer(groups, selecting, arguments, features)
+    train_resumably(trainer, {**arguments.identity, **hashes})
     processes = Processes(process_rank(), process_count())
     if processes.rank == 0:
         _save_ensemble(folder, arguments.ensemble)
@@ -299,7 +294,7 @@ class CharGruTrainer(WholeTrainer):
         """Recalls on the held-out images."""
         return self.held_out(self.accelerator.unwrap_model(self.model))
 
-    def compute_loss(self, model: torch.nn.Module, inputs: dict[str, Any], *_: Any, **_options: Any) -> Tensor:  # noqa: ANN401 - Trainer's own
+    def compute_loss(self, model: torch.nn.Module, inputs: Row, *_: Any, **_options: Any) -> Tensor:  # noqa: ANN401 - Trainer's own
         """The loss of the whole batch, the same on every process."""
         return hinge_loss_of_processes(model(**inputs).views, self.accelerator.unwrap_model(model).config.margin)
 
@@ -309,7 +304,7 @@ def hinge_loss_of_processes(views: Sequence[Tensor], margin: float = 0.2) -> Ten
     return hinge_loss_of_views(gather(torch.stack(list(views), dim=1)).unbind(dim=1), margin)
 
 
-def _trainer(
+def _make_trainer(
     groups: Sequence[CaptionGroup],
     selecting: Sequence[CaptionGroup],
     arguments: CharGruArguments,
@@ -408,5 +403,4 @@ def _score(model: Path, library: Library, arguments: CharGruArguments, features:
     if features is not None:
         run = replace(run, images=Embeddings(content.image_ids, features.encode(ensemble, content.image_ids)))
     tasks = "all" if collection is COCO else "flickr8k"
-    options: dict[str, Any] = {"split": split, "data_dir": library, "intervals": arguments.intervals}
-    return evaluate(run, tasks, **options, per_query=True)
+    return evaluate(run, tasks, split=split, data_dir=library, intervals=arguments.intervals, per_query=True)

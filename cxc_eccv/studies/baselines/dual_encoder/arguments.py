@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
@@ -22,7 +22,6 @@ from transformers import (
     BitModel,
     ConvNextImageProcessorPil,
     PreTrainedTokenizerFast,
-    TrainingArguments,
     VisionTextDualEncoderProcessor,
 )
 
@@ -30,10 +29,12 @@ from cxc_eccv.encoding.checkpoints import load_part
 from cxc_eccv.encoding.models import from_checkpoint
 from cxc_eccv.encoding.text_input import context_length, in_lower_case, never_saw_capitals, padded_length
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, TowerMissing
+from cxc_eccv.sources.download import sha256_of
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.baselines.dual_encoder.data import tokenizer_of
+from cxc_eccv.studies.baselines.dual_encoder.data import find_tokenizer
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
-from cxc_eccv.studies.baselines.training import ScriptArguments, identity_of, option
+from cxc_eccv.studies.baselines.model_card import Settings
+from cxc_eccv.studies.baselines.training import CommandLine, Row, ScriptArguments, identify_run, option
 
 LEARNING_RATES = {"pretrain": 1e-4, "finetune": 5e-6}
 """Stage to the initial learning rate, from the CxC paper's appendix."""
@@ -146,14 +147,40 @@ class DualEncoderTrainingArguments(ScriptArguments):
         super().__post_init__()
 
 
-def run_identity(
-    model: ModelArguments, objective: ObjectiveArguments, data: DataArguments, training: TrainingArguments
-) -> dict[str, Any]:
-    """The options that the weights of a run depend on, without those for places of files and the report."""
-    unused = {"data_dir", "images", "report_on"} | (set() if objective.loss.startswith("triplet") else {"margin"})
-    if not data.weak_positives:
-        unused |= {"weak_positives", "weak_positives_as", "alpha"}
-    return identity_of([model, objective, data], training, ["schedule"], unused)
+class Arguments(NamedTuple):
+    """All arguments of a run."""
+
+    model: ModelArguments
+    objective: ObjectiveArguments
+    data: DataArguments
+    training: DualEncoderTrainingArguments
+
+    @property
+    def mode(self) -> str:
+        """The mode of the objective: the named one, else that of the stage."""
+        # The paper pre-trains on images with one caption each.
+        return self.objective.mode or ("i2t" if self.training.stage == "pretrain" else "t2t+i2t")
+
+    @property
+    def identity(self) -> Settings:
+        """The options that the weights depend on, with hashes of files, without places of files and the report."""
+        data, unused = self.data, {"data_dir", "images", "report_on"}
+        unused |= set() if self.objective.loss.startswith("triplet") else {"margin"}
+        if not data.weak_positives:
+            unused |= {"weak_positives", "weak_positives_as", "alpha"}
+        hashes: Row = {}
+        if data.weak_positives:
+            hashes["weak_positives_sha256"] = sorted(map(sha256_of, data.weak_positives))
+        if data.pairs_file is not None:
+            hashes["pairs_file_sha256"] = sha256_of(data.pairs_file)
+        return {**identify_run(self[:3], self.training, ["schedule"], unused), "mode": self.mode, **hashes}
+
+
+COMMAND = CommandLine(
+    "dual-encoder",
+    "Train a dual encoder of the CxC paper, or fine-tune a model such as CLIP.",
+    (ModelArguments, ObjectiveArguments, DataArguments, DualEncoderTrainingArguments),
+)
 
 
 SAMPLE = "sample"
@@ -212,14 +239,14 @@ def _pretrained(source: str, mode: str) -> tuple[Any, Any]:
     if mode == "t2t" and has_images:
         raise InvalidOption(f"{source} has an image tower, which mode t2t does not train; choose another mode")
     processing = load_part(AutoProcessor if has_images else AutoTokenizer, source)
-    if has_images and never_saw_capitals(tokenizer_of(processing), model):
+    if has_images and never_saw_capitals(find_tokenizer(processing), model):
         processing.tokenizer = in_lower_case(processing.tokenizer)
     return model, _with_limit(processing, model)
 
 
 def _with_limit(processing: Any, model: Any) -> Any:  # noqa: ANN401 - processors and dual encoders share no type
     """Limit the tokenizer to the model's context, and pad on the right, so that first tokens stay first."""
-    tokenizer = tokenizer_of(processing)
+    tokenizer = find_tokenizer(processing)
     tokenizer.model_max_length = context_length(tokenizer, model) or LONGEST
     if padded_length(tokenizer, model) is None:
         tokenizer.padding_side = "right"

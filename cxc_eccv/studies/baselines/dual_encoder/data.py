@@ -29,7 +29,15 @@ from cxc_eccv.errors import InvalidOption, MalformedSource, SourceMissing, Tower
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import read_lines
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups, part_images
-from cxc_eccv.studies.baselines.training import AnyTokenizer, Processing, process_count, process_rank, token_ids
+from cxc_eccv.studies.baselines.model_card import Settings
+from cxc_eccv.studies.baselines.training import (
+    AnyTokenizer,
+    Processing,
+    Row,
+    process_count,
+    process_rank,
+    token_ids,
+)
 from cxc_eccv.studies.entailment.training_data import count_images
 from cxc_eccv.types import IntArray
 
@@ -37,7 +45,7 @@ PHOTOGRAPHS = {"coco": "coco", "flickr": "flickr30k"}
 """Collection of a group to the collection that numbers its images."""
 
 
-class TrainingPairs(Dataset[dict[str, Any]]):
+class TrainingPairs(Dataset[Row]):
     """One item per image and epoch, so that two captions of an image are never negatives of each other.
 
     An index is epoch and image; the draw depends only on it and the seed. An optional third number is the position of a
@@ -85,12 +93,12 @@ class TrainingPairs(Dataset[dict[str, Any]]):
     def __len__(self) -> int:
         return len(self.groups)
 
-    def __getitem__(self, draw: tuple[int, ...]) -> dict[str, Any]:
+    def __getitem__(self, draw: tuple[int, ...]) -> Row:
         _, index, *other = draw
         random = np.random.default_rng([self.seed, *draw])
         chosen = random.choice(len(self.groups[index].texts), self.draws, replace=False) + self.starts[index]
         chosen[: len(other)] = other
-        item: dict[str, Any] = {"texts": [self.tokens[position] for position in chosen]}
+        item: Row = {"texts": [self.tokens[position] for position in chosen]}
         item |= {"text_index": chosen.tolist(), "image_index": index}
         if self.image_paths is not None:
             item["image_path"] = self.image_paths[index]
@@ -112,38 +120,42 @@ class EpochSampler(Sampler[tuple[int, int]]):
             yield self.epoch, index
 
 
-def training_pairs(
-    library: Library, names: Sequence[str], processing: Processing, *, mode: str, images: str | None, seed: int
-) -> TrainingPairs:
-    """Pairs of parts named as for :func:`caption_groups`; all modes except t2t need ``images``."""
-    groups = caption_groups(library, names)
-    paths = None
-    if mode != "t2t":
+@dataclass(frozen=True, slots=True)
+class PairReader:
+    """Reads the training pairs of a mode; all modes except t2t need the folder of ``images``."""
+
+    processing: Processing
+    mode: str
+    images: str | None = None
+    seed: int = 0
+
+    def read_parts(self, library: Library, names: Sequence[str]) -> TrainingPairs:
+        """Pairs of parts named as for :func:`caption_groups`."""
+        groups = caption_groups(library, names)
+        if self.mode == "t2t":
+            return self._tokenize(groups, [])
         files = part_images(library, names)
-        paths = image_paths([files[group.collection, group.image_id] for group in groups], images)
-    return _pairs(groups, paths, processing, mode, seed)
+        return self._tokenize(groups, [files[group.collection, group.image_id] for group in groups])
 
+    def read_file(self, path: Path) -> TrainingPairs:
+        """Pairs of lines of image file, tab, caption, as in Conceptual Captions, grouped by image file."""
+        by_file: dict[str, list[str]] = {}
+        for number, line in enumerate(read_lines(path), start=1):
+            name, tab, text = line.partition("\t")
+            if not (name and tab and text.strip()):
+                raise MalformedSource(path, f"line {number}", repr(line[:60]), "an image file, a tab, a caption")
+            by_file.setdefault(name, []).append(text)
+        rows = enumerate(by_file.values())
+        groups = [CaptionGroup("pairs", row, tuple(range(len(texts))), tuple(texts)) for row, texts in rows]
+        return self._tokenize(groups, list(by_file))
 
-def pairs_from_file(path: Path, processing: Processing, *, mode: str, images: str | None, seed: int) -> TrainingPairs:
-    """Pairs from lines of image file, tab, caption, as in Conceptual Captions; captions are grouped by image file."""
-    by_file: dict[str, list[str]] = {}
-    for number, line in enumerate(read_lines(path), start=1):
-        name, tab, text = line.partition("\t")
-        if not (name and tab and text.strip()):
-            raise MalformedSource(path, f"line {number}", repr(line[:60]), "an image file, a tab, a caption")
-        by_file.setdefault(name, []).append(text)
-    rows = enumerate(by_file.values())
-    groups = [CaptionGroup("pairs", row, tuple(range(len(texts))), tuple(texts)) for row, texts in rows]
-    return _pairs(groups, image_paths(list(by_file), images) if mode != "t2t" else None, processing, mode, seed)
-
-
-def _pairs(
-    groups: Sequence[CaptionGroup], paths: list[Path] | None, processing: Processing, mode: str, seed: int
-) -> TrainingPairs:
-    if paths is not None:
-        warn_of_conversion(paths)
-    tokens = token_ids(tokenizer_of(processing), [text for group in groups for text in group.texts])
-    return TrainingPairs(groups, tokens, co_captions="t2t" in mode, image_paths=paths, seed=seed)
+    def _tokenize(self, groups: Sequence[CaptionGroup], file_names: Sequence[str]) -> TrainingPairs:
+        paths = None
+        if self.mode != "t2t":
+            paths = image_paths(file_names, self.images)
+            warn_of_conversion(paths)
+        tokens = token_ids(find_tokenizer(self.processing), [text for group in groups for text in group.texts])
+        return TrainingPairs(groups, tokens, co_captions="t2t" in self.mode, image_paths=paths, seed=self.seed)
 
 
 def image_paths(file_names: Sequence[str], folder: str | None) -> list[Path]:
@@ -173,7 +185,7 @@ def warn_of_conversion(paths: Sequence[Path]) -> None:
         )
 
 
-def tokenizer_of(processing: Any) -> Any:  # noqa: ANN401 - tokenizers share no type
+def find_tokenizer(processing: Any) -> Any:  # noqa: ANN401 - tokenizers share no type
     """A tokenizer, or that of a processor; TowerMissing without one."""
     tokenizer = getattr(processing, "tokenizer", processing)
     if not hasattr(tokenizer, "pad"):
@@ -181,7 +193,7 @@ def tokenizer_of(processing: Any) -> Any:  # noqa: ANN401 - tokenizers share no 
     return tokenizer
 
 
-def image_processor_of(processing: Any) -> Any:  # noqa: ANN401 - image processors share no type
+def find_image_processor(processing: Any) -> Any:  # noqa: ANN401 - image processors share no type
     """The image processor of a processor; TowerMissing without one."""
     processor = getattr(processing, "image_processor", None)
     if processor is None:
@@ -192,7 +204,7 @@ def image_processor_of(processing: Any) -> Any:  # noqa: ANN401 - image processo
 class LoadedItems(NamedTuple):
     """Items, and the pixels of their images if any."""
 
-    items: Sequence[dict[str, Any]]
+    items: Sequence[Row]
     pixel_values: torch.Tensor | None
 
 
@@ -204,11 +216,11 @@ class PairCollator:
     image_processor: Any = None
     length: int | None = None
 
-    def __call__(self, items: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
+    def __call__(self, items: Sequence[Row]) -> dict[str, torch.Tensor]:
         """The batch; the error for a missing, broken or 16-bit image names its file."""
         return self.collate([self.load(items)])
 
-    def load(self, items: Sequence[dict[str, Any]]) -> LoadedItems:
+    def load(self, items: Sequence[Row]) -> LoadedItems:
         """Some items of a batch, with the pixels of their images."""
         if "image_path" not in items[0]:
             return LoadedItems(items, None)
@@ -231,21 +243,21 @@ class PairCollator:
         return {**batch, "pixel_values": torch.cat(pixels)} if pixels else batch
 
 
-def record_seen(library: Library, groups: Sequence[CaptionGroup], before: Mapping[str, Any] | None) -> dict[str, Any]:
+def record_seen(library: Library, groups: Sequence[CaptionGroup], before: Settings | None) -> Settings:
     """``holds``: split to the number of its images in the training data; ``before``: record of the starting model."""
     keys = [f"{PHOTOGRAPHS[group.collection]}/{group.image_id}" for group in groups if group.collection in PHOTOGRAPHS]
-    record: dict[str, Any] = {"holds": count_images(library, keys)}
+    record: Settings = {"holds": count_images(library, keys)}
     return record if before is None else {**record, "before": before}
 
 
-def splits_seen(record: Mapping[str, Any]) -> set[str]:
+def list_splits_seen(record: Settings) -> set[str]:
     """The splits with images in the training data of a model and of its starting models.
 
     Example:
-        >>> sorted(splits_seen({"holds": {"coco/val": 60}, "before": {"holds": {"coco/test": 60}}}))
+        >>> sorted(list_splits_seen({"holds": {"coco/val": 60}, "before": {"holds": {"coco/test": 60}}}))
         ['coco/test', 'coco/val']
     """
-    return {*record["holds"]} | (splits_seen(record["before"]) if "before" in record else set())
+    return {*record["holds"]} | (list_splits_seen(record["before"]) if "before" in record else set())
 
 
 COLOURS = {
@@ -277,7 +289,7 @@ MIRRORED = {"left": "right", "right": "left"}
 VALUES = np.array(list(COLOURS.values()), dtype=np.int64)
 
 
-class RecolouredPairs(Dataset[dict[str, Any]]):
+class RecolouredPairs(Dataset[Row]):
     """Augmented training pairs of the embedded sample; the draw depends only on seed, epoch and image."""
 
     def __init__(self, pairs: TrainingPairs, tokenizer: AnyTokenizer) -> None:
@@ -288,7 +300,7 @@ class RecolouredPairs(Dataset[dict[str, Any]]):
     def __len__(self) -> int:
         return len(self.pairs)
 
-    def __getitem__(self, draw: tuple[int, ...]) -> dict[str, Any]:
+    def __getitem__(self, draw: tuple[int, ...]) -> Row:
         item = self.pairs[draw]
         random = np.random.default_rng([self.pairs.seed, *draw, 1])
         order = np.concatenate([random.permutation(SHAPES), SHAPES + random.permutation(len(COLOURS) - SHAPES)])
@@ -300,7 +312,7 @@ class RecolouredPairs(Dataset[dict[str, Any]]):
         image = Image.fromarray(_move(pixels[:, ::-1] if mirror else pixels, *shift.tolist()))
         return item | {"texts": token_ids(self._tokenizer, texts), "image": image}
 
-    def _picture(self, item: dict[str, Any]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    def _picture(self, item: Row) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         index = item["image_index"]
         if index not in self._pictures:
             pixels = np.asarray(open_picture(item["image_path"]).image)

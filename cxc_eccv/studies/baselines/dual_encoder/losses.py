@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -23,7 +23,7 @@ from cxc_eccv.sources.readers import MinedPairs
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, parts_of
 from cxc_eccv.studies.baselines.dual_encoder.arguments import DataArguments, ObjectiveArguments
 from cxc_eccv.studies.baselines.dual_encoder.data import LoadedItems, PairCollator
-from cxc_eccv.studies.baselines.training import gather, process_rank
+from cxc_eccv.studies.baselines.training import Row, gather, process_rank
 from cxc_eccv.studies.entailment.enhanced import WeakBatches
 from cxc_eccv.types import IntArray, Judgments, find_positions
 
@@ -142,6 +142,13 @@ def _picks(ids: IntArray, known_ids: IntArray) -> csr_matrix:
     return csr_matrix((ones, (rows, places[rows])), shape=(ids.size, known_ids.size))
 
 
+class Items(NamedTuple):
+    """(K, D) features of items of a batch, and their (K,) positions among all training captions or images."""
+
+    features: torch.Tensor
+    indices: torch.Tensor
+
+
 MODES = {"t2t": ("t2t",), "i2t": ("i2t", "t2i"), "t2t+i2t": ("i2t", "t2i", "t2t")}
 """DE_T2T, DE_I2T and DE_T2T+I2T of the CxC paper, to the directions whose mean R@10 selects the best checkpoint."""
 
@@ -192,45 +199,33 @@ class Objective:
         ``texts`` are (K, D) features, or (2 K, D) of pairs of captions, left ones first; ``images`` (K, D), or None.
         """
         count, total = len(image_index), texts.new_zeros((), dtype=torch.float32)
-        left, left_index = texts[:count], text_index[:count]
+        left = Items(texts[:count], text_index[:count])
         if images is not None:
-            total = total + self._both_ways(("i2t", "t2i"), images, left, image_index, left_index, scale)
+            pictures = Items(images, image_index)
+            total = total + self._one_way("i2t", pictures, left, scale) + self._one_way("t2i", left, pictures, scale)
         if self.has_text_pairs:
             weight = self.text_weight if images is not None else 1.0
-            right, right_index = texts[count:], text_index[count:]
-            total = total + weight * self._both_ways(("t2t", "t2t"), left, right, left_index, right_index, scale)
+            right = Items(texts[count:], text_index[count:])
+            both = self._one_way("t2t", left, right, scale) + self._one_way("t2t", right, left, scale)
+            total = total + weight * both
         return total
 
-    def _both_ways(
-        self,
-        directions: tuple[str, str],
-        left: torch.Tensor,
-        right: torch.Tensor,
-        left_index: torch.Tensor,
-        right_index: torch.Tensor,
-        scale: torch.Tensor,
-    ) -> torch.Tensor:
-        """The loss of left queries against right items of all processes, plus that of the other way round."""
-        offset = process_rank() * len(left)
-        forth = self._masks(directions[0], left_index, gather(right_index), offset)
-        back = self._masks(directions[1], right_index, gather(left_index), offset)
-        return self.one_way(left, gather(right), scale, *forth) + self.one_way(right, gather(left), scale, *back)
+    def _one_way(self, direction: str, queries: Items, items: Items, scale: torch.Tensor) -> torch.Tensor:
+        """The loss of this process's queries against the items of all processes."""
+        columns, offset = gather(items.indices), process_rank() * len(queries.indices)
+        positives = self.positives.mark(direction, queries.indices, columns, offset=offset)
+        ignored = self.ignored.mark(direction, queries.indices, columns, offset=offset) & ~positives
+        return self.compare(queries.features, gather(items.features), scale, (positives, ignored))
 
-    def _masks(
-        self, direction: str, rows: torch.Tensor, columns: torch.Tensor, offset: int
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        positives = self.positives.mark(direction, rows, columns, offset=offset)
-        return positives, self.ignored.mark(direction, rows, columns, offset=offset) & ~positives
-
-    def one_way(
+    def compare(
         self,
         queries: torch.Tensor,
         items: torch.Tensor,
         scale: torch.Tensor,
-        positives: torch.Tensor,
-        ignored: torch.Tensor,
+        masks: tuple[torch.Tensor, torch.Tensor],
     ) -> torch.Tensor:
-        """Mean loss of one direction: (K, D) queries against (N, D) items of all processes, with (K, N) masks."""
+        """Mean loss of (K, D) queries against (N, D) items, with (K, N) masks of positives and of ignored items."""
+        positives, ignored = masks
         # Logits and their sums of exponentials need float32 even if features are bf16.
         similarities = queries.float() @ items.float().T
         if self.loss in SOFTMAXES:
@@ -313,7 +308,7 @@ class WeakPositives:
         *,
         size: int,
         seed: int,
-    ) -> dict[str, Any]:
+    ) -> Row:
         """Options of DualEncoderTrainer with batches of weak positives."""
         if self.use == "multi_positive" or not self.alpha:
             return {}
@@ -336,7 +331,7 @@ class _BatchMaker:
         """Some items of a batch, with their images."""
         return self.collator.load([self.dataset[step, image, text] for image, text in pairs])
 
-    def collate(self, parts: list[LoadedItems]) -> dict[str, Any]:
+    def collate(self, parts: list[LoadedItems]) -> Row:
         """The batch."""
         return {**self.collator.collate(parts), **self.added}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence, Set
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,30 +23,28 @@ from cxc_eccv.evaluation import evaluate
 from cxc_eccv.evaluation.report_files import REPORT_FOLDER
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.catalog import SPLIT_NAMES
-from cxc_eccv.sources.download import mirror_folder, sha256_of
+from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.caption_groups import held_out_recalls, parts_of
 from cxc_eccv.studies.baselines.dual_encoder.arguments import (
+    COMMAND,
     SAMPLE,
+    Arguments,
     DataArguments,
     DualEncoderTrainingArguments,
-    ModelArguments,
-    ObjectiveArguments,
-    run_identity,
     starting_model,
 )
 from cxc_eccv.studies.baselines.dual_encoder.data import (
     EpochSampler,
     PairCollator,
+    PairReader,
     RecolouredPairs,
     TrainingPairs,
+    find_image_processor,
+    find_tokenizer,
     image_paths,
-    image_processor_of,
-    pairs_from_file,
+    list_splits_seen,
     record_seen,
-    splits_seen,
-    tokenizer_of,
-    training_pairs,
 )
 from cxc_eccv.studies.baselines.dual_encoder.losses import (
     MODES,
@@ -56,12 +54,12 @@ from cxc_eccv.studies.baselines.dual_encoder.losses import (
     check_weak_positives,
 )
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
-from cxc_eccv.studies.baselines.model_card import Trained, without_places
+from cxc_eccv.studies.baselines.model_card import Settings, Trained, without_places
 from cxc_eccv.studies.baselines.training import (
     AnyModel,
     Processing,
+    Row,
     WholeTrainer,
-    read_arguments,
     train_resumably,
 )
 from cxc_eccv.studies.entailment.enhanced import EnhancedTrainer, WeakBatches
@@ -69,10 +67,8 @@ from cxc_eccv.studies.entailment.quality import warn_of_training_data
 
 Metrics = dict[str, float]
 
-ABOUT = "Train a dual encoder of the CxC paper, or fine-tune a model such as CLIP."
 HELD_OUT = 5000
 """Images of a file of pairs that select the checkpoint, as many as in COCO's validation split; at most a tenth."""
-KINDS = (ModelArguments, ObjectiveArguments, DataArguments, DualEncoderTrainingArguments)
 
 DESCRIBED = {
     "t2t": "pairs of captions of an image",
@@ -83,93 +79,142 @@ DESCRIBED = {
 
 def train(command: Sequence[str]) -> Trained:
     """Train, save model and processor, and score the split of ``--report-on``."""
-    model_arguments, objective_arguments, data, training = read_arguments("dual-encoder", ABOUT, KINDS, command)
+    arguments = Arguments(*COMMAND.read(command))
+    data, training = arguments.data, arguments.training
     library = Library(data.data_dir, mined=data.weak_positives)
-    # The paper pre-trains on images with one caption each.
-    mode = objective_arguments.mode or ("i2t" if training.stage == "pretrain" else "t2t+i2t")
     # Checks the options before anything is loaded.
-    objective = Objective(mode, objective_arguments.loss, objective_arguments.text_weight, objective_arguments.margin)
-    check_weak_positives(objective_arguments, data)
+    loss = arguments.objective
+    objective = Objective(arguments.mode, loss.loss, loss.text_weight, loss.margin)
+    check_weak_positives(loss, data)
     split = None if data.report_on is None else SPLIT_NAMES[data.report_on]
-    _refuse_to_recolour(data, mode)
+    _refuse_to_recolour(data, arguments.mode)
     set_seed(training.seed)
-    model, processing = starting_model(model_arguments, mode)
-    encode_it = partial(_encode_split, library=library, mode=mode, processing=processing, images=data.images)
-    pairs, score = _split_pairs(library, data, training, processing, mode, encode_it)
+    model, processing = starting_model(arguments.model, arguments.mode)
+    setup = Setup(arguments, library, processing)
+    pairs, held = setup.read_pairs()
     record = record_seen(library, pairs.groups, getattr(model.config, "training_data", None))
     model.config.training_data = record
-    _warn_of_leaks(data, training, splits_seen(record))
+    _warn_of_leaks(data, training, list_splits_seen(record))
     batch = training.train_batch_size * training.world_size
     if len(pairs) < batch:
         raise InvalidOption(
             f"{len(pairs)} images are too few for a batch of {batch}; use a smaller --per-device-train-batch-size"
         )
-    objective, weak = _match(objective, library, pairs, data, objective_arguments)
-    trainer = _trainer(model, processing, pairs, objective, weak, score, data, training)
-    identity = run_identity(model_arguments, replace(objective_arguments, mode=mode), data, training)
-    identity |= _hash_files(data)
-    folder = Path(training.output_dir)
+    objective, weak = setup.add_positives(objective, pairs)
+    trainer = setup.make_trainer(model, objective, pairs, weak, held)
+    identity = arguments.identity
     train_resumably(trainer, identity)
     trainer.save_model()
     trainer.save_state()
-    trained = _describe(folder, library, model_arguments, data, identity, trainer.model)
+    trained = _describe(setup, identity, trainer.model)
     if training.push_to_hub:
         trained = replace(trained, push=partial(trainer.push_to_hub, "Report and card"))
     if split is None:
         return trained
-    run = encode_it(trainer.model, split=split)
-    report = evaluate(run, split=split, data_dir=library, per_query=True, progress=False)
+    report = evaluate(
+        setup.encode_split(trainer.model, split), split=split, data_dir=library, per_query=True, progress=False
+    )
     return trained.scored(report, training_data=record)
 
 
-def _split_pairs(
-    library: Library,
-    data: DataArguments,
-    training: DualEncoderTrainingArguments,
-    processing: Processing,
-    mode: str,
-    encode_it: Callable[..., EmbeddingsRun],
-) -> tuple[TrainingPairs, Callable[[Any], Metrics]]:
-    """The pairs to train on, and a function that scores a checkpoint on COCO's validation split or held-out images."""
-    if data.pairs_file is not None:
-        pairs = pairs_from_file(Path(data.pairs_file), processing, mode=mode, images=data.images, seed=training.seed)
-    else:
-        pairs = training_pairs(library, data.train_on, processing, mode=mode, images=data.images, seed=training.seed)
-    if data.held_out is None:
-        # A file of pairs has no validation split.
-        selects = data.pairs_file and training.eval_strategy != "no"
-        data.held_out = min(HELD_OUT, len(pairs) // 10) if selects else 0
-    if not data.held_out:
-        return pairs, partial(_score_validation, encode_it=encode_it, library=library, mode=mode)
-    pairs, held = pairs.hold_out(data.held_out)
-    return pairs, partial(_score_held_out, held=held, mode=mode, processing=processing)
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What every step of a run needs: its arguments, the library, and the model's tokenizer or processor."""
 
+    arguments: Arguments
+    library: Library
+    processing: Processing
 
-def _hash_files(data: DataArguments) -> dict[str, Any]:
-    """Hashes of the files that a run trains on."""
-    hashes: dict[str, Any] = {}
-    if data.weak_positives:
-        hashes["weak_positives_sha256"] = sorted(map(sha256_of, data.weak_positives))
-    if data.pairs_file is not None:
-        hashes["pairs_file_sha256"] = sha256_of(data.pairs_file)
-    return hashes
+    def read_pairs(self) -> tuple[TrainingPairs, TrainingPairs | None]:
+        """The pairs to train on, and held-out ones to choose the checkpoint; None for COCO's validation split."""
+        data, training = self.arguments.data, self.arguments.training
+        reader = PairReader(self.processing, self.arguments.mode, data.images, training.seed)
+        if data.pairs_file is not None:
+            pairs = reader.read_file(Path(data.pairs_file))
+        else:
+            pairs = reader.read_parts(self.library, data.train_on)
+        if data.held_out is None:
+            # A file of pairs has no validation split.
+            selects = data.pairs_file and training.eval_strategy != "no"
+            data.held_out = min(HELD_OUT, len(pairs) // 10) if selects else 0
+        return pairs.hold_out(data.held_out) if data.held_out else (pairs, None)
 
+    def add_positives(self, objective: Objective, pairs: TrainingPairs) -> tuple[Objective, WeakPositives | None]:
+        """The objective with the judged and the weak positives that the arguments name, and the weak ones."""
+        arguments = self.arguments.objective
+        if arguments.judged_positives is not None:
+            judged = BatchPositives.judged(self.library, SPLIT_NAMES[arguments.judged_positives], pairs.groups)
+            if not judged.has_pairs:
+                raise InvalidOption(
+                    f"--judged-positives {arguments.judged_positives}: no image that is trained on is in this split, "
+                    "so its ratings add no positive. Train on coco/val or coco/test too, or leave the option out"
+                )
+            objective = replace(objective, positives=judged)
+        if not self.arguments.data.weak_positives:
+            return objective, None
+        weak = WeakPositives.read(self.library, self.arguments.data, pairs.groups, arguments)
+        return weak.spare(objective), weak
 
-def _match(
-    objective: Objective, library: Library, pairs: TrainingPairs, data: DataArguments, arguments: ObjectiveArguments
-) -> tuple[Objective, WeakPositives | None]:
-    if arguments.judged_positives is not None:
-        judged = BatchPositives.judged(library, SPLIT_NAMES[arguments.judged_positives], pairs.groups)
-        if not judged.has_pairs:
-            raise InvalidOption(
-                f"--judged-positives {arguments.judged_positives}: no image that is trained on is in this split, so "
-                "its ratings add no positive. Train on coco/val or coco/test too, or leave the option out"
-            )
-        objective = replace(objective, positives=judged)
-    if not data.weak_positives:
-        return objective, None
-    weak = WeakPositives.read(library, data, pairs.groups, arguments)
-    return weak.spare(objective), weak
+    def make_trainer(
+        self,
+        model: AnyModel,
+        objective: Objective,
+        pairs: TrainingPairs,
+        weak: WeakPositives | None,
+        held: TrainingPairs | None,
+    ) -> DualEncoderTrainer:
+        """The Trainer, whose evaluations score the held-out pairs, or COCO's validation split."""
+        training, tokenizer = self.arguments.training, find_tokenizer(self.processing)
+        image_processor = find_image_processor(self.processing) if objective.has_images else None
+        collate = PairCollator(tokenizer, image_processor, padded_length(tokenizer, model))
+        dataset = RecolouredPairs(pairs, tokenizer) if self.arguments.data.recolour else pairs
+        batches = {"size": training.train_batch_size, "seed": training.seed}
+        return DualEncoderTrainer(
+            model=model,
+            args=training,
+            objective=objective,
+            score=self.score_validation if held is None else partial(self.score_held_out, held),
+            paper_schedule=training.schedule == "staircase",
+            train_dataset=dataset,
+            data_collator=collate,
+            processing_class=self.processing,
+            **({} if weak is None else weak.batches(dataset, collate, **batches)),
+        )
+
+    def encode_split(self, model: AnyModel, split: str) -> EmbeddingsRun:
+        """Encode all captions of a split, and all images unless the model has no image side."""
+        content, files = self.library.karpathy(split), None
+        if self.arguments.mode != "t2t":
+            paths = image_paths(content.images["file_name"].to_pylist(), self.arguments.data.images)
+            files = zip(content.image_ids.tolist(), paths, strict=True)
+        options = {"processor": self.processing, "batch_size": 128, "progress": False}
+        return encode(model, images=files, captions=content.captions, **options)
+
+    def score_validation(self, model: AnyModel) -> Metrics:
+        """Report keys to values on the validation split, and ``recall_at_10``, the mean over the trained directions."""
+        mode = self.arguments.mode
+        parts = ("t2t", "sts") if mode == "t2t" else ("i2t", "t2i", "t2t", "sts", "sits")
+        report = evaluate(
+            self.encode_split(model, "validation"),
+            [f"cxc/{part}" for part in parts],
+            split="validation",
+            data_dir=self.library,
+            confidence=None,
+            progress=False,
+        )
+        trained = [report.scores[f"cxc/{direction}/recall_at_10"] for direction in MODES[mode]]
+        return {**report.scores, "recall_at_10": sum(trained) / len(trained)}
+
+    def score_held_out(self, held: TrainingPairs, model: AnyModel) -> Metrics:
+        """R@10 on held-out images of every trained direction, and ``recall_at_10``, their mean."""
+        texts = [text for group in held.groups for text in group.texts]
+        owners = np.repeat(np.arange(len(held)), np.diff(held.starts))
+        images = None if held.image_paths is None else enumerate(held.image_paths)
+        options = {"processor": self.processing, "batch_size": 128, "progress": False}
+        run = encode(model, images=images, captions=list(enumerate(texts)), **options)
+        recalls = held_out_recalls(run, owners, MODES[self.arguments.mode], depths=[10])
+        mean = sum(recalls.values()) / len(recalls)
+        return {f"held_out/{name}": recall for name, recall in recalls.items()} | {"recall_at_10": mean}
 
 
 def staircase(step: int) -> float:
@@ -205,7 +250,7 @@ class DualEncoderTrainer(EnhancedTrainer, WholeTrainer):
         self._adds_batches = added_batches is not None
         self.weak_batches = added_batches or self.weak_batches
 
-    def images_of(self, inputs: dict[str, Any]) -> list[int]:
+    def images_of(self, inputs: Row) -> list[int]:
         """The positions of the batch's images."""
         positions: list[int] = inputs["image_index"].tolist()
         return positions
@@ -221,7 +266,7 @@ class DualEncoderTrainer(EnhancedTrainer, WholeTrainer):
             self.train_on_weak_positives()
         return loss
 
-    def compute_loss(self, model: torch.nn.Module, inputs: dict[str, Any], *_: Any, **_options: Any) -> torch.Tensor:  # noqa: ANN401 - Trainer's own
+    def compute_loss(self, model: torch.nn.Module, inputs: Row, *_: Any, **_options: Any) -> torch.Tensor:  # noqa: ANN401 - Trainer's own
         """The objective on one batch, against the batches of all processes."""
         indices = {name: inputs.pop(name) for name in ("text_index", "image_index")}
         weight = inputs.pop("weight", 1.0)
@@ -255,34 +300,6 @@ class DualEncoderTrainer(EnhancedTrainer, WholeTrainer):
         return scale
 
 
-def _trainer(
-    model: AnyModel,
-    processing: Processing,
-    pairs: TrainingPairs,
-    objective: Objective,
-    weak: WeakPositives | None,
-    score: Callable[[Any], Metrics],
-    data: DataArguments,
-    training: DualEncoderTrainingArguments,
-) -> DualEncoderTrainer:
-    tokenizer = tokenizer_of(processing)
-    image_processor = image_processor_of(processing) if objective.has_images else None
-    collate = PairCollator(tokenizer, image_processor, padded_length(tokenizer, model))
-    dataset = RecolouredPairs(pairs, tokenizer) if data.recolour else pairs
-    batches = {"size": training.train_batch_size, "seed": training.seed}
-    return DualEncoderTrainer(
-        model=model,
-        args=training,
-        objective=objective,
-        score=score,
-        paper_schedule=training.schedule == "staircase",
-        train_dataset=dataset,
-        data_collator=collate,
-        processing_class=processing,
-        **({} if weak is None else weak.batches(dataset, collate, **batches)),
-    )
-
-
 LOADING = """\
 from transformers import AutoModel, {processor}
 {import_models}
@@ -295,16 +312,9 @@ ABOUT_MODEL = "A dual encoder trained on {}, as in Crisscrossed Captions (arXiv 
 IMPORT_MODELS = "\nimport cxc_eccv.studies.baselines.models  # registers the model with AutoModel\n"
 
 
-def _describe(
-    folder: Path,
-    library: Library,
-    arguments: ModelArguments,
-    data: DataArguments,
-    identity: dict[str, Any],
-    model: AnyModel,
-) -> Trained:
-    mode = identity["mode"]
-    has_images = mode != "t2t"
+def _describe(setup: Setup, identity: Settings, model: AnyModel) -> Trained:
+    arguments, data, folder = setup.arguments.model, setup.arguments.data, Path(setup.arguments.training.output_dir)
+    has_images = setup.arguments.mode != "t2t"
     towers = [arguments.text_model, *([arguments.image_model] if has_images else [])]
     started = towers if arguments.pretrained is None else [arguments.pretrained]
     without = set() if has_images else {"image_model"}
@@ -315,7 +325,9 @@ def _describe(
     vectors, report = (str(folder.absolute() / name) for name in ("test.npz", REPORT_FOLDER))
     return Trained(
         kind="dual-encoder",
-        about=" ".join([ABOUT_MODEL.format(DESCRIBED[mode]), *_tell(model, library, data)]),
+        about=" ".join(
+            [ABOUT_MODEL.format(DESCRIBED[setup.arguments.mode]), *_describe_leaks(model, setup.library, data)]
+        ),
         output=folder,
         model=folder,
         has_images=has_images,
@@ -330,7 +342,7 @@ def _describe(
             ["encode", "--model", str(folder), *shown, *raw, "--output", vectors],
             ["evaluate", vectors, *raw, "--output", report],
         ],
-        library=library,
+        library=setup.library,
         images=images if has_images else None,
         pipeline_tag=_pipeline_of(model),
     )
@@ -343,8 +355,8 @@ def _pipeline_of(model: AnyModel) -> str | None:
     return "zero-shot-image-classification" if known else None
 
 
-def _tell(model: AnyModel, library: Library, data: DataArguments) -> list[str]:
-    """Warnings of val and test data in its training, and in that of the classifier of its weak positives."""
+def _describe_leaks(model: AnyModel, library: Library, data: DataArguments) -> list[str]:
+    """Warnings that it, or the classifier that mined its weak positives, was trained on val or test data."""
     mined = [library.mined(split, name) for name, split in parts_of(data.train_on)] if data.weak_positives else []
     records = [pairs.facts["classifier"].get("training_data") for pairs in mined if pairs is not None]
     cautions = [caution for record in records for caution in warn_of_training_data(record)]
@@ -368,37 +380,3 @@ def _warn_of_leaks(data: DataArguments, training: DualEncoderTrainingArguments, 
         warnings.warn(message, stacklevel=3)
     if data.report_on is not None and f"coco/{data.report_on}".replace("validation", "val") in seen:
         warnings.warn(f"coco/{data.report_on} is in the training data and reported", stacklevel=3)
-
-
-def _encode_split(
-    model: AnyModel, split: str, *, library: Library, mode: str, processing: Processing, images: str | None
-) -> EmbeddingsRun:
-    """Encode all captions of a split, and all images unless the model has no image side."""
-    content, files = library.karpathy(split), None
-    if mode != "t2t":
-        paths = image_paths(content.images["file_name"].to_pylist(), images)
-        files = zip(content.image_ids.tolist(), paths, strict=True)
-    return encode(model, images=files, captions=content.captions, processor=processing, batch_size=128, progress=False)
-
-
-def _score_validation(
-    model: AnyModel, *, encode_it: Callable[..., EmbeddingsRun], library: Library, mode: str
-) -> Metrics:
-    """Report keys to values on the validation split, and ``recall_at_10``, the mean over the trained directions."""
-    parts = ("t2t", "sts") if mode == "t2t" else ("i2t", "t2i", "t2t", "sts", "sits")
-    options: dict[str, Any] = {"split": "validation", "data_dir": library, "confidence": None, "progress": False}
-    scores = evaluate(encode_it(model, "validation"), [f"cxc/{part}" for part in parts], **options).scores
-    trained = [scores[f"cxc/{direction}/recall_at_10"] for direction in MODES[mode]]
-    return {**scores, "recall_at_10": sum(trained) / len(trained)}
-
-
-def _score_held_out(model: AnyModel, *, held: TrainingPairs, mode: str, processing: Processing) -> Metrics:
-    """R@10 on held-out images of every trained direction, and ``recall_at_10``, their mean."""
-    texts = [text for group in held.groups for text in group.texts]
-    owners = np.repeat(np.arange(len(held)), np.diff(held.starts))
-    images = None if held.image_paths is None else enumerate(held.image_paths)
-    captions = list(enumerate(texts))
-    run = encode(model, images=images, captions=captions, processor=processing, batch_size=128, progress=False)
-    recalls = held_out_recalls(run, owners, MODES[mode], depths=[10])
-    mean = sum(recalls.values()) / len(recalls)
-    return {f"held_out/{name}": recall for name, recall in recalls.items()} | {"recall_at_10": mean}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from tokenizers.processors import TemplateProcessing
 from transformers import (
@@ -29,7 +29,14 @@ from cxc_eccv.encoding.checkpoints import load_part
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.dual_encoder.arguments import SAMPLE, small_bert, word_tokenizer
-from cxc_eccv.studies.baselines.training import ScriptArguments, identity_of, option, process_rank
+from cxc_eccv.studies.baselines.model_card import Settings
+from cxc_eccv.studies.baselines.training import (
+    CommandLine,
+    ScriptArguments,
+    identify_run,
+    option,
+    process_rank,
+)
 from cxc_eccv.studies.entailment.classifier import KINDS, EntailmentClassifier
 from cxc_eccv.studies.entailment.processing import EntailmentProcessor
 from cxc_eccv.studies.entailment.scoring import load_classifier
@@ -199,13 +206,27 @@ class EntailmentTrainingArguments(ScriptArguments):
     ddp_find_unused_parameters: bool | None = True
 
 
-def run_identity(
-    model: ModelArguments, objective: ObjectiveArguments, data: DataArguments, training: EntailmentTrainingArguments
-) -> dict[str, Any]:
-    """The options that the weights of a run depend on, without those for places of files and the report."""
-    unused = {"data_dir", "images", "report_on", "precision"}
-    identity = identity_of([model, objective, data], training, ["head_learning_rate"], unused)
-    return {**identity, "images": data.images is not None}
+class Arguments(NamedTuple):
+    """All arguments of a run."""
+
+    model: ModelArguments
+    objective: ObjectiveArguments
+    data: DataArguments
+    training: EntailmentTrainingArguments
+
+    @property
+    def identity(self) -> Settings:
+        """The options that the weights depend on, without those for places of files and the report."""
+        unused = {"data_dir", "images", "report_on", "precision"}
+        identity = identify_run(self[:3], self.training, ["head_learning_rate"], unused)
+        return {**identity, "images": self.data.images is not None}
+
+
+COMMAND = CommandLine(
+    "entailment-classifier",
+    "Train a classifier of entailment: does an image with its captions entail a sentence?",
+    (ModelArguments, ObjectiveArguments, DataArguments, EntailmentTrainingArguments),
+)
 
 
 BLIP = "blip"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,8 @@ from cxc_eccv.encoding.images import open_picture
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.entailment_classifier.arguments import DataArguments
+from cxc_eccv.studies.baselines.model_card import Settings
+from cxc_eccv.studies.baselines.training import Row
 from cxc_eccv.studies.entailment.classifier import EntailmentConfig
 from cxc_eccv.studies.entailment.processing import EntailmentProcessor
 from cxc_eccv.studies.entailment.training_data import TrainingData, load_training_data, part_of
@@ -40,7 +42,7 @@ class Pairs(NamedTuple):
 
     trained: pa.Table
     held: pa.Table
-    provenance: dict[str, Any]
+    provenance: Settings
     files: dict[str, Path]
 
     @property
@@ -180,7 +182,7 @@ def soft_targets(pairs: pa.Table, steepness: float) -> list[float]:
     return [float(value) for value in np.where(np.isnan(ratings), labels, soft)]
 
 
-class PairItems(Dataset[dict[str, Any]]):
+class PairItems(Dataset[Row]):
     """One item for every pair: ``premise``, ``image`` (a path or None), ``hypothesis``, ``target``."""
 
     def __init__(self, pairs: pa.Table, targets: Sequence[float], files: Mapping[str, Path]) -> None:
@@ -192,7 +194,7 @@ class PairItems(Dataset[dict[str, Any]]):
     def __len__(self) -> int:
         return len(self.premises)
 
-    def __getitem__(self, row: int) -> dict[str, Any]:
+    def __getitem__(self, row: int) -> Row:
         item = {"premise": self.premises[row], "image": self.images[row], "hypothesis": self.hypotheses[row]}
         return {**item, "target": self.targets[row]}
 
@@ -238,7 +240,7 @@ class PairCollator:
     processor: EntailmentProcessor
     looks: bool
 
-    def __call__(self, items: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
+    def __call__(self, items: Sequence[Row]) -> dict[str, torch.Tensor]:
         """The batch; the error for a missing or broken image names its file."""
         paths = [item["image"] if self.looks else None for item in items]
         images = [None if path is None else open_picture(path).image for path in paths]

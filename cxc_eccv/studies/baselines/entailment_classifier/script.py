@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -20,11 +20,9 @@ from cxc_eccv.evaluation.report_files import REPORT_FOLDER
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.dual_encoder.arguments import SAMPLE
 from cxc_eccv.studies.baselines.entailment_classifier.arguments import (
+    COMMAND,
+    Arguments,
     DataArguments,
-    EntailmentTrainingArguments,
-    ModelArguments,
-    ObjectiveArguments,
-    run_identity,
     starting_model,
 )
 from cxc_eccv.studies.baselines.entailment_classifier.data import (
@@ -35,15 +33,14 @@ from cxc_eccv.studies.baselines.entailment_classifier.data import (
     read_pairs,
     soft_targets,
 )
-from cxc_eccv.studies.baselines.model_card import ScoredPairs, Trained, without_places
+from cxc_eccv.studies.baselines.model_card import ScoredPairs, Settings, Trained, without_places
 from cxc_eccv.studies.baselines.training import (
     WholeTrainer,
     process_rank,
-    read_arguments,
     train_resumably,
 )
 from cxc_eccv.studies.entailment.classifier import EntailmentClassifier, EntailmentConfig
-from cxc_eccv.studies.entailment.labelled import SeenPairs, find_labelled, read_labelled, record_seen
+from cxc_eccv.studies.entailment.labelled import find_labelled, read_labelled, record_seen
 from cxc_eccv.studies.entailment.measures import choose_threshold, fit_calibration, measure_classifier
 from cxc_eccv.studies.entailment.processing import EntailmentProcessor
 from cxc_eccv.studies.entailment.quality import report_classifier, warn_of_training_data
@@ -52,48 +49,50 @@ from cxc_eccv.studies.entailment.training_data import part_of
 from cxc_eccv.terminal import say
 from cxc_eccv.types import FloatArray
 
-ABOUT = "Train a classifier of entailment: does an image with its captions entail a sentence?"
-KINDS = (ModelArguments, ObjectiveArguments, DataArguments, EntailmentTrainingArguments)
-
 
 def train(command: Sequence[str]) -> Trained:
     """Train, choose checkpoint, threshold and calibration on the held-out pairs, save, and score ``--report-on``."""
-    model_arguments, objective, data, training = read_arguments("entailment-classifier", ABOUT, KINDS, command)
+    arguments = Arguments(*COMMAND.read(command))
+    data, training = arguments.data, arguments.training
     library = Library(data.data_dir)
     # Checks the name before anything is loaded.
     if data.report_on is not None:
         find_labelled(data.report_on)
-    model_arguments = model_arguments.choose_branches(data.images)
+    arguments = arguments._replace(model=arguments.model.choose_branches(data.images))
     set_seed(training.seed)
-    model, processor = starting_model(model_arguments, objective)
-    if model_arguments.attention is not None:
-        model.set_attn_implementation(model_arguments.attention)
+    model, processor = starting_model(arguments.model, arguments.objective)
+    if arguments.model.attention is not None:
+        model.set_attn_implementation(arguments.model.attention)
     pairs = read_pairs(library, data, training.seed, model.config)
     record = pairs.provenance
-    if model_arguments.pretrained is not None:
+    if arguments.model.pretrained is not None:
         record = _remember(record, getattr(model.config, "training_data", None))
     if not pairs.held.num_rows and training.eval_strategy != "no":
         raise InvalidOption(
             "no pairs are held out to choose the checkpoint: hold images out (--held-out 500), or add --eval-strategy "
             "no --no-load-best-model-at-end"
         )
-    trainer = _trainer(model, processor, pairs, objective, data, training)
+    trainer = _make_trainer(model, processor, pairs, arguments)
     if trainer.is_world_process_zero():
         say(pairs.summary, err=True)
-    identity = run_identity(model_arguments, objective, data, training)
-    folder = Path(training.output_dir)
-    train_resumably(trainer, identity)
+    train_resumably(trainer, arguments.identity)
     trained_model = _settle_and_save(trainer, data, record)
     is_first = trainer.is_world_process_zero()
-    seen = record_seen(folder, pairs.trained, pairs.held, model_arguments.pretrained, is_first=is_first)
-    trained = _describe(folder, library, model_arguments, data, identity, trained_model.config)
+    folder, before = Path(training.output_dir), arguments.model.pretrained
+    seen = record_seen(folder, pairs.trained, pairs.held, before, is_first=is_first)
+    trained = _describe(arguments, library, trained_model.config)
     if training.push_to_hub:
         trained = replace(trained, push=partial(trainer.push_to_hub, "Report and card"))
     if data.report_on is None:
         return trained
     trained_model.train(False)
     classifier = Classifier.of(trained_model, processor, trained.name)
-    return replace(trained, pairs=_score(classifier, data.report_on, library, data.image_folder, seen))
+    labelled = read_labelled(data.report_on, library, images=data.image_folder if classifier.has_visual else None)
+    probabilities = classifier.score(*labelled.ask(classifier, data.image_folder))
+    facts = {"fingerprint": classifier.fingerprint, "training_data": trained_model.config.training_data, "seen": seen}
+    facts |= {"model": classifier.name, "threshold": trained_model.config.threshold}
+    report = report_classifier(labelled, probabilities, library, **facts)
+    return replace(trained, pairs=ScoredPairs(report, labelled, probabilities))
 
 
 NEW = ("text_head", "visual_head", "joint_head", "text_gate", "visual_gate", "visual_projection", "image_projection")
@@ -170,16 +169,11 @@ class EntailmentTrainer(WholeTrainer):
         return leads
 
 
-def _trainer(
-    model: EntailmentClassifier,
-    processor: EntailmentProcessor,
-    pairs: Pairs,
-    objective: ObjectiveArguments,
-    data: DataArguments,
-    training: EntailmentTrainingArguments,
+def _make_trainer(
+    model: EntailmentClassifier, processor: EntailmentProcessor, pairs: Pairs, arguments: Arguments
 ) -> EntailmentTrainer:
     looks = model.config.has_visual
-    items = PairItems(pairs.trained, soft_targets(pairs.trained, objective.soft_labels), pairs.files)
+    items = PairItems(pairs.trained, soft_targets(pairs.trained, arguments.objective.soft_labels), pairs.files)
     if process_rank() == 0 and (cut := processor.count_cut(*items.sides(looks))):
         warnings.warn(
             f"{cut:,} of {len(items):,} pairs to train on are longer than the context; their premises are truncated",
@@ -187,16 +181,16 @@ def _trainer(
         )
     return EntailmentTrainer(
         held=PairItems(pairs.held, soft_targets(pairs.held, 0), pairs.files) if pairs.held.num_rows else None,
-        threshold_for=data.threshold_for,
+        threshold_for=arguments.data.threshold_for,
         model=model,
-        args=training,
+        args=arguments.training,
         train_dataset=items,
         data_collator=PairCollator(processor, looks),
         processing_class=processor,
     )
 
 
-def _settle_and_save(trainer: EntailmentTrainer, data: DataArguments, record: dict[str, Any]) -> EntailmentClassifier:
+def _settle_and_save(trainer: EntailmentTrainer, data: DataArguments, record: Settings) -> EntailmentClassifier:
     """Write threshold, calibration and training data into the config, save the model, and return it."""
     # Without the wrapper of --bf16 and --fp16, so that a report's numbers are those of the saved model.
     model: Any = trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)
@@ -209,7 +203,7 @@ def _settle_and_save(trainer: EntailmentTrainer, data: DataArguments, record: di
     return cast("EntailmentClassifier", model)
 
 
-def _remember(record: dict[str, Any], before: Mapping[str, Any] | None) -> dict[str, Any]:
+def _remember(record: Settings, before: Settings | None) -> Settings:
     """The record of training data, with that of the starting classifier."""
     seen = before or {}
     flags = {name: record[name] or seen.get(name, False) for name in ("trained_on_test", "trained_on_val")}
@@ -231,15 +225,6 @@ def settle(config: EntailmentConfig, leads: FloatArray | None, labels: FloatArra
         return
     config.calibration_scale, config.calibration_offset = scale, offset
     config.threshold = float(1 / (1 + np.exp(-(scale * threshold + offset))))
-
-
-def _score(classifier: Classifier, name: str, library: Library, images: Path | None, seen: SeenPairs) -> ScoredPairs:
-    config = classifier.model.config
-    labelled = read_labelled(name, library, images=images if config.has_visual else None)
-    probabilities = classifier.score(*labelled.ask(classifier, images))
-    facts = {"fingerprint": classifier.fingerprint, "training_data": config.training_data, "seen": seen}
-    facts |= {"model": classifier.name, "threshold": config.threshold}
-    return ScoredPairs(report_classifier(labelled, probabilities, library, **facts), labelled, probabilities)
 
 
 LOADING = """\
@@ -274,21 +259,15 @@ def _scorable(library: Library, data: DataArguments, config: EntailmentConfig) -
     return "PAIRS", "THEIR_IMAGES"
 
 
-def _describe(
-    folder: Path,
-    library: Library,
-    arguments: ModelArguments,
-    data: DataArguments,
-    identity: dict[str, Any],
-    config: EntailmentConfig,
-) -> Trained:
+def _describe(arguments: Arguments, library: Library, config: EntailmentConfig) -> Trained:
+    model, data, folder = arguments.model, arguments.data, Path(arguments.training.output_dir)
     visual = {"visual_text_model", "image_model"} if config.has_visual else set()
     encoders = visual | ({"text_model"} if config.text_config is not None else set())
-    if arguments.pretrained is None:
+    if model.pretrained is None:
         unused = {"text_model", "visual_text_model", "image_model"} - encoders
-        started = [getattr(arguments, name) for name in sorted(encoders)]
+        started = [getattr(model, name) for name in sorted(encoders)]
     else:
-        unused, started = {*asdict(arguments)} - {"pretrained", "attention"}, [arguments.pretrained]
+        unused, started = {*asdict(model)} - {"pretrained", "attention"}, [model.pretrained]
     part, images = _scorable(library, data, config)
     shown = ["--images", images] if images else []
     raw = ["--data-dir", data.data_dir] if data.data_dir else []
@@ -301,7 +280,7 @@ def _describe(
         has_images=config.has_visual,
         base_models=[name for name in started if name not in (None, SAMPLE) and not Path(name).exists()],
         parts=data.train_on,
-        settings=without_places({name: value for name, value in identity.items() if name not in unused}),
+        settings=without_places({name: value for name, value in arguments.identity.items() if name not in unused}),
         loading=LOADING.format(inputs=INPUTS[config.has_visual]),
         scoring=[["entailment", "score", part, "--model", str(folder), *shown, *raw, "--output", report]],
         library=library,

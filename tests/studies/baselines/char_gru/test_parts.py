@@ -29,7 +29,7 @@ from cxc_eccv.studies.baselines.char_gru.model import (
     MaxPooling,
     hinge_loss,
 )
-from cxc_eccv.studies.baselines.char_gru.script import PRESETS, cyclic_cosine, parse_arguments
+from cxc_eccv.studies.baselines.char_gru.script import COMMAND, PRESETS, cyclic_cosine
 from cxc_eccv.studies.baselines.char_gru.snapshots import HeldOut, best_snapshots
 from cxc_eccv.studies.baselines.dual_encoder.model import encode_by_length
 from cxc_eccv.types import Embeddings
@@ -227,7 +227,7 @@ def test_of_equal_snapshots_the_later_is_chosen(tmp_path):
 @pytest.mark.parametrize(("name", "rate"), [("flickr8k", 1e-3), ("coco", 1e-4)])
 def test_the_presets_are_the_papers_runs(name, rate):
     command = ["--output-dir", "run", "--image-features", "resnet152.npz", "--preset", name]
-    found = parse_arguments(command)
+    (found,) = COMMAND.read(command)
     assert (found.highest_rate, found.lowest_rate, found.captions, found.images) == (rate, 1e-6, 1, 32)
     assert (found.epochs, found.cycle_epochs, found.ensemble, found.margin) == (32, 4, 2, 0.2)
     assert (found.hidden_size, found.recurrent_unit, found.pooling) == (1024, "gru", "attention")
@@ -235,9 +235,9 @@ def test_the_presets_are_the_papers_runs(name, rate):
     data = {"flickr8k": (["flickr8k/train"], ["flickr8k/dev"], "flickr8k/test")}
     data["coco"] = (["coco/train", "coco/restval"], ["coco/val"], "test")
     assert (found.train_on, found.select_on, found.report_on) == data[name]
-    assert parse_arguments([*command, "--highest-rate", "0.5"]).highest_rate == 0.5
+    assert COMMAND.read([*command, "--highest-rate", "0.5"])[0].highest_rate == 0.5
     # A preset is its options: the run that names them goes on from its checkpoints.
-    assert parse_arguments(["--output-dir", "run", "--image-features", "a.npz"]).identity != found.identity
+    assert COMMAND.read(["--output-dir", "run", "--image-features", "a.npz"])[0].identity != found.identity
     assert set(PRESETS) == {"flickr8k", "coco"}
 
 
@@ -252,7 +252,7 @@ def test_the_presets_are_the_papers_runs(name, rate):
 )
 def test_arguments_that_make_no_run(options, error, words):
     with pytest.raises(error, match=words):
-        parse_arguments(["--output-dir", "run", *options])
+        COMMAND.read(["--output-dir", "run", *options])
 
 
 TEXTS = ["A dog runs.", "cat", "Two men, one red bus!", "A dog runs on."]

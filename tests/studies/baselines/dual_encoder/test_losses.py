@@ -62,7 +62,7 @@ def test_features_of_bfloat16_get_their_loss_in_single_precision(loss):
     random = torch.Generator().manual_seed(3)
     texts, images = (torch.randn(64, 32, generator=random).bfloat16() for _ in range(2))
     scale, eye = torch.tensor(3.0).bfloat16(), torch.eye(64, dtype=torch.bool)
-    found = Objective(loss=loss).one_way(texts, images, scale, eye, ~eye & False)
+    found = Objective(loss=loss).compare(texts, images, scale, (eye, ~eye & False))
     table = texts.double() @ images.double().T * 3
     expected = slow_loss(table, eye, with_positive=loss == "softmax")
     assert found.dtype == torch.float32
@@ -149,7 +149,7 @@ def test_what_is_ignored_is_in_no_loss_and_gets_no_gradient(name):
     positives, ignored, scale = torch.eye(5, 7, dtype=torch.bool), ignored_pairs(), torch.tensor(2.0)
     ignored[:, 6] = True  # the last item is nobody's negative
     objective = Objective(loss=name, margin=2.0)
-    loss = objective.one_way(queries, items, scale, positives, ignored)
+    loss = objective.compare(queries, items, scale, (positives, ignored))
     loss.backward()
     assert items.grad.isfinite().all()
     assert not items.grad[6].any()

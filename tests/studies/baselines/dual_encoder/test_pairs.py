@@ -15,14 +15,13 @@ from cxc_eccv.studies.baselines.dual_encoder.data import (
     COLOURS,
     EpochSampler,
     PairCollator,
+    PairReader,
     RecolouredPairs,
     TrainingPairs,
     image_paths,
     nearest_colours,
-    pairs_from_file,
     recolour,
     reword,
-    training_pairs,
     warn_of_conversion,
 )
 from cxc_eccv.studies.baselines.dual_encoder.losses import BatchPositives
@@ -131,7 +130,7 @@ def test_a_deep_or_broken_image_is_named_before_training_and_in_a_batch(tmp_path
     (tmp_path / "broken.jpg").write_bytes(b"no image")
     (tmp_path / "pairs.tsv").write_text(f"{name}\ta dog\n")
     with pytest.raises(MalformedSource, match=words):
-        pairs_from_file(tmp_path / "pairs.tsv", tiny_models.bert_tokenizer(), mode="i2t", images=str(tmp_path), seed=0)
+        PairReader(tiny_models.bert_tokenizer(), "i2t", str(tmp_path)).read_file(tmp_path / "pairs.tsv")
     item = pairs(image_paths=[tmp_path / name] * 2)[0, 0]
     with pytest.raises(MalformedSource, match=words):
         PairCollator(tiny_models.bert_tokenizer(), tiny_models.vit_images())([item])
@@ -153,8 +152,8 @@ def test_an_image_with_a_single_caption_makes_no_text_pair():
 
 
 def test_images_come_from_the_folder(sample_library):
-    options = {"mode": "t2t+i2t", "images": "sample", "seed": 0}
-    found = training_pairs(sample_library, ["coco/train", "coco/restval"], tiny_models.bert_tokenizer(64), **options)
+    reader = PairReader(tiny_models.bert_tokenizer(64), "t2t+i2t", "sample")
+    found = reader.read_parts(sample_library, ["coco/train", "coco/restval"])
     names = [*sample_library.images("train")["file_name"].to_pylist()]
     assert [path.name for path in found.image_paths[:60]] == names
     assert len(found) == 70
@@ -173,13 +172,13 @@ def test_a_file_of_pairs_is_read_by_image(tmp_path):
     Image.new("L", (4, 4)).save(tmp_path / "b.png")
     path = tmp_path / "pairs.tsv"
     path.write_text("a.png\ta dog\nb.png\ta cat\na.png\ttwo dog\n")
-    options = {"mode": "i2t", "images": str(tmp_path), "seed": 0}
+    reader = PairReader(tiny_models.bert_tokenizer(), "i2t", str(tmp_path))
     with pytest.warns(UserWarning, match="1 of 2 training images are not RGB and are converted: L 1"):
-        found = pairs_from_file(path, tiny_models.bert_tokenizer(), **options)
+        found = reader.read_file(path)
     assert [group.texts for group in found.groups] == [("a dog", "two dog"), ("a cat",)]
     path.write_text("a.png a dog\n")
     with pytest.raises(MalformedSource, match="line 1"):
-        pairs_from_file(path, tiny_models.bert_tokenizer(), **options)
+        reader.read_file(path)
 
 
 @pytest.fixture(scope="module")
@@ -272,11 +271,8 @@ def test_words_change_as_wholes(text, words, expected):
 
 def test_items_depend_on_the_draw_alone(sample_library):
     tokenizer = tiny_models.bert_tokenizer(64)
-    options = {"mode": "t2t+i2t", "images": "sample", "seed": 3}
-    one, other = (
-        RecolouredPairs(training_pairs(sample_library, ["coco/train"], tokenizer, **options), tokenizer)
-        for _ in range(2)
-    )
+    reader = PairReader(tokenizer, "t2t+i2t", "sample", seed=3)
+    one, other = (RecolouredPairs(reader.read_parts(sample_library, ["coco/train"]), tokenizer) for _ in range(2))
     other[0, 5]
     first, again, later = one[2, 7], other[2, 7], other[3, 7]
     assert len(one) == 60

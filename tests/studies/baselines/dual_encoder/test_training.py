@@ -31,7 +31,7 @@ from cxc_eccv.studies.baselines.dual_encoder.arguments import (
     ModelArguments,
     starting_model,
 )
-from cxc_eccv.studies.baselines.dual_encoder.data import pairs_from_file
+from cxc_eccv.studies.baselines.dual_encoder.data import PairReader
 from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
 from cxc_eccv.studies.baselines.dual_encoder.script import DualEncoderTrainer, staircase, train
 from cxc_eccv.studies.baselines.training import EpochCallback
@@ -239,7 +239,7 @@ def test_pre_training_selects_by_recall_on_held_out_pairs(tmp_path):
     with pytest.raises(CheckpointMismatch, match="pairs_file_sha256 was"):
         train([*command, "--output-dir", str(tmp_path / "run")])
     file.write_text(lines)
-    _, held = pairs_from_file(file, processor, mode="i2t", images="sample", seed=42).hold_out(20)
+    _, held = PairReader(processor, "i2t", "sample", seed=42).read_file(file).hold_out(20)
     run = encode(
         AutoModel.from_pretrained(best),
         images=enumerate(held.image_paths),

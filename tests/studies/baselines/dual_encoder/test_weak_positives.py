@@ -16,7 +16,7 @@ from cxc_eccv.errors import CheckpointMismatch, DataError, InvalidOption
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.caption_groups import caption_groups
 from cxc_eccv.studies.baselines.dual_encoder.arguments import DataArguments, ObjectiveArguments
-from cxc_eccv.studies.baselines.dual_encoder.data import PairCollator, RecolouredPairs, training_pairs
+from cxc_eccv.studies.baselines.dual_encoder.data import PairCollator, PairReader, RecolouredPairs
 from cxc_eccv.studies.baselines.dual_encoder.losses import (
     BatchPositives,
     Objective,
@@ -168,7 +168,7 @@ def test_judged_positives_stay_beside_weak_ones(tmp_path, sample_library):
 def test_a_weak_positive_stands_beside_its_image_and_a_caption_of_that(tmp_path, sample_library, groups, recolours):
     path = write_mined(tmp_path / "weak.parquet", sample_library, "train", neighbours(groups))
     tokenizer = tiny_models.bert_tokenizer()
-    pairs = training_pairs(sample_library, TRAIN_ON, tokenizer, mode="t2t+i2t", images="sample", seed=0)
+    pairs = PairReader(tokenizer, "t2t+i2t", "sample").read_parts(sample_library, TRAIN_ON)
     weak = read(path, groups)
     dataset = RecolouredPairs(pairs, tokenizer) if recolours else pairs
     batches = weak.batches(dataset, PairCollator(tokenizer, tiny_models.vit_images()), size=4, seed=0)["weak_batches"]
