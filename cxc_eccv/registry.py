@@ -33,7 +33,7 @@ def metrics() -> Mapping[str, Spec]:
 
 def metric_functions() -> Mapping[str, Spec]:
     """Every metric that has a page and a module: those of judged items alone are a parameter of others."""
-    return {name: spec for name, spec in metrics().items() if not spec.judged_only}
+    return {name: spec for name, spec in metrics().items() if spec.function.__name__ == name}
 
 
 def task(name: str) -> Task:

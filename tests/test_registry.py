@@ -11,19 +11,10 @@ import pytest
 
 from cxc_eccv import discovery, registry
 from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.metrics.kinds import BestRank, RankMetric
 from cxc_eccv.metrics.mrr import mrr
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.tasks.task import Task
-
-
-@pytest.mark.parametrize("name", registry.metric_functions())
-def test_a_metric_is_documented_and_named_after_its_file(name):
-    spec = registry.metric(name)
-    assert importlib.import_module(f"cxc_eccv.metrics.{name}").SPEC is spec
-    assert spec.function.__name__ == spec.name == name
-    assert spec.citation
-    for section in ("Args:", "Returns:", "References:", "Example:"):
-        assert section in spec.description
 
 
 def declared_tasks(name):
@@ -65,12 +56,12 @@ def test_unknown_names_get_a_hint():
 
 def test_a_constant_under_another_name_than_its_file_is_refused(monkeypatch):
     module = types.ModuleType("cxc_eccv.metrics.wrong")
-    module.SPEC = Spec(function=mrr, needs="ranks", citation="x")
+    module.SPEC = RankMetric(mrr, "MRR", depends_on=BestRank(), citation="x")
     monkeypatch.setitem(sys.modules, "cxc_eccv.metrics.wrong", module)
     monkeypatch.setattr(discovery.pkgutil, "iter_modules", lambda _: [types.SimpleNamespace(name="wrong")])
     with pytest.raises(ImportError, match="its SPEC is named 'mrr', not like its file"):
         discovery.find_declared(sys.modules["cxc_eccv.metrics"], "SPEC", Spec)
-    with pytest.raises(ImportError, match="its SPEC is a Spec, not a Task"):
+    with pytest.raises(ImportError, match="its SPEC is a RankMetric, not a Task"):
         discovery.find_declared(sys.modules["cxc_eccv.metrics"], "SPEC", Task)
 
 
@@ -86,10 +77,7 @@ def test_a_file_may_declare_several_and_each_name_stands_once(monkeypatch):
         discovery.find_declared(sys.modules["cxc_eccv.tasks"], "TASK", Task)
 
 
-def test_a_label_leads_back_to_its_metric():
-    for spec in registry.metrics().values():
-        for parameters in spec.variants():
-            assert registry.metric_labelled(spec.label(**parameters)) == (spec, parameters)
+def test_label_of_no_metric_is_refused():
     for label in ("recall_at_k", "recal_at_5", "recall_at_5_std"):
         with pytest.raises(UnknownName):
             registry.metric_labelled(label)
@@ -100,38 +88,8 @@ def test_names_of_tasks_begin_with_a_capital():
     assert [title for title in sorted(task.title for task in registry.tasks().values()) if not title[0].isupper()] == []
 
 
-def test_every_declaration_has_a_title_and_a_unit_of_its_own():
-    """Two rows of one table never have the same name; what is not shown in percent says so."""
-    titles = [
-        spec.long_title.format(**parameters) for spec in registry.metrics().values() for parameters in spec.variants()
-    ]
-    assert len(set(titles)) == len(titles)
+def test_no_two_tasks_share_a_title():
     assert len({task.title for task in registry.tasks().values()}) == len(registry.tasks())
-    assert {name: spec.unit for name, spec in registry.metrics().items() if spec.unit != "percent"} == {
-        "bootstrap_spearman": "correlation",
-        "concept_enumeration": "number",
-        "kendall_tau_b": "correlation",
-        "kendall_tau_c": "correlation",
-        "mean_rank": "rank",
-        "median_rank": "rank",
-        "rsum": "number",
-        "spearman_all_pairs": "correlation",
-    }
-
-
-@pytest.mark.parametrize(
-    ("said", "error", "words"),
-    [
-        ({"unit": "ranks"}, UnknownName, "did you mean 'rank'"),
-        ({"bounds": (1.0, None)}, InvalidOption, "unit 'percent' is for values of at most 1"),
-        ({"bounds": (0.0, 600.0), "unit": "correlation"}, InvalidOption, "declare unit='rank' or unit='number'"),
-        ({"parameters": {"k": (1, 5)}, "title": "MRR"}, InvalidOption, "must be those of its parameters"),
-        ({"title": "MRR@{k}"}, InvalidOption, "must be those of its parameters: none"),
-    ],
-)
-def test_a_spec_that_would_be_shown_wrongly_is_refused(said, error, words):
-    with pytest.raises(error, match=words):
-        Spec(function=mrr, needs="ranks", citation="x", **said)
 
 
 def test_a_task_takes_its_labels_from_declared_sources():
@@ -140,7 +98,6 @@ def test_a_task_takes_its_labels_from_declared_sources():
 
 
 def test_a_title_that_is_not_given_is_the_name_in_words():
-    assert Spec(function=mrr, needs="ranks", citation="x", parameters={"k": (1,)}).title == "mrr {k}"
     assert replace(registry.task("cxc_rated"), title="").title == "Cxc rated"
 
 

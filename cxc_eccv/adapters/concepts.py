@@ -113,6 +113,7 @@ class ConceptSizesModule(MetricModule):
             number_lists, "list of float64", "area of each reference as a share of its image.", beside="references"
         ),
     }
+    shows_options = True
     result_texts = DEFINED
     limits = (
         "- Rows whose images have no concept in common have no value and are left out of the mean. With `per_query`, "

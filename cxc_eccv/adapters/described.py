@@ -14,28 +14,34 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
-from cxc_eccv import registry
 from cxc_eccv.adapters.concepts import ConceptModule, ConceptSizesModule, SimilarConceptsModule
 from cxc_eccv.adapters.judged import GradedRankingModule, JudgedRankingModule
 from cxc_eccv.adapters.module import LIST, OPTIONS, MetricModule
 from cxc_eccv.adapters.pairs import RatedPairsModule
 from cxc_eccv.adapters.plausible import PlausibleMatchModule
 from cxc_eccv.adapters.ranks import BothDirectionsModule, RankingModule
+from cxc_eccv.metrics.kinds import (
+    FailureMetric,
+    JudgedMetric,
+    PlausibleMetric,
+    RankMetric,
+    RatedMetric,
+    TopMetric,
+    WholeMetric,
+)
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.sources.catalog import load_catalog
 
-KINDS: Mapping[str, type[MetricModule]] = {
-    "ranks": RankingModule,
-    "judged_ranks": JudgedRankingModule,
-    "top_k": GradedRankingModule,
-    "plausible_hits": PlausibleMatchModule,
-    "scores of ranks": BothDirectionsModule,
-    "rated_pairs": RatedPairsModule,
-    "concepts": ConceptModule,
-    "concept_similarity": SimilarConceptsModule,
-    "concept_sizes": ConceptSizesModule,
+MODULES: Mapping[type[Spec], type[MetricModule]] = {
+    RankMetric: RankingModule,
+    JudgedMetric: JudgedRankingModule,
+    TopMetric: GradedRankingModule,
+    PlausibleMetric: PlausibleMatchModule,
+    WholeMetric: BothDirectionsModule,
+    RatedMetric: RatedPairsModule,
+    FailureMetric: ConceptModule,
 }
-"""Need of a metric (``Spec.needs``) to the class of its module; for scores with the needs of these."""
+"""Kind of metric to the class of its module."""
 
 ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
 
@@ -48,11 +54,10 @@ class Description:
 
     @property
     def kind(self) -> type[MetricModule]:
-        """The class for metrics with these needs."""
-        needs = self.spec.needs
-        if needs == "scores":
-            needs = f"scores of {' and '.join(dict.fromkeys(spec.needs for spec, _ in self.parts.values()))}"
-        return KINDS[needs]
+        """The class for metrics of this kind."""
+        if isinstance(self.spec, FailureMetric) and (self.spec.of_areas or self.spec.of_similarities):
+            return ConceptSizesModule if self.spec.of_areas else SimilarConceptsModule
+        return MODULES[type(self.spec)]
 
     @property
     def title(self) -> str:
@@ -74,16 +79,10 @@ class Description:
         """The name of the result, with placeholders for its parameters."""
         return self.spec.label(**{name: f"<{name}>" for name in self.spec.parameters})
 
-    @property
-    def parts(self) -> dict[str, tuple[Spec, dict[str, Any]]]:
-        """Label to metric and parameters, for the metrics from which it is computed."""
-        variants_of = {label: registry.metric_variants(label) for label in self.spec.inputs}
-        return {label: (spec, variants[0]) for label, (spec, variants) in variants_of.items()}
-
     @cached_property
     def module(self) -> type[MetricModule]:
         """The class of the generated module."""
-        return type(self.spec.name, (self.kind,), {"spec": self.spec, "parts": self.parts})
+        return type(self.spec.name, (self.kind,), {"spec": self.spec})
 
     @property
     def inputs(self) -> dict[str, str]:
@@ -102,11 +101,11 @@ class Description:
         low, high = self.spec.bounds
         reach = f"from {low:g} to {high:g}" if high is not None else f"{low:g} or more"
         better = "higher" if self.spec.higher_is_better else "lower"
-        what = "failures that have a value" if self.spec.explains else "queries"
-        over = {"rated_pairs": "", "scores": ""}.get(self.spec.needs, f"{self.spec.aggregate} over {what}, ")
-        sampled = "n_samples" in self.module.options() or self.spec.needs != "rated_pairs"
+        whole = isinstance(self.spec, RatedMetric | WholeMetric)
+        over = "" if whole else f"{self.spec.aggregate} over {self.spec.averaged_over}, "
+        sampled = not isinstance(self.spec, RatedMetric) or self.spec.draws_samples
         texts = {name.format(self.result_name): text for name, text in self.kind.result_texts.items() if sampled}
-        if self.spec.needs in ("top_k", "concept_sizes"):
+        if self.kind.shows_options:
             named = {*OPTIONS, *self.spec.parameters}
             unnamed = (name for name in self.module.options() if name not in named)
             texts |= dict.fromkeys(unnamed, "the value of this option.")
@@ -161,11 +160,6 @@ def module_info(spec: Spec) -> dict[str, Any]:
         "license": "Apache-2.0",
         "reference_urls": described.addresses,
     }
-
-
-def module_parts(spec: Spec) -> Mapping[str, tuple[Spec, dict[str, Any]]]:
-    """Label to metric and parameters, for the metrics from which a metric is computed."""
-    return Description(spec).parts
 
 
 def inputs_description(described: Description, load: Iterable[str]) -> str:

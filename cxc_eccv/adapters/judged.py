@@ -48,6 +48,7 @@ class GradedRankingModule(MetricModule):
         ),
     }
     n_inputs = 2
+    shows_options = True
     result_texts: ClassVar[Mapping[str, str]] = {"{}_coverage": "share of the retrieved items that are judged."}
     limits = (
         RANKING_LIMITS

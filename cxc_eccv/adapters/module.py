@@ -122,9 +122,9 @@ class MetricModule:
     """
 
     spec: ClassVar[Spec]
-    parts: ClassVar[Mapping[str, tuple[Spec, Mapping[str, Any]]]]
     columns: ClassVar[Mapping[str, Column]]
     n_inputs: ClassVar[int] = 1
+    shows_options: ClassVar[bool] = False  # whether the results hold the options too
     option_texts: ClassVar[Mapping[str, str]] = {}  # of options that are not in OPTIONS
     result_texts: ClassVar[Mapping[str, str]] = {}
     limits: ClassVar[str]

@@ -12,6 +12,7 @@ from cxc_eccv.adapters.module import Column, MetricModule, id_lists, results_of
 from cxc_eccv.adapters.ranks import DIRECTION, RANKING_LIMITS, RANKINGS, judgments_of, run_of
 from cxc_eccv.errors import DataError, InvalidOption, UnknownIds
 from cxc_eccv.judgments.plausible import CategoryMatches
+from cxc_eccv.metrics.kinds import PlausibleMetric
 from cxc_eccv.ranking.lists import read_rankings
 from cxc_eccv.ranking.readers import PlausibleRows
 from cxc_eccv.runs.run import whole_ids
@@ -24,6 +25,7 @@ Sets = dict[int, IntArray]
 class PlausibleMatchModule(MetricModule):
     """A metric of plausible matches; predictions are rankings, references the items of the query's image."""
 
+    spec: ClassVar[PlausibleMetric]
     columns: ClassVar[Mapping[str, Column]] = {
         "predictions": RANKINGS,
         "references": Column(

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from cxc_eccv.adapters.module import Column, MetricModule, id_lists, label, names, results_of, variants
 from cxc_eccv.errors import InvalidOption, MalformedRun
+from cxc_eccv.metrics.kinds import WholeMetric
 from cxc_eccv.ranking.lists import GivenRanks, ranks_from_rankings, values_at_known_depth
 from cxc_eccv.runs.rankings import RankedLists, RankingsRun
 from cxc_eccv.runs.run import whole_ids
@@ -116,8 +117,9 @@ class RankingModule(MetricModule):
 
 
 class BothDirectionsModule(MetricModule):
-    """A metric of other metrics' values in both directions."""
+    """A metric of another metric's values in both directions."""
 
+    spec: ClassVar[WholeMetric]
     columns: ClassVar[Mapping[str, Column]] = {
         "predictions": RANKINGS,
         "references": POSITIVES,
@@ -142,10 +144,10 @@ class BothDirectionsModule(MetricModule):
         if set(inputs["directions"]) != {"i2t", "t2i"}:
             named = ", ".join(sorted(set(inputs["directions"])))
             raise MalformedRun(f"directions are {named}; {cls.spec.name} needs rows of i2t and of t2i, and no others")
-        given = find_positives(inputs, gallery_size)
+        given, of = find_positives(inputs, gallery_size), cls.spec.of
         values = [
-            spec.average(values_at_known_depth(spec.function, given, **chosen)[directions == direction])
+            of.average(values_at_known_depth(of.function, given, **chosen)[directions == direction])
             for direction in ("i2t", "t2i")
-            for spec, chosen in cls.parts.values()
+            for chosen in cls.spec.inputs.values()
         ]
         return {cls.spec.name: float(cls.spec.function(np.array(values), **parameters))}

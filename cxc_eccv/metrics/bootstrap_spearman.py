@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import CxcEccvError, DataError, MalformedRun
 from cxc_eccv.kernels import drawn_rows, rank_products
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.kinds import RatedMetric
 from cxc_eccv.types import FloatArray, IntArray, RatedPairs, check_whole
 from cxc_eccv.types.ids import make_indptr
 
@@ -130,12 +130,9 @@ def _draw_batches(pairs: RatedPairs, n_samples: int, seed: int) -> Iterator[IntA
     return (drawn_rows(random, by_query, ends, min(SAMPLES_AT_ONCE, n_samples - done)) for done in batches)
 
 
-SPEC = Spec(
-    function=bootstrap_spearman,
-    title="Spearman",
+SPEC = RatedMetric(
+    bootstrap_spearman,
+    "Spearman",
     long_title="Spearman, bootstrap",
-    unit="correlation",
-    needs="rated_pairs",
     citation="Parekh et al., EACL 2021, arXiv:2004.15020",
-    bounds=(-1.0, 1.0),
 )

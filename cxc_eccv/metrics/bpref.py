@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.kinds import JudgedMetric
 from cxc_eccv.types import FloatArray, JudgedRanks
 
 
@@ -40,9 +40,8 @@ def _count_positives(ranks: JudgedRanks) -> FloatArray:
     return np.asarray(total[1:] - total[ranks.indptr[ranks.rows]])
 
 
-SPEC = Spec(
-    function=bpref,
-    title="bpref",
-    needs="judged_ranks",
+SPEC = JudgedMetric(
+    bpref,
+    "bpref",
     citation="Buckley and Voorhees, SIGIR 2004, doi:10.1145/1008992.1009000",
 )

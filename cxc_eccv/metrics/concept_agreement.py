@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.kinds import FailureMetric
 from cxc_eccv.types import FloatArray
 from cxc_eccv.types.seen import ConceptPairs
 
@@ -35,10 +35,9 @@ def concept_agreement(pairs: ConceptPairs) -> FloatArray:
     return np.array([len(truth.keys() & shown.keys()) / len(truth) for truth, shown in both], dtype=np.float64)
 
 
-SPEC = Spec(
-    function=concept_agreement,
-    title="CA",
+SPEC = FailureMetric(
+    concept_agreement,
+    "CA",
     long_title="Concept agreement",
-    needs="concepts",
     citation="Lymperaiou et al., COLING 2022, arXiv:2209.03723",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.kinds import FailureMetric
 from cxc_eccv.types import FloatArray
 from cxc_eccv.types.seen import ConceptPairs
 
@@ -42,11 +42,10 @@ def concept_enumeration(pairs: ConceptPairs) -> FloatArray:
     )
 
 
-SPEC = Spec(
-    function=concept_enumeration,
-    title="CE",
+SPEC = FailureMetric(
+    concept_enumeration,
+    "CE",
     long_title="Concept enumeration",
-    needs="concepts",
     citation="Lymperaiou et al., COLING 2022, arXiv:2209.03723",
     bounds=(0.0, None),
     higher_is_better=False,

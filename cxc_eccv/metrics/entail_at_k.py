@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.kinds import TopMetric
 from cxc_eccv.types import LABELS, FloatArray, IntArray, Judgments, TopK, check_values, look_up_gains
 
 POLICIES = ("not_entailed", "leave_out")
@@ -98,10 +98,9 @@ def expect(top: TopK, judgments: Judgments, k: int, probabilities: FloatArray) -
     return np.asarray(entail_at_k(top, judgments, k) + probabilities.mean(axis=1))
 
 
-SPEC = Spec(
-    function=entail_at_k,
-    title="Entail@{k}",
-    needs="top_k",
+SPEC = TopMetric(
+    entail_at_k,
+    "Entail@{k}",
     parameters={"k": (1, 5, 10, 30)},
     gains="labels",
     expected=expect,

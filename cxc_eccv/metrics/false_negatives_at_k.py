@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.kinds import JudgedMetric
 from cxc_eccv.types import FloatArray, JudgedRanks, check_whole
 
 
@@ -34,10 +34,9 @@ def false_negatives_at_k(ranks: JudgedRanks, k: int = 10) -> FloatArray:
     return np.asarray(counts / np.minimum(k, ranks.n_gallery))
 
 
-SPEC = Spec(
-    function=false_negatives_at_k,
-    title="False negatives@{k}",
-    needs="judged_ranks",
+SPEC = JudgedMetric(
+    false_negatives_at_k,
+    "False negatives@{k}",
     parameters={"k": (1, 10)},
     citation="Chun et al., ECCV 2022, arXiv:2204.03359",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cxc_eccv.metrics.chances import count_chances
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.kinds import TopMetric
 from cxc_eccv.types import FloatArray, Judgments, TopK, look_up_gains
 
 
@@ -58,10 +58,9 @@ def expect(top: TopK, judgments: Judgments, probabilities: FloatArray) -> FloatA
     return np.asarray(values)
 
 
-SPEC = Spec(
-    function=graded_r_precision,
-    title="Graded R-Precision",
-    needs="top_k",
+SPEC = TopMetric(
+    graded_r_precision,
+    "Graded R-Precision",
     gains="degrees",
     expected=expect,
     citation="Chun et al., ECCV 2022, arXiv:2204.03359, equations E.3 and E.4",

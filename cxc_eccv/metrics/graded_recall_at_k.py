@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.kinds import TopMetric
 from cxc_eccv.types import FloatArray, Judgments, TopK, look_up_gains
 
 
@@ -46,10 +46,9 @@ def expect(top: TopK, judgments: Judgments, k: int, probabilities: FloatArray) -
     return np.asarray(1 - (1 - known) * (1 - probabilities).prod(axis=1))
 
 
-SPEC = Spec(
-    function=graded_recall_at_k,
-    title="Graded R@{k}",
-    needs="top_k",
+SPEC = TopMetric(
+    graded_recall_at_k,
+    "Graded R@{k}",
     gains="degrees",
     parameters={"k": (1, 5, 10)},
     expected=expect,

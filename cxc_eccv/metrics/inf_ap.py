@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.kinds import JudgedMetric
 from cxc_eccv.types import FloatArray, JudgedRanks
 
 EPSILON = 1e-5  # trec_eval's
@@ -41,9 +41,8 @@ def inf_ap(ranks: JudgedRanks) -> FloatArray:
     return np.asarray(np.bincount(rows, terms, n_positives.size) / n_positives)
 
 
-SPEC = Spec(
-    function=inf_ap,
-    title="infAP",
-    needs="judged_ranks",
+SPEC = JudgedMetric(
+    inf_ap,
+    "infAP",
     citation="Yilmaz and Aslam, CIKM 2006, doi:10.1145/1183614.1183633",
 )

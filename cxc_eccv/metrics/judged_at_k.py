@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.kinds import JudgedMetric
 from cxc_eccv.types import FloatArray, JudgedRanks, check_whole
 
 
@@ -33,10 +33,9 @@ def judged_at_k(ranks: JudgedRanks, k: int = 10) -> FloatArray:
     return np.asarray(counts / np.minimum(k, ranks.n_gallery))
 
 
-SPEC = Spec(
-    function=judged_at_k,
-    title="Judged@{k}",
-    needs="judged_ranks",
+SPEC = JudgedMetric(
+    judged_at_k,
+    "Judged@{k}",
     parameters={"k": (1, 10)},
     citation="MacAvaney et al., ECIR 2022, arXiv:2111.13466",
 )

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.metrics.bootstrap_spearman import CodedPairs
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.kinds import RatedMetric
 from cxc_eccv.types import FloatArray, IntArray, RatedPairs
 
 
@@ -87,13 +87,10 @@ def _count_surplus(coded: CodedPairs, drawn: FloatArray, rows: IntArray) -> Floa
     return np.asarray(((drawn @ surplus) * drawn).sum(axis=1))
 
 
-SPEC = Spec(
-    function=kendall_tau_b,
-    title="Kendall's tau-b",
-    unit="correlation",
-    needs="rated_pairs",
+SPEC = RatedMetric(
+    kendall_tau_b,
+    "Kendall's tau-b",
     citation="Kendall, Biometrika 33(3), 1945; Hessel et al., EMNLP 2021, arXiv:2104.08718",
-    bounds=(-1.0, 1.0),
     samples=sample_tau_b,
     packages=("scipy",),
 )

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.metrics.kendall_tau_b import count_drawn, tau
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.kinds import RatedMetric
 from cxc_eccv.types import FloatArray, IntArray, RatedPairs
 
 
@@ -45,13 +45,10 @@ def sample_tau_c(pairs: RatedPairs, similarities: FloatArray, times: NDArray[np.
     return np.asarray(2 * surplus * fewest / (size * (fewest - 1)))
 
 
-SPEC = Spec(
-    function=kendall_tau_c,
-    title="Kendall's tau-c",
-    unit="correlation",
-    needs="rated_pairs",
+SPEC = RatedMetric(
+    kendall_tau_c,
+    "Kendall's tau-c",
     citation="Kendall, Biometrika 33(3), 1945; Hessel et al., EMNLP 2021, arXiv:2104.08718",
-    bounds=(-1.0, 1.0),
     samples=sample_tau_c,
     packages=("scipy",),
 )

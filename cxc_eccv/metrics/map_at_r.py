@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.kinds import JudgedMetric, RankMetric, SumOver
 from cxc_eccv.types import FloatArray, IntArray, JudgedRanks, PositiveRanks
 from cxc_eccv.types.ids import number_within
 from cxc_eccv.types.judged import positive_ranks_of
@@ -48,12 +48,11 @@ def term(order: IntArray, ranks: IntArray, n_positives: IntArray) -> FloatArray:
     return np.asarray(order / ranks * (ranks <= n_positives) / n_positives)
 
 
-SPEC = Spec(
-    function=map_at_r,
-    title="mAP@R",
-    needs="ranks",
-    term=term,
+SPEC = RankMetric(
+    map_at_r,
+    "mAP@R",
+    depends_on=SumOver(term),
     citation="Musgrave, Belongie and Lim, ECCV 2020, arXiv:2003.08505; Chun et al., ECCV 2022, arXiv:2204.03359",
 )
 
-SPECS = (SPEC.of_judged_items(),)
+SPECS = (JudgedMetric.condense(SPEC),)

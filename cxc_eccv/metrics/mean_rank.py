@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.kinds import BestRank, RankMetric
 from cxc_eccv.types import FloatArray, PositiveRanks
 
 
@@ -25,12 +25,11 @@ def mean_rank(ranks: PositiveRanks) -> FloatArray:
     return ranks.best.astype("float64")
 
 
-SPEC = Spec(
-    function=mean_rank,
-    title="mean rank",
+SPEC = RankMetric(
+    mean_rank,
+    "mean rank",
     unit="rank",
-    needs="ranks",
-    best_rank=True,
+    depends_on=BestRank(),
     citation="Hodosh, Young and Hockenmaier, JAIR 47, 2013",
     bounds=(1.0, None),
     higher_is_better=False,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.kinds import BestRank, RankMetric
 from cxc_eccv.types import FloatArray, PositiveRanks
 
 
@@ -25,12 +25,11 @@ def median_rank(ranks: PositiveRanks) -> FloatArray:
     return ranks.best.astype("float64")
 
 
-SPEC = Spec(
-    function=median_rank,
-    title="median rank",
+SPEC = RankMetric(
+    median_rank,
+    "median rank",
     unit="rank",
-    needs="ranks",
-    best_rank=True,
+    depends_on=BestRank(),
     citation="Parekh et al., EACL 2021, arXiv:2004.15020",
     bounds=(1.0, None),
     higher_is_better=False,

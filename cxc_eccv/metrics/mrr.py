@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.kinds import BestRank, RankMetric
 from cxc_eccv.types import FloatArray, PositiveRanks
 
 
@@ -29,4 +29,4 @@ def mrr(ranks: PositiveRanks) -> FloatArray:
     return np.where(np.diff(ranks.indptr) > 0, 1 / ranks.best, 0.0)
 
 
-SPEC = Spec(function=mrr, title="MRR", needs="ranks", best_rank=True, citation="Voorhees, TREC-8, 1999")
+SPEC = RankMetric(mrr, "MRR", depends_on=BestRank(), citation="Voorhees, TREC-8, 1999")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from cxc_eccv.metrics.kinds import BestRank, RankMetric
 from cxc_eccv.metrics.mrr import mrr
 from cxc_eccv.metrics.recall_at_k import recall_at_k
-from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import FloatArray, PositiveRanks
 
 
@@ -33,11 +33,10 @@ def mrr_at_k(ranks: PositiveRanks, k: int = 10) -> FloatArray:
     return np.asarray(mrr(ranks) * recall_at_k(ranks, k))
 
 
-SPEC = Spec(
-    function=mrr_at_k,
-    title="MRR@{k}",
-    needs="ranks",
-    best_rank=True,
+SPEC = RankMetric(
+    mrr_at_k,
+    "MRR@{k}",
+    depends_on=BestRank(),
     parameters={"k": (10,)},
     citation="Bajaj et al., 2016, arXiv:1611.09268",
 )

@@ -6,7 +6,7 @@ import numpy as np
 
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.metrics.chances import count_chances
-from cxc_eccv.metrics.spec import HIGHEST_GAIN, Spec
+from cxc_eccv.metrics.kinds import HIGHEST_GAIN, JudgedMetric, TopMetric
 from cxc_eccv.types import FloatArray, JudgedRanks, Judgments, PositiveRanks, TopK, check_whole, look_up_gains
 from cxc_eccv.types.ids import number_within
 from cxc_eccv.types.judged import positive_ranks_of
@@ -133,14 +133,14 @@ def highest(top: TopK, judgments: Judgments, k: int) -> FloatArray:
         values = np.maximum(values, shares)
 
 
-SPEC = Spec(
-    function=ndcg_at_k,
-    title="nDCG@{k}",
-    needs="top_k",
+SPEC = TopMetric(
+    ndcg_at_k,
+    "nDCG@{k}",
+    gains="ratings",
     expected=expect,
     highest=highest,
     parameters={"k": (10,)},
     citation="Järvelin and Kekäläinen, ACM TOIS 20(4), 2002",
 )
 
-SPECS = (SPEC.of_judged_items(),)
+SPECS = (JudgedMetric.condense(SPEC),)

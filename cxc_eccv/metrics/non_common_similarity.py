@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cxc_eccv.errors import DataError
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.kinds import FailureMetric
 from cxc_eccv.types import FloatArray
 from cxc_eccv.types.seen import ConceptPairs, Similarity
 
@@ -77,11 +77,10 @@ def _check(similarities: FloatArray, size: int) -> FloatArray:
     return similarities
 
 
-SPEC = Spec(
-    function=non_common_similarity,
-    title="NCS",
+SPEC = FailureMetric(
+    non_common_similarity,
+    "NCS",
     long_title="Non-common concept similarity",
-    needs="concept_similarity",
     citation="Lymperaiou et al., COLING 2022, arXiv:2209.03723",
     packages=("scipy",),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cxc_eccv.judgments.plausible import PlausibleHits
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.kinds import PlausibleMetric
 from cxc_eccv.types import FloatArray
 
 ZETAS = (0, 1, 2)
@@ -39,10 +39,9 @@ def pmrp(hits: PlausibleHits) -> FloatArray:
     return np.asarray(np.mean([hits.precision(zeta) for zeta in ZETAS], axis=0))
 
 
-SPEC = Spec(
-    function=pmrp,
-    title="PMRP",
-    needs="plausible_hits",
+SPEC = PlausibleMetric(
+    pmrp,
+    "PMRP",
     citation="Chun et al., CVPR 2021, arXiv:2101.05068",
     looks=tuple((zeta, None) for zeta in ZETAS),
 )

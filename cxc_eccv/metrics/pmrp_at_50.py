@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cxc_eccv.judgments.plausible import PlausibleHits
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.kinds import PlausibleMetric
 from cxc_eccv.types import FloatArray
 
 CUT = 50
@@ -37,10 +37,9 @@ def pmrp_at_50(hits: PlausibleHits) -> FloatArray:
     return np.asarray(hits.precision(0, CUT))
 
 
-SPEC = Spec(
-    function=pmrp_at_50,
-    title="PMRP@50",
-    needs="plausible_hits",
+SPEC = PlausibleMetric(
+    pmrp_at_50,
+    "PMRP@50",
     citation="Chun et al., ECCV 2022, arXiv:2204.03359",
     looks=((0, CUT),),
 )

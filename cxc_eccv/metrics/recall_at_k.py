@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.kinds import BestRank, JudgedMetric, RankMetric
 from cxc_eccv.types import FloatArray, JudgedRanks, PositiveRanks, check_whole
 from cxc_eccv.types.judged import positive_ranks_of
 
@@ -40,14 +40,13 @@ def recall_at_k(ranks: PositiveRanks | JudgedRanks, k: int = 1, *, judged_only: 
     return (ranks.best <= np.minimum(k, ranks.n_gallery)).astype("float64")
 
 
-SPEC = Spec(
-    function=recall_at_k,
-    title="R@{k}",
-    needs="ranks",
-    best_rank=True,
+SPEC = RankMetric(
+    recall_at_k,
+    "R@{k}",
+    depends_on=BestRank(),
     parameters={"k": (1, 5, 10)},
     citation="Karpathy and Fei-Fei, CVPR 2015, arXiv:1412.2306",
     binary=True,
 )
 
-SPECS = (SPEC.of_judged_items(),)
+SPECS = (JudgedMetric.condense(SPEC),)

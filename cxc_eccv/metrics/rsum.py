@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from cxc_eccv.errors import MalformedRun
-from cxc_eccv.metrics.spec import ROUNDING, Spec
+from cxc_eccv.metrics.kinds import WholeMetric
+from cxc_eccv.metrics.recall_at_k import SPEC as RECALL
+from cxc_eccv.metrics.spec import ROUNDING
 from cxc_eccv.types import FloatArray
 
 RECALLS = 6
@@ -38,13 +40,11 @@ def rsum(recalls: FloatArray) -> FloatArray:
     return np.asarray(100 * values.sum(axis=-1))
 
 
-SPEC = Spec(
-    function=rsum,
-    title="RSUM",
+SPEC = WholeMetric(
+    rsum,
+    "RSUM",
     unit="number",
-    needs="scores",
     citation="Chun et al., ECCV 2022, arXiv:2204.03359",
     bounds=(0.0, 600.0),
-    aggregate="sum",
-    inputs=("recall_at_1", "recall_at_5", "recall_at_10"),
+    of=RECALL,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.kinds import FailureMetric
 from cxc_eccv.types import FloatArray
 from cxc_eccv.types.seen import ConceptPairs
 
@@ -85,11 +85,11 @@ def match_sizes(
     return np.asarray(differences[linear_sum_assignment(differences + reached)])
 
 
-SPEC = Spec(
-    function=size_disagreement,
-    title="SD",
+SPEC = FailureMetric(
+    size_disagreement,
+    "SD",
     long_title="Size disagreement",
-    needs="concept_sizes",
+    of_areas=True,
     citation="Lymperaiou et al., COLING 2022, arXiv:2209.03723",
     higher_is_better=False,
     packages=("scipy",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cxc_eccv.metrics.bootstrap_spearman import CodedPairs
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.kinds import RatedMetric
 from cxc_eccv.types import FloatArray, RatedPairs
 
 
@@ -38,11 +38,8 @@ def spearman_all_pairs(pairs: RatedPairs, similarities: FloatArray) -> FloatArra
     return np.asarray(CodedPairs.of(pairs, similarities).spearman([everything])[0])
 
 
-SPEC = Spec(
-    function=spearman_all_pairs,
-    title="spearman all pairs",
-    unit="correlation",
-    needs="rated_pairs",
+SPEC = RatedMetric(
+    spearman_all_pairs,
+    "spearman all pairs",
     citation="Spearman, American Journal of Psychology 15, 1904",
-    bounds=(-1.0, 1.0),
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cxc_eccv.metrics.spec import Spec
-from cxc_eccv.types import FloatArray, PositiveRanks
+from cxc_eccv.metrics.kinds import RankMetric, SumOver
+from cxc_eccv.types import FloatArray, IntArray, PositiveRanks
 
 __all__ = ["SPEC", "positives_found_at_k"]
 
@@ -34,9 +34,15 @@ def positives_found_at_k(ranks: PositiveRanks, k: int = 10) -> FloatArray:
     return np.asarray(found / ranks.n_positives)
 
 
-SPEC = Spec(
-    function=positives_found_at_k,
-    needs="ranks",
+def term(_order: IntArray, ranks: IntArray, n_positives: IntArray, k: int) -> FloatArray:
+    """What each positive adds."""
+    return (ranks <= k) / n_positives
+
+
+SPEC = RankMetric(
+    positives_found_at_k,
+    "positives found@{k}",
+    depends_on=SumOver(term),
     parameters={"k": (1, 5, 10)},
     citation="Manning, Raghavan and Schütze, Introduction to Information Retrieval, 2008",
 )

@@ -11,7 +11,6 @@ class Rsum(BothDirectionsModule, evaluate.Metric):
     """RSUM."""
 
     spec = SPEC
-    parts = described.module_parts(SPEC)
 
     def _info(self) -> evaluate.MetricInfo:
         return evaluate.MetricInfo(**described.module_info(SPEC))

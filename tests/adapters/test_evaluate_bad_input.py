@@ -15,9 +15,10 @@ from cxc_eccv.errors import (
     UnknownIds,
     UnknownName,
 )
+from cxc_eccv.metrics.kinds import RankMetric
 
 SPECS = registry.metric_functions()
-RANKED = [name for name, spec in SPECS.items() if spec.needs == "ranks"]
+RANKED = [name for name, spec in SPECS.items() if isinstance(spec, RankMetric)]
 GOOD = {"predictions": [[3, 1, 2], [2, 3, 1]], "references": [[1], [3]]}
 BAD_RANKINGS = {
     "empty": ({"predictions": [], "references": []}, MalformedRun, "nothing to score"),

@@ -12,11 +12,12 @@ from cxc_eccv import registry
 from cxc_eccv.adapters import MODULES
 from cxc_eccv.errors import CxcEccvError
 from cxc_eccv.metrics.bootstrap_spearman import bootstrap_spearman
+from cxc_eccv.metrics.kinds import RankMetric
 from cxc_eccv.metrics.spearman_all_pairs import spearman_all_pairs
 from cxc_eccv.types import PositiveRanks, RatedPairs
 
 SPECS = registry.metric_functions()
-RANKED = [name for name, spec in SPECS.items() if spec.needs == "ranks"]
+RANKED = [name for name, spec in SPECS.items() if isinstance(spec, RankMetric)]
 
 
 def ranks_by_hand(predictions, references):

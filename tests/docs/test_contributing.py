@@ -20,7 +20,7 @@ CAPPED = '''
 
 import numpy as np
 
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.kinds import BestRank, RankMetric
 from cxc_eccv.types import FloatArray, PositiveRanks
 
 
@@ -44,11 +44,11 @@ def capped_rank_at_k(ranks: PositiveRanks, k: int = 40) -> FloatArray:
     return np.minimum(ranks.best, k).astype(np.float64)
 
 
-SPEC = Spec(
-    function=capped_rank_at_k,
-    title="rank up to {k}",
+SPEC = RankMetric(
+    capped_rank_at_k,
+    "rank up to {k}",
     unit="rank",
-    needs="ranks",
+    depends_on=BestRank(),
     citation="Author, venue, year",
     parameters={"k": (40,)},
     bounds=(1.0, None),

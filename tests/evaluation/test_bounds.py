@@ -11,7 +11,7 @@ from cxc_eccv.errors import DataError
 from cxc_eccv.evaluation.bounds.expected import ask_probabilities, expected_median
 from cxc_eccv.evaluation.bounds.extremes import bounds_of_ranks, bounds_of_top
 from cxc_eccv.evaluation.bounds.retrieved import TopOfKnown
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.kinds import HIGHEST_GAIN, RankMetric, TopMetric
 from cxc_eccv.ranking.rank import ranks_from_scores
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.registry import metrics
@@ -19,15 +19,11 @@ from cxc_eccv.types import Judgments, PositiveRanks
 
 pytestmark = pytest.mark.thorough
 
-RANKED = [
-    ("recall_at_k", {"k": 1}),
-    ("recall_at_k", {"k": 3}),
-    ("mrr_at_k", {"k": 2}),
-    ("mrr", {}),
-    ("mean_rank", {}),
-    ("median_rank", {}),
-    ("r_precision", {}),
-    ("map_at_r", {}),
+RANK_METRICS = [
+    (name, parameters)
+    for name, spec in metrics().items()
+    if isinstance(spec, RankMetric)
+    for parameters in ([{"k": 1}, {"k": 3}] if spec.parameters else [{}])
 ]
 
 
@@ -177,7 +173,9 @@ def check_case(case, name, parameters, depth):
     assert bounds.low <= bounds.expected + 1e-12 <= bounds.high + 2e-12
 
 
-@pytest.mark.parametrize(("name", "parameters"), RANKED, ids=[f"{name}{list(p.values())}" for name, p in RANKED])
+@pytest.mark.parametrize(
+    ("name", "parameters"), RANK_METRICS, ids=[f"{name}{list(p.values())}" for name, p in RANK_METRICS]
+)
 @pytest.mark.parametrize("levels", [0, 1, 2, 4], ids=["no ties", "all tied", "2 scores", "4 scores"])
 def test_bounds_of_ranks_are_those_of_all_labellings(name, parameters, levels):
     """Low, high and expected value, against the evaluation of each labelling from the scores themselves."""
@@ -269,12 +267,12 @@ def score_labelled(spec, parameters, top, judgments, judged, gains, labels, new)
     return spec.function(top, labelled, **parameters)
 
 
-@pytest.mark.parametrize("name", ["entail_at_k", "graded_recall_at_k", "graded_r_precision", "ndcg_at_k"])
+@pytest.mark.parametrize("name", [name for name, spec in metrics().items() if isinstance(spec, TopMetric)])
 @pytest.mark.parametrize("k", [1, 2, 5])
 def test_bounds_of_the_top_are_those_of_all_labellings(name, k):
     """A metric at R has no K: so many items are retrieved, and it looks at R more once all of them have labels."""
     spec = metrics()[name]
-    gain, own_k = {"ndcg_at_k": 5.0}.get(name, 1.0), {"k": k} if spec.parameters else {}
+    gain, own_k = HIGHEST_GAIN[spec.gains], {"k": k} if spec.parameters else {}
     others = (0.5, 1e-300) if spec.gains == "degrees" else ()
     for seed in range(4):
         judgments, judged, gains, top, p = draw_graded(seed, spec, depth=5 if own_k else 8)
@@ -316,50 +314,6 @@ def test_bounds_of_ndcg_are_those_of_all_ratings(k):
             values.append(rated[columns] @ discounts / (np.sort(rated)[::-1][:k] @ discounts))
         bounds = bounds_of_top(spec, {"k": k}, top, judgments)
         assert (bounds.low, bounds.high) == pytest.approx((min(values), max(values)), abs=1e-12)
-
-
-@pytest.mark.parametrize("spec", [spec for spec in metrics().values() if spec.needs == "ranks"], ids=lambda s: s.name)
-def test_a_metric_is_the_sum_of_its_terms_or_knows_the_best_rank_alone(spec):
-    """What the short cuts of bounds rest on, for every metric of ranks there is."""
-    random = np.random.default_rng(0)
-    for _ in range(50):
-        found = np.sort(random.choice(np.arange(1, 31), size=random.integers(1, 8), replace=False))
-        total = found.size + int(random.integers(3))
-        value = spec.function(PositiveRanks.of([found.tolist()], n_positives=[total])).item()
-        if spec.best_rank:
-            best = spec.function(PositiveRanks.of([found[:1].tolist()], n_positives=[1])).item()
-            assert value == best
-        else:
-            terms = spec.term(np.arange(1, found.size + 1), found, np.full(found.size, total))
-            assert value == pytest.approx(terms.sum())
-
-
-def test_every_metric_of_retrieval_has_bounds():
-    """A new metric says what its expected value is made of, or the report lacks it."""
-    for spec in metrics().values():
-        if spec.needs == "top_k":
-            assert spec.expected is not None, spec.name
-        if spec.needs == "ranks":
-            assert spec.best_rank != (spec.term is not None), spec.name
-
-
-def second_rank(ranks):
-    """One over the rank of the second positive: neither the best rank alone nor a declared sum."""
-    values = np.zeros(ranks.query_ids.size)
-    several = np.diff(ranks.indptr) > 1
-    values[several] = 1 / ranks.ranks[ranks.indptr[:-1][several] + 1]
-    return values
-
-
-def test_a_metric_that_says_nothing_of_itself_has_bounds_all_the_same():
-    spec = Spec(function=second_rank, needs="ranks", citation="none")
-    for seed in range(3):
-        case = draw_case(seed, n_items=4, levels=3)
-        retrieved = case.retrieved(4)
-        bounds = bounds_of_ranks(spec, {}, retrieved, np.full(retrieved.ids.shape, 0.5))
-        low, high = extremes_of_every_labelling(case, second_rank, 4)
-        assert (bounds.low, bounds.high) == pytest.approx((low.mean(), high.mean()))
-        assert bounds.expected is None
 
 
 def test_expected_median_of_many_queries_is_that_of_simulation():

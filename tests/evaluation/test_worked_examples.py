@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from row_measures import listed_matches, plausible_hits
 
-from cxc_eccv.errors import DataError, InvalidOption, RunTooShallow
+from cxc_eccv.errors import DataError, RunTooShallow
 from cxc_eccv.evaluation.needs import Ranks, TopItems, Variant
 from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.judgments.evidence import Thresholds
@@ -15,9 +15,7 @@ from cxc_eccv.judgments.qrels import cxc_ratings, entailed_pairs, merge
 from cxc_eccv.metrics.entail_at_k import SPEC as ENTAIL_AT_K
 from cxc_eccv.metrics.map_at_r import map_at_r
 from cxc_eccv.metrics.median_rank import SPEC as MEDIAN_RANK
-from cxc_eccv.metrics.mrr import mrr
 from cxc_eccv.metrics.r_precision import r_precision
-from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.ranking import positive_ranks, ranks_of_run
 from cxc_eccv.registry import task
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
@@ -168,12 +166,6 @@ def test_leaving_out_what_has_no_label_needs_a_label():
     assert one.result.parameters["queries_left_out"] == 1
     with pytest.raises(DataError, match="entail_at_1: no query has a labelled pair among its top 1; choose another"):
         entailed([[0.0, 1.0], [0.0, 1.0]])
-
-
-@pytest.mark.parametrize("wrong", [{"needs": "images"}, {"aggregate": "mode"}])
-def test_a_declaration_with_one_wrong_word_is_refused(wrong):
-    with pytest.raises(InvalidOption, match=next(iter(wrong.values()))):
-        Spec(function=mrr, citation="x", **({"needs": "ranks"} | wrong))
 
 
 @pytest.mark.parametrize(("direction", "kind"), [("i2t", "sits"), ("t2i", "sits"), ("t2t", "sts"), ("i2i", "sis")])

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from cxc_eccv import registry
 from cxc_eccv.adapters.ranks import find_positives
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, RunTooShallow
+from cxc_eccv.metrics.kinds import RankMetric
 from cxc_eccv.ranking import ranks_of_run
 from cxc_eccv.ranking.lists import FAR, needed_depth, values_at_known_depth
 from cxc_eccv.runs import RankingsRun
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.thorough
 RANK_METRICS = {
     spec.label(**variant): (spec, variant)
     for spec in registry.metrics().values()
-    if spec.needs == "ranks"
+    if isinstance(spec, RankMetric)
     for variant in spec.variants()
 }
 SPARSE = 10**15

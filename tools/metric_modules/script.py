@@ -22,7 +22,7 @@ class {class_name}({base}, evaluate.Metric):
     """{title}."""
 
     spec = SPEC
-{parts}
+
     def _info(self) -> evaluate.MetricInfo:
         return evaluate.MetricInfo(**described.module_info(SPEC))
 '''
@@ -32,7 +32,7 @@ SCRIPT = '''\
 
 {generated}
 """
-{typing}
+
 import datasets
 import evaluate
 
@@ -55,7 +55,7 @@ class {class_name}({base}, evaluate.Metric):
     """{title}."""
 
     spec = SPEC
-{parts}
+
     def _info(self) -> evaluate.MetricInfo:
         return evaluate.MetricInfo(
             description=_DESCRIPTION,
@@ -86,7 +86,6 @@ def module_script(described: Description) -> str:
         ),
         class_name=_class_name(described),
         base=kind.__name__,
-        parts="    parts = described.module_parts(SPEC)\n" if described.parts else "",
     )
 
 
@@ -96,14 +95,12 @@ def written_out(described: Description) -> str:
     return SCRIPT.format(
         title=described.title,
         generated=GENERATED,
-        typing="\nfrom typing import ClassVar\n" if described.parts else "",
         imports="\n".join(_imports(described)),
         description=_quoted(described.text),
         inputs=_quoted(inputs_description(described, alone(described.spec.name))),
         citation=_quoted(described.citation),
         class_name=_class_name(described),
         base=described.kind.__name__,
-        parts=_parts(described),
         features="\n".join(f'                    "{name}": {_feature(column)},' for name, column in columns),
         addresses=json.dumps(described.addresses),
     )
@@ -124,20 +121,10 @@ def _feature(column: Column) -> str:
 
 
 def _imports(described: Description) -> list[str]:
-    aliased = {spec.name: spec for spec, _ in described.parts.values()}
-    lines = [f"from cxc_eccv.metrics.{name} import SPEC as {name.upper()}" for name in aliased]
-    lines.append(f"from cxc_eccv.metrics.{described.spec.name} import SPEC")
-    return [f"from {described.kind.__module__} import {described.kind.__name__}", *sorted(lines)]
-
-
-def _parts(described: Description) -> str:
-    if not described.parts:
-        return ""
-    lines = [
-        f'        "{label}": ({spec.name.upper()}, {json.dumps(chosen)}),'
-        for label, (spec, chosen) in described.parts.items()
+    return [
+        f"from {described.kind.__module__} import {described.kind.__name__}",
+        f"from cxc_eccv.metrics.{described.spec.name} import SPEC",
     ]
-    return "\n".join(["    parts: ClassVar = {", *lines, "    }", ""])
 
 
 def _quoted(text: str) -> str:

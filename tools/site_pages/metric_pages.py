@@ -37,7 +37,7 @@ def metrics_table() -> str:
 def _facts(spec: Spec) -> str:
     low, high = spec.bounds
     reach = f"{low:g} to {high:g}" if high is not None else f"{low:g} and more"
-    aggregate = "sum over both directions" if spec.aggregate == "sum" else f"{spec.aggregate} over {_unit(spec)}"
+    aggregate = "sum over both directions" if spec.aggregate == "sum" else f"{spec.aggregate} over {spec.averaged_over}"
     lines = {
         "in reports": ", ".join(f"`{spec.label(**parameters)}`" for parameters in spec.variants()),
         "value": f"{aggregate}, {reach}; {'higher' if spec.higher_is_better else 'lower'} is better",
@@ -45,14 +45,6 @@ def _facts(spec: Spec) -> str:
         "defined in": ARXIV.sub(r"[\g<0>](https://arxiv.org/abs/\1)", spec.citation),
     }
     return "\n".join(f"- {name}: {value}" for name, value in lines.items() if value)
-
-
-def _unit(spec: Spec) -> str:
-    if spec.explains:
-        return "failures that have a value"
-    if spec.needs != "rated_pairs":
-        return "parts" if spec.needs == "scores" else "queries"
-    return "samples" if "n_samples" in spec.select_options({"n_samples": None}) else "all pairs at once"
 
 
 def _tasks(spec: Spec) -> str:

@@ -119,6 +119,10 @@ GROUPS = {
         "Add a metric, a task or a dataset config, as [Contributing](../../contributing.md) shows.",
         {
             "cxc_eccv.metrics.spec": ("Spec",),
+            "cxc_eccv.metrics.kinds": (
+                *("RankMetric", "BestRank", "SumOver", "JudgedMetric", "TopMetric", "PlausibleMetric", "RatedMetric"),
+                *("WholeMetric", "FailureMetric"),
+            ),
             "cxc_eccv.tasks.task": ("Task",),
             "cxc_eccv.builders.config": ("DatasetConfig", "BuildOptions", "Rows"),
         },

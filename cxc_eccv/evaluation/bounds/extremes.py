@@ -12,7 +12,8 @@ import numpy as np
 from cxc_eccv.evaluation.bounds.expected import expect_best, expect_sums, expected_median
 from cxc_eccv.evaluation.bounds.retrieved import Flags, Retrieved
 from cxc_eccv.judgments.plausible import PlausibleHits
-from cxc_eccv.metrics.spec import HIGHEST_GAIN, Spec
+from cxc_eccv.metrics.kinds import HIGHEST_GAIN
+from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.ranking.lists import FAR
 from cxc_eccv.types import Bounds, FloatArray, IntArray, Judgments, PositiveRanks, TopK, find_positions, look_up_gains
 from cxc_eccv.types.ids import make_indptr

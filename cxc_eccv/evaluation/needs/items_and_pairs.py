@@ -56,7 +56,9 @@ class _FromRows(Need[Judged]):
     def score(self, variant: Variant, settings: Settings) -> list[Scored]:
         """One result."""
         ranks = self.result
-        queries = QueryValues(ranks.query_ids, variant.spec.function(ranks, **variant.parameters, **variant.spec.fixed))
+        queries = QueryValues(
+            ranks.query_ids, variant.spec.function(ranks, **variant.parameters, **variant.spec.options)
+        )
         return self.aggregate(variant, queries, ties=int(np.count_nonzero(ranks.ties)))
 
 

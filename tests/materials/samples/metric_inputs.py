@@ -1,6 +1,16 @@
-"""Random inputs for the ``evaluate`` modules, by what their metric needs."""
+"""Random inputs for the ``evaluate`` modules, by the kind of their metric."""
 
 import numpy as np
+
+from cxc_eccv.metrics.kinds import (
+    FailureMetric,
+    JudgedMetric,
+    PlausibleMetric,
+    RankMetric,
+    RatedMetric,
+    TopMetric,
+    WholeMetric,
+)
 
 GALLERY = 30
 QUERIES = 40
@@ -76,14 +86,14 @@ def similarities(seed):
 def inputs_of(spec, seed):
     """Columns and options of a module."""
     columns, categories = own_items(seed)
+    if isinstance(spec, FailureMetric):
+        options = {"similarities": similarities(seed)} if spec.of_similarities else {}
+        return shown_concepts(seed, sized=spec.of_areas), options
     return {
-        "ranks": (rankings(seed), {"gallery_size": GALLERY}),
-        "scores": (both_directions(seed), {}),
-        "judged_ranks": (judged(seed), {}),
-        "top_k": (graded(seed), {"gallery_size": GALLERY}),
-        "plausible_hits": (columns, {"categories": categories}),
-        "rated_pairs": (rated_pairs(seed), {}),
-        "concepts": (shown_concepts(seed), {}),
-        "concept_similarity": (shown_concepts(seed), {"similarities": similarities(seed)}),
-        "concept_sizes": (shown_concepts(seed, sized=True), {}),
-    }[spec.needs]
+        RankMetric: (rankings(seed), {"gallery_size": GALLERY}),
+        WholeMetric: (both_directions(seed), {}),
+        JudgedMetric: (judged(seed), {}),
+        TopMetric: (graded(seed), {"gallery_size": GALLERY}),
+        PlausibleMetric: (columns, {"categories": categories}),
+        RatedMetric: (rated_pairs(seed), {}),
+    }[type(spec)]
