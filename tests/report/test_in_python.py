@@ -46,7 +46,8 @@ def test_printing_shows_what_the_command_line_shows(report, capsys):
 
 def test_its_repr_is_one_short_line_and_it_travels_to_other_processes(report):
     named = dataclasses.replace(report, provenance={**report.provenance, "model": "CLIP"})
-    assert repr(named) == f"<Report of CLIP: {len(report.results)} results of 7 tasks, test split>"
+    scored = len({result.task for result in report.results})
+    assert repr(named) == f"<Report of CLIP: {len(report.results)} results of {scored} tasks, test split>"
     assert "\\x1b" in repr(Report((), {}, {"model": NASTY}))
     assert repr(Report((), {}, {})) == "<Report of a run: 0 results of 0 tasks, unknown split>"
     assert pickle.loads(pickle.dumps(report)) == report

@@ -98,7 +98,9 @@ def test_which_tasks_rank_under_other_labels_follows_from_what_they_declare(monk
     mine = replace(tasks()["coco_5k"], name="mine", label_sources=("coco", "entailment"))
     smaller = replace(mine, name="smaller", label_sources=("coco",))
     monkeypatch.setattr("cxc_eccv.comparison.ranks.tasks", lambda: {**tasks(), "mine": mine, "smaller": smaller})
-    assert label_tasks.__wrapped__() == ("coco_5k", "cxc", "cxc_rated", "eccv_caption", "mine")
+    ranking = label_tasks.__wrapped__()
+    assert (ranking[0], ranking[-1]) == ("coco_5k", "mine")
+    assert "smaller" not in ranking
 
 
 def test_the_most_label_dependent_and_the_worst_queries():

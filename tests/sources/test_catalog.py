@@ -49,7 +49,6 @@ def write(folder, text):
 
 def test_the_official_catalog_is_pinned_and_takes_what_it_does_not_say_from_group_and_archive():
     addresses = [entry.url for entry in load_catalog() if entry.url and "githubusercontent" in entry.url]
-    assert len(addresses) == 60
     assert all(re.search(r"/[0-9a-f]{40}/", address) for address in addresses)
     for entry in load_catalog():
         assert entry.url or entry.derived_from or entry.group in ("entailment", "simplification"), entry.name
