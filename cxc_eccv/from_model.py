@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.builders.images import ImageFolder
-from cxc_eccv.errors import InvalidOption
-from cxc_eccv.evaluation import check_request, evaluate
-from cxc_eccv.evaluation.select import first_images
+from cxc_eccv.errors import InvalidOption, raise_all
+from cxc_eccv.evaluation import Fields, Request, evaluate_request, make_plan
+from cxc_eccv.evaluation.calls import find_library
+from cxc_eccv.evaluation.plan import first_images
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import COCO, Collection
-from cxc_eccv.types import Report, check_whole
+from cxc_eccv.types import IntArray, Report, find_sides
 
 if TYPE_CHECKING:
     from cxc_eccv.encoding import LoadedModel
@@ -24,17 +26,17 @@ if TYPE_CHECKING:
 
 def evaluate_model(
     model: Any,  # noqa: ANN401 - a name or one of several classes
+    tasks: str | Sequence[str] = "all",
     *,
     images: str | Path | None = None,
-    split: str = "test",
-    data_dir: str | Path | Library | None = None,
-    limit: int | None = None,
     skip_bad_images: bool = False,
     embeddings: str | Path | None = None,
     batch_size: int = 64,
     pooling: str = "mean",
     central_crop: float | None = None,
-    **options: Any,  # noqa: ANN401 - those of evaluate
+    data_dir: str | Path | Library | None = None,
+    progress: bool = True,
+    **fields: Unpack[Fields],
 ) -> Report:
     """Encode the images and captions of a split with a model, and score it.
 
@@ -45,16 +47,16 @@ def evaluate_model(
     Args:
         model: Hub id or folder, a loaded ``PreTrainedModel`` or ``SentenceTransformer``, or, to choose revision,
             prompts, type of weights or device, a model from :func:`cxc_eccv.encoding.load_model`.
+        tasks: as in :func:`cxc_eccv.evaluate`.
         images: folder with the image files, at any depth; not needed for a text model.
-        split: ``validation`` or ``test``.
-        data_dir: as in :func:`cxc_eccv.evaluate`.
-        limit: encode and score only this many images, the first by id, with their captions; the report says so.
         skip_bad_images: skip images that are missing or broken, with a warning; the report counts them.
         embeddings: ``.npz`` or ``.safetensors`` file for the encoding, instead of the cache.
         batch_size: items per batch.
         pooling: ``mean`` or ``cls``, for a text model.
         central_crop: share of an image's area around its centre that is kept.
-        **options: options of :func:`cxc_eccv.evaluate`: ``tasks``, ``metrics``, ``per_query`` and so on.
+        data_dir: as in :func:`cxc_eccv.evaluate`.
+        progress: show progress bars when standard error is a terminal.
+        **fields: keyword arguments of :func:`cxc_eccv.evaluate`. With ``limit``, only so many images are encoded.
 
     Raises:
         InvalidOption: a model that encodes images has no ``images``; the model scores pairs, for which there is
@@ -78,26 +80,51 @@ def evaluate_model(
     """
     from cxc_eccv.encoding import load_model
 
-    library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
-    scoring = {"split": split, "data_dir": library, "limit": limit, **options}
+    request, library = Request(tasks=tasks, **fields), find_library(data_dir)
     encoding: dict[str, Any] = {"batch_size": batch_size, "pooling": pooling, "central_crop": central_crop}
-    encoding |= {"skip_bad_images": skip_bad_images, "progress": options.get("progress", True)}
-    run, _ = encode_split(load_model(model), images, scoring, file=embeddings, **encoding)
-    return evaluate(run, **scoring)
+    encoding |= {"skip_bad_images": skip_bad_images, "progress": progress}
+    run, _ = encode_split(load_model(model), images, request, library, file=embeddings, **encoding)
+    return evaluate_request(run, request, library, progress=progress)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelSides:
+    """The images, the captions, or both of a split, which a model is still to encode."""
+
+    kind: ClassVar[str] = "embeddings"
+
+    sides: tuple[str, ...]
+    library: Library
+    split: str
+    path: None = None
+
+    def ids(self, side: str) -> IntArray:
+        """(N,) ids of the ``images`` or ``captions``, possibly none."""
+        content = self.library.karpathy(self.split)
+        ids = content.image_ids if side == "images" else content.caption_ids
+        return ids if side in self.sides else ids[:0]
+
+    def why_not(self, direction: str) -> str | None:
+        """Why this direction cannot be ranked, or None."""
+        lacking = next((side for side in find_sides(direction) if side not in self.sides), None)
+        return None if lacking is None else f"the run has no {lacking}"
+
+
+def check_before_encoding(request: Request, library: Library, sides: tuple[str, ...]) -> None:
+    """Raise, before a model encodes these sides, the errors of its request and of raw files."""
+    raise_all(make_plan(request, library, ModelSides(sides, library, request.split)).refused)
 
 
 def encode_split(
     loaded: LoadedModel,
     images: str | Path | None,
-    scoring: dict[str, Any],
+    request: Request,
+    library: Library,
     *,
     file: str | Path | None = None,
     **options: Any,  # noqa: ANN401 - those of encode_once
 ) -> tuple[EmbeddingsRun, bool]:
-    """Encode a split, or its first images; returns the run and whether it was cached.
-
-    ``scoring`` are the options of ``evaluate``, whose errors are raised before the work.
-    """
+    """Encode what a request scores of a split; returns the run and whether it was cached."""
     from cxc_eccv.encoding import encode_once
 
     if loaded.is_cross_encoder:
@@ -107,8 +134,8 @@ def encode_split(
         )
     if "images" in loaded.sides and images is None:
         raise InvalidOption(f"{loaded.name} encodes images; give their folder with images (--images)")
-    check_request(loaded.sides, **scoring)
-    items = split_items(loaded.sides, scoring["data_dir"], scoring["split"], images, scoring["limit"])
+    check_before_encoding(request, library, loaded.sides)
+    items = split_items(loaded.sides, library, request.split, images, request.limit)
     run, cached = encode_once(loaded, file, **items, **options)
     return replace(run, model=loaded.title), cached  # a cached encoding may have another name
 
@@ -123,8 +150,6 @@ def split_items(
     collection: Collection = COCO,
 ) -> dict[str, Any]:
     """The arguments of ``encode`` for these sides of a split: (id, file) pairs of images, and a table of captions."""
-    if limit is not None:
-        check_whole("limit", limit)
     content = collection.content(library, split)
     first = None if limit is None else first_images(content.image_ids, limit)
 

@@ -127,7 +127,7 @@ Thumbnails = Annotated[
 ]
 
 
-def names(values: list[str] | None) -> list[str] | None:
+def names(values: Sequence[str] | None) -> list[str] | None:
     """Repeated and comma-separated values as one list; None stays None."""
     if not values:
         return None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -38,8 +39,9 @@ from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import say
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
+    from cxc_eccv.evaluation import Request
     from cxc_eccv.runs import EmbeddingsRun, Run
     from cxc_eccv.sources.library import Library
 
@@ -203,7 +205,6 @@ def evaluate(
     cxc-eccv evaluate clip.npz --tasks entailment --unjudged my-classifier
     ```
     """
-    from cxc_eccv.cli.user_tables import policy, read_probabilities
     from cxc_eccv.report.folder import FILES, RUN
     from cxc_eccv.sources.download import image_folder
 
@@ -213,35 +214,35 @@ def evaluate(
         check_folder(each.output, (*FILES, RUN))
     if model and images is not None:
         image_folder(images)
-    judge = policy(unjudged, images, device)
-    looks = bool(model) or getattr(judge, "images", None) is not None
+    request = _make_request(context)
+    looks = bool(model) or getattr(request.unjudged, "images", None) is not None
     check_folder(output, images=None if looks else images)
     library = open_library(labels=labels or ())
     check_made_with(context, library)
     for each in models:
         _refuse_other_report(each, context, library)
-    options: dict[str, Any] = {
-        "tasks": names(tasks) or "all",
-        "metrics": names(metrics),
-        "split": split_name(split),
-        "data_dir": library,
-        "seed": seed,
-        "confidence": confidence,
-        "intervals": intervals,
-        "unjudged": judge,
-        "bounds": bounds or answers is not None,
-        "bounds_depth": bounds_depth,
-        "probabilities": None if probabilities is None else read_probabilities(probabilities),
-        "answers": answers,
-        "similarity": similarity,
-        "device": device,
-        "limit": limit,
-        "sources": names(sources),
-        "training_data": names(training_data),
+    _check_models(context, models, request, library)
+    _evaluate_models(context, models, request, library)
+
+
+def _make_request(context: typer.Context) -> Request:
+    """The request that the options make; an option with the name of a field is that field."""
+    from cxc_eccv.cli.user_tables import policy, read_probabilities
+    from cxc_eccv.evaluation import Request
+
+    given = context.params
+    values = {field.name: given[field.name] for field in fields(Request) if given.get(field.name) not in (None, [], ())}
+    values |= {option: names(value) for option, value in values.items() if isinstance(value, list | tuple)}
+    values |= {
+        "split": split_name(given["split"]),
+        "unjudged": policy(given["unjudged"], given["images"], given["device"]),
+        "bounds": given["bounds"] or given["answers"] is not None,
+        "per_query": given["output"] is not None,
+        "name": None,  # each model has its own
     }
-    scoring: dict[str, Any] = {"per_query": output is not None, "allow_missing": allow_missing}
-    _check_models(context, models, options, allow_missing)
-    _evaluate_models(context, models, library, options, scoring)
+    if given["probabilities"] is not None:
+        values["probabilities"] = read_probabilities(given["probabilities"])
+    return Request(**values)
 
 
 class _Model(NamedTuple):
@@ -267,31 +268,25 @@ class _Model(NamedTuple):
         return write_run(context, library, name=None if self.title is None else [self.title], output=output, **source)
 
 
-def _check_models(
-    context: typer.Context, models: Sequence[_Model], options: Mapping[str, Any], allow_missing: bool
-) -> None:
-    """Raise, before a model is loaded or scored, what its options cannot be, and what several files lack."""
-    from cxc_eccv.evaluation import check_request
+def _check_models(context: typer.Context, models: Sequence[_Model], request: Request, library: Library) -> None:
+    """Raise, before a model is loaded or scored, the errors of raw files, and what several files lack."""
+    from cxc_eccv.evaluation.calls import plan_run
+    from cxc_eccv.from_model import check_before_encoding
+    from cxc_eccv.types import SIDES
 
     if context.params["model"]:
-        check_request(("images", "captions"), **options)
+        check_before_encoding(request, library, ("captions",) if context.params["images"] is None else SIDES)
     elif len(models) > 1:
         for model in models:
             try:
-                check_request(model.load(), **options, allow_missing=allow_missing)
+                plan_run(model.load(), request, library)
             except InvalidOption as error:  # which does not name the file
                 raise InvalidOption(f"{' and '.join(map(str, model.files))}: {error}") from None
 
 
-def _evaluate_models(
-    context: typer.Context,
-    models: Sequence[_Model],
-    library: Library,
-    options: dict[str, Any],
-    scoring: Mapping[str, Any],
-) -> None:
+def _evaluate_models(context: typer.Context, models: Sequence[_Model], request: Request, library: Library) -> None:
     """Score each model, but those that were encoded and whose report is there, and compare several at the end."""
-    from cxc_eccv.evaluation import evaluate as evaluate_run
+    from cxc_eccv.evaluation import evaluate_request
 
     output, several = context.params["output"], len(models) > 1
     pages = context.params["images"] if output is not None else None
@@ -300,10 +295,10 @@ def _evaluate_models(
         if several and model.encoder and _is_finished(output / model.folder, text):
             say(f"{model.output} holds the report of {model.encoder} with these options: skipping it")
             continue
-        options["name"] = model.title
-        run = _encode(model.encoder, context.params, options) if model.encoder else model.load()
+        asked = replace(request, name=model.title)
+        run = _encode(model.encoder, context, asked, library) if model.encoder else model.load()
         if is_first_process():
-            report = evaluate_run(run, **options, **scoring)
+            report = evaluate_request(run, asked, library)
             deliver(report, model.output, images=pages, run_file=text, overwrite=context.params["overwrite"])
     if several and is_first_process():
         compare([output / model.folder for model in models], output=output)
@@ -390,14 +385,14 @@ def _is_finished(folder: Path, run_file: str) -> bool:
     return (folder / REPORT).is_file() and path.is_file() and path.read_text(encoding="utf-8") == run_file
 
 
-def _encode(model: str, given: dict[str, Any], scoring: dict[str, Any]) -> EmbeddingsRun:
+def _encode(model: str, context: typer.Context, request: Request, library: Library) -> EmbeddingsRun:
     """The model's embeddings of the split's images and captions, made now or before; says where they are kept."""
-    from cxc_eccv.evaluation import check_request
     from cxc_eccv.from_model import encode_split
 
-    check_model(model, given["images"])
-    check_request(("captions",) if given["images"] is None else ("images", "captions"), **scoring)
-    loaded = load_named_model(model, device=given["device"], name=scoring["name"])
-    run, was_there = encode_split(loaded, given["images"], scoring, skip_bad_images=given["skip_bad_images"])
+    images = context.params["images"]
+    check_model(model, images)
+    loaded = load_named_model(model, device=request.device, name=request.name)
+    skip_bad_images = context.params["skip_bad_images"]
+    run, was_there = encode_split(loaded, images, request, library, skip_bad_images=skip_bad_images)
     say_kept(run, was_there)
     return run

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from cxc_eccv.discovery import study_modules
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.evaluation.settings import Unjudged
+from cxc_eccv.evaluation.policies import Unjudged
 from cxc_eccv.metrics.entail_at_k import POLICIES
 from cxc_eccv.sources.columns import LABEL, NUMBER, PROBABILITY, TABLES, Forms, read_columns
 from cxc_eccv.types import LABELS, PROBABILITIES, check_values

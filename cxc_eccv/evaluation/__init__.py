@@ -1,9 +1,10 @@
-"""Evaluates a run on tasks and makes a report, in four stages.
+"""Evaluates a run on tasks and makes a report, in five stages.
 
 :func:`~cxc_eccv.evaluation.calls.evaluate` calls them one after the other::
 
-    run, "cxc", metrics, split
-      | select    tasks() and metrics() of the registry -> Part: one direction of one task, its Plan, its Needs
+    "cxc", metrics, split, ...
+      | request   every option, checked -> Request
+      | plan      tasks() and metrics() of the registry -> Plan: its parts, one direction of one task, with their Needs
       | measure   all errors at once: items that the run lacks, unknown items; then one pass of
       |           ranking.ranks_of_run, in which every Need reads the input of its metrics
       | score     Need.score: values of queries -> their mean or median; intervals by bootstrap over images
@@ -17,7 +18,19 @@ other module depends on these two, but for :func:`~cxc_eccv.evaluation.calls.ope
 one number before people are asked, and :mod:`~cxc_eccv.evaluation.answers`, which estimates it afterwards.
 """
 
-from cxc_eccv.evaluation.calls import check_request, evaluate, evaluate_rankings, report_of_ranks
+from cxc_eccv.evaluation.calls import evaluate, evaluate_rankings, evaluate_request, report_of_ranks
+from cxc_eccv.evaluation.plan import make_plan
 from cxc_eccv.evaluation.report_files import report_from_json, report_to_json
+from cxc_eccv.evaluation.request import Fields, Request
 
-__all__ = ["check_request", "evaluate", "evaluate_rankings", "report_from_json", "report_of_ranks", "report_to_json"]
+__all__ = [
+    "Fields",
+    "Request",
+    "evaluate",
+    "evaluate_rankings",
+    "evaluate_request",
+    "make_plan",
+    "report_from_json",
+    "report_of_ranks",
+    "report_to_json",
+]

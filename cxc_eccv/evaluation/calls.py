@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,14 +16,14 @@ from cxc_eccv.evaluation.bounds import BoundsOfNeeds, Units
 from cxc_eccv.evaluation.labels import describe_sources, find_repeats
 from cxc_eccv.evaluation.measure import find_faults, measure
 from cxc_eccv.evaluation.needs import Ranks
+from cxc_eccv.evaluation.plan import Part, Plan, Restriction, choose_metrics, make_plan
 from cxc_eccv.evaluation.report import choose_similarity, describe_run, make_report, name_model, training_data_of
-from cxc_eccv.evaluation.select import Part, plan_of, select
-from cxc_eccv.evaluation.settings import Probabilities, Settings, Unjudged, check_split
-from cxc_eccv.ranking.scores import one_blas_thread
+from cxc_eccv.evaluation.request import Fields, Request
+from cxc_eccv.ranking.scores import one_blas_thread, refuse_embedding_options
 from cxc_eccv.registry import task
-from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run
+from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import Embeddings, Judgments, PositiveRanks, Report
+from cxc_eccv.types import Judgments, PositiveRanks, Report
 from cxc_eccv.types.models import FROM_CARD, check_training_data
 
 
@@ -31,27 +31,9 @@ def evaluate(
     run: Run,
     tasks: str | Sequence[str] = "all",
     *,
-    metrics: str | Sequence[str] | None = None,
-    split: str = "test",
     data_dir: str | Path | Library | None = None,
-    seed: int = 0,
-    confidence: float | None = 0.95,
-    intervals: str = "bootstrap",
-    unjudged: Unjudged = "not_entailed",
-    per_query: bool = False,
-    similarity: str | None = None,
-    block_size: int | None = None,
     progress: bool = True,
-    device: str | None = None,
-    name: str | None = None,
-    limit: int | None = None,
-    allow_missing: bool = False,
-    bounds: bool = False,
-    bounds_depth: int | None = None,
-    probabilities: Probabilities = None,
-    answers: str | Path | None = None,
-    sources: str | Sequence[str] | None = None,
-    training_data: Sequence[str] | None = None,
+    **fields: Unpack[Fields],
 ) -> Report:
     """Score a run on tasks.
 
@@ -70,11 +52,15 @@ def evaluate(
         run: embeddings, scores or rankings, as returned by :func:`cxc_eccv.runs.load.load_run`.
         tasks: ``all`` for those that the run and the data allow, or names of tasks (``cxc``) or of their directions
             (``cxc/t2t``).
+        data_dir: mirror folder, ``"sample"`` for the embedded sample, a Library, or None for ``CXC_ECCV_DATA``, else
+            the download cache.
+        progress: show a progress bar when standard error is a terminal.
+        **fields: the options below, fields of a :class:`cxc_eccv.evaluation.Request`.
+
+    Keyword Args:
         metrics: a name or several (``recall_at_k``, ``recall_at_20``, ``median_rank``); None for the default metrics of
             each task, without those that need deeper rankings.
         split: ``validation`` or ``test``.
-        data_dir: mirror folder, ``"sample"`` for the embedded sample, a Library, or None for ``CXC_ECCV_DATA``, else
-            the download cache.
         seed: seed of the bootstrap.
         confidence: confidence level of the intervals; None for no intervals.
         intervals: ``bootstrap`` over images, which keeps the captions of an image together; ``binomial`` for Wilson's
@@ -88,7 +74,6 @@ def evaluate(
         similarity: ``cosine`` or ``dot``, for embeddings; None for the similarity in the file, or cosine. The
             provenance records the similarity and who chose it.
         block_size: queries that a thread scores at once, for embeddings; None for about 80 MB of scores in total.
-        progress: show a progress bar when standard error is a terminal.
         device: torch device for embeddings, for example ``cuda``; None for NumPy on the CPU.
         name: name of the model in the report; None for the name in the run.
         limit: score only this many images, the first by id, with their captions.
@@ -132,79 +117,62 @@ def evaluate(
         >>> [result.key for result in report.results][:2], report.skipped["cxc/i2t"]
         (['cxc/t2t/recall_at_1', 'cxc/t2t/recall_at_5'], 'the run has no images')
     """
+    return evaluate_request(run, Request(tasks=tasks, **fields), find_library(data_dir), progress=progress)
+
+
+def find_library(data_dir: str | Path | Library | None) -> Library:
+    """The library of a folder; a Library stays itself."""
+    return data_dir if isinstance(data_dir, Library) else Library(data_dir)
+
+
+def evaluate_request(run: Run, request: Request, library: Library, *, progress: bool = True) -> Report:
+    """Score a run as a request asks: the stages of :func:`evaluate`, one after the other."""
+    with one_blas_thread():  # idle BLAS threads would slow down our threads
+        plan = plan_run(run, request, library)
+        scoring = choose_similarity(run, request.similarity)
+        bounds = _make_bounds(run, plan) if request.bounds else None
+        measure(run, plan, scoring["similarity"], bounds, progress=progress)
+        report = make_report(plan, {"run": describe_run(run, plan.parts), **scoring, **_describe(run, plan)}, bounds)
+    _refuse_empty_tasks(report, request.tasks)
+    if isinstance(request.answers, Answers):
+        request.answers.refuse_unused(report, request.split)
+    return replace(report, origin=(run, library)) if request.per_query else report
+
+
+def plan_run(run: Run, request: Request, library: Library) -> Plan:
+    """Plan the evaluation of a run; raises all errors of its options and ids."""
     if not isinstance(run, Run):
         raise MalformedRun(f"{run!r:.60} is not a run; read a file with load_run, or make a run from arrays or dicts")
     if isinstance(run, RankingsRun) and run.corpus is not None:
         raise InvalidOption(
             f"{run.path or 'run'}: ranks images by {run.corpus}, which no task does; use cxc-eccv explain for this file"
         )
-    scoring = choose_similarity(run, similarity=similarity, block_size=block_size, device=device)
-    check_split(split)
-    settings = Settings(seed, confidence, intervals, unjudged, per_query, bounds, bounds_depth, probabilities, answers)
-    model: dict[str, Any] = name_model(run, name)
-    if trained_on := check_training_data(training_data) if training_data else training_data_of(run):
-        model |= {"trained_on": list(trained_on), "trained_on_from": "the caller" if training_data else FROM_CARD}
-    library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
-    options = {"block_size": block_size, "progress": progress, "device": device}
-    with one_blas_thread():  # idle BLAS threads would slow down our threads
-        chosen = select(run, tasks, library, split, metrics, limit=limit, allow_missing=allow_missing, sources=sources)
-        parts, left_out = chosen.parts, chosen.restriction.facts
-        raise_all([*chosen.refused, *find_faults(run, parts, library)])
-        ranges: BoundsOfNeeds | None = None
-        if settings.bounds:
-            needs = [need for part in parts for need in part.needs]
-            ranges = BoundsOfNeeds(run, needs, library, split, settings.depth, chosen.sources)
-        measure(run, parts, scoring["similarity"], ranges, **options)
-        facts = {"run": describe_run(run, parts), **scoring, **model, **({"restriction": left_out} if left_out else {})}
-        if chosen.sources:
-            ordered = sorted(parts, key=lambda part: part.task.of_label_files)  # known tasks first
-            repeats = find_repeats((part.key, part.name, part.needs[0].judged) for part in ordered)
-            facts |= {"labels": describe_sources(chosen.sources, library, split) | {"repeats": repeats}}
-        report = make_report(parts, library, split, settings, bounds=ranges, skipped=chosen.skipped, **facts)
-    _refuse_empty_tasks(report, tasks)
-    if isinstance(settings.answers, Answers):
-        settings.answers.refuse_unused(report, split)
-    return replace(report, origin=(run, library)) if per_query else report
+    choose_similarity(run, request.similarity)
+    if run.kind != "embeddings":
+        refuse_embedding_options(run, block_size=request.block_size, device=request.device)
+    plan = make_plan(request, library, run)
+    raise_all([*plan.refused, *find_faults(run, plan)])
+    return plan
 
 
-def check_request(
-    run: Run | Sequence[str],
-    tasks: str | Sequence[str] = "all",
-    *,
-    metrics: str | Sequence[str] | None = None,
-    split: str = "test",
-    data_dir: str | Path | Library | None = None,
-    limit: int | None = None,
-    allow_missing: bool = False,
-    sources: str | Sequence[str] | None = None,
-    similarity: str | None = None,
-    device: str | None = None,
-    block_size: int | None = None,
-    name: str | None = None,
-    training_data: Sequence[str] | None = None,
-    **settings: Any,  # noqa: ANN401 - those of evaluate
-) -> None:
-    """Raise the errors of options, raw files and ids that :func:`evaluate` would raise before it ranks.
-
-    ``run`` is the run, or the sides that a model will encode.
-    """
-    check_split(split)
-    library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
-    known = run if isinstance(run, Run) else _make_ones(run, library, split)
-    choose_similarity(known, similarity=similarity, block_size=block_size, device=device)
-    name_model(known, name)
-    check_training_data(training_data or ())
-    Settings(**{option: value for option, value in settings.items() if option != "progress"})
-    chosen = select(known, tasks, library, split, metrics, limit=limit, allow_missing=allow_missing, sources=sources)
-    raise_all([*chosen.refused, *(find_faults(run, chosen.parts, library) if isinstance(run, Run) else ())])
+def _make_bounds(run: Run, plan: Plan) -> BoundsOfNeeds:
+    return BoundsOfNeeds(run, plan.needs, plan.library, plan.request.split, plan.request.depth, plan.sources)
 
 
-def _make_ones(sides: Sequence[str], library: Library, split: str) -> EmbeddingsRun:
-    """A run of all images or captions of the split, or both, before a model has encoded them."""
-    content = library.karpathy(split)
-    ids = {"images": content.image_ids, "captions": content.caption_ids}
-    ones = {side: Embeddings(ids[side], np.ones((ids[side].size, 1), np.float32)) for side in sides}
-    return EmbeddingsRun(ones.get("images"), ones.get("captions"))
+def _describe(run: Run, plan: Plan) -> dict[str, Any]:
+    """The entries of a report about the model, the part of the split, and other labels, where there are any."""
+    request, library = plan.request, plan.library
+    facts: dict[str, Any] = name_model(run, request.name)
+    named = request.training_data
+    if trained_on := check_training_data(named) if named else training_data_of(run):
+        facts |= {"trained_on": list(trained_on), "trained_on_from": "the caller" if named else FROM_CARD}
+    if plan.restriction.facts:
+        facts["restriction"] = plan.restriction.facts
+    if plan.sources:
+        ordered = sorted(plan.parts, key=lambda part: part.task.of_label_files)  # known tasks first
+        repeats = find_repeats((part.key, part.name, part.needs[0].judged) for part in ordered)
+        facts["labels"] = describe_sources(plan.sources, library, request.split) | {"repeats": repeats}
+    return facts
 
 
 def _refuse_empty_tasks(report: Report, tasks: str | Sequence[str]) -> None:
@@ -224,7 +192,10 @@ def evaluate_rankings(
     i2t: Mapping[Any, ArrayLike] | None = None,
     t2i: Mapping[Any, ArrayLike] | None = None,
     tasks: str | Sequence[str] = "all",
-    **options: Any,  # noqa: ANN401 - those of evaluate
+    *,
+    data_dir: str | Path | Library | None = None,
+    progress: bool = True,
+    **fields: Unpack[Fields],
 ) -> Report:
     """Score rankings in dicts, the first two arguments of ``compute_all_metrics`` in the eccv_caption package.
 
@@ -235,7 +206,9 @@ def evaluate_rankings(
         i2t: image id to ranked caption ids, best first.
         t2i: caption id to ranked image ids.
         tasks: as in :func:`evaluate`.
-        **options: as in :func:`evaluate`.
+        data_dir: as in :func:`evaluate`.
+        progress: as in :func:`evaluate`.
+        **fields: as in :func:`evaluate`, its keyword arguments.
 
     Raises:
         RunError: a dict is empty; ids are not integers, repeated or unknown; queries are missing; or rankings are too
@@ -249,68 +222,64 @@ def evaluate_rankings(
         >>> round(report.scores["coco_5k/t2i/recall_at_1"], 4), report.skipped["coco_5k/i2t"]
         (0.0167, 'the run has no i2t rankings')
     """
-    return evaluate(RankingsRun.from_dicts(i2t, t2i), tasks, **options)
+    return evaluate(RankingsRun.from_dicts(i2t, t2i), tasks, data_dir=data_dir, progress=progress, **fields)
 
 
 def report_of_ranks(
-    ranked: Mapping[str, tuple[Judgments, PositiveRanks]],
-    library: Library,
-    split: str,
-    *,
-    settings: Settings | None = None,
-    **provenance: Any,  # noqa: ANN401 - recorded as they are
+    ranked: Mapping[str, tuple[Judgments, PositiveRanks]], library: Library, request: Request
 ) -> Report:
     """Make a report from ranks, with the default metrics of each task that need only ranks.
 
     Args:
         ranked: ``task/direction`` to the judgments and the ranks of their positives.
         library: the raw sources of the judgments.
-        split: split of the judgments.
-        settings: seed, intervals, per-query values; None for the defaults.
-        **provenance: further entries of the provenance, for example ``model``.
+        request: split of the judgments, seed, intervals, per-query values, and name of the model.
 
     Raises:
-        UnknownName: a task or split is unknown.
+        UnknownName: a task is unknown.
 
     Example:
         >>> from cxc_eccv.types import PositiveRanks
         >>> library = Library("sample")
         >>> judgments = task("coco_5k").judgments(library, "test", "i2t")
         >>> first = PositiveRanks.of([[1, 2, 3, 4, 5]] * judgments.query_ids.size)
-        >>> report = report_of_ranks({"coco_5k/i2t": (judgments, first)}, library, "test", model="ideal")
+        >>> report = report_of_ranks({"coco_5k/i2t": (judgments, first)}, library, Request(name="ideal"))
         >>> report.scores["coco_5k/i2t/recall_at_1"]
         1.0
     """
-    check_split(split)
     parts = []
     for key, (judgments, ranks) in ranked.items():
         name, _, direction = key.partition("/")
-        plan = plan_of(task(name), None)
-        variants = [variant for variant in plan.parts[direction] if variant.spec.needs == "ranks"]
-        need = Ranks(plan.task, direction, judgments, variants)
+        metrics = choose_metrics(task(name), None)
+        variants = [variant for variant in metrics.parts[direction] if variant.spec.needs == "ranks"]
+        need = Ranks(metrics.task, direction, judgments, variants)
         need.settle(ranks)
-        parts.append(Part(plan, direction, (need,)))
-    return make_report(parts, library, split, settings or Settings(), **provenance)
+        parts.append(Part(metrics, direction, (need,)))
+    nothing = Restriction(np.empty(0, np.int64), np.empty(0, np.int64), {})
+    plan = Plan(request, library, parts, {}, [], nothing, ())
+    return make_report(plan, {} if request.name is None else {"model": request.name})
 
 
-def open_units(
-    run: Run, key: str, library: Library, split: str, settings: Settings, sources: Sequence[str] | None = None
-) -> Units:
-    """The units of the number ``task/direction/metric`` of a run, before people are asked about some of them.
+def open_units(run: Run, request: Request, library: Library) -> Units:
+    """The units of a number of a run, before people are asked about some of them.
 
-    The probabilities are those of the settings.
+    The request names one task with its direction, one metric, and probabilities.
     """
+    part, metric = str(request.tasks), str(request.metrics)
+    with one_blas_thread():
+        plan = plan_run(run, request, library)
+        bounds = _make_bounds(run, plan)
+        measure(run, plan, choose_similarity(run, request.similarity)["similarity"], bounds)
+    for each in plan.parts:
+        for variant, need in each.needs_of_variants:
+            if each.key == part and variant.label == metric:
+                return bounds.units(need, variant, request.on(library, each.task.collection))
+    raise InvalidOption(f"{part}/{metric}: {part} has no metric {metric}")
+
+
+def split_key(key: str) -> tuple[str, str]:
+    """The part and the metric of a number ``task/direction/metric``."""
     part, _, metric = key.rpartition("/")
     if part.count("/") != 1:
         raise InvalidOption(f"number {key!r}: give task/direction/metric, such as coco_5k/t2i/recall_at_1")
-    with one_blas_thread():
-        chosen = select(run, [part], library, split, [metric], sources=sources)
-        raise_all([*chosen.refused, *find_faults(run, chosen.parts, library)])
-        needs = [need for each in chosen.parts for need in each.needs]
-        bounds = BoundsOfNeeds(run, needs, library, split, settings.depth, chosen.sources)
-        measure(run, chosen.parts, choose_similarity(run, similarity=None)["similarity"], bounds)
-    for each in chosen.parts:
-        for variant, need in each.needs_of_variants:
-            if each.key == part and variant.label == metric:
-                return bounds.units(need, variant, settings.on(library, split, each.task.collection))
-    raise InvalidOption(f"{key}: {part} has no metric {metric}")
+    return part, metric

@@ -11,7 +11,7 @@ import numpy as np
 from cxc_eccv.errors import CxcEccvError, MissingIds, SourceMissing, UnknownIds
 from cxc_eccv.evaluation.bounds import BoundsOfNeeds
 from cxc_eccv.evaluation.needs import Need
-from cxc_eccv.evaluation.select import Part
+from cxc_eccv.evaluation.plan import Plan
 from cxc_eccv.ranking import ranks_of_run
 from cxc_eccv.ranking.lists import rows_of
 from cxc_eccv.ranking.readers import RowReader
@@ -28,31 +28,26 @@ SWAP_SHARE = 0.5
 
 
 def measure(
-    run: Run,
-    parts: Sequence[Part],
-    similarity: str | None,
-    bounds: BoundsOfNeeds | None = None,
-    **options: Any,  # noqa: ANN401 - those of ranks_of_run
+    run: Run, plan: Plan, similarity: str | None, bounds: BoundsOfNeeds | None = None, *, progress: bool = False
 ) -> None:
     """Let every need read the input of its metrics, in one pass over the run."""
-    needs = [need for part in parts for need in part.needs]
+    needs, options = plan.needs, {"device": plan.request.device, "block_size": plan.request.block_size}
     judgments = {name: (need.direction, judged) for need in needs for name, judged in need.requests.items()}
     readers: dict[str, list[RowReader]] = {}
     for need in needs:
         if reading := [*need.readers, *(() if bounds is None else bounds.readers(need))]:
             readers.setdefault(need.direction, []).extend(reading)
-    ranks = ranks_of_run(run, judgments, readers=readers, similarity=similarity, **options)
+    ranks = ranks_of_run(run, judgments, readers=readers, similarity=similarity, progress=progress, **options)
     for need in needs:
         need.learn(run, ranks, similarity)
     if bounds is not None:
         bounds.settle()
 
 
-def find_faults(run: Run, parts: Sequence[Part], library: Library) -> list[CxcEccvError]:
+def find_faults(run: Run, plan: Plan) -> list[CxcEccvError]:
     """An error for each side of a run that lacks items, or has unknown ones."""
-    needs = [need for part in parts for need in part.needs]
-    unknown = find_unknown_ids(run, needs, library, {part.task.collection for part in parts})
-    return find_missing_ids(run, needs) + unknown
+    unknown = find_unknown_ids(run, plan.needs, plan.library, {part.task.collection for part in plan.parts})
+    return find_missing_ids(run, plan.needs) + unknown
 
 
 def find_missing_ids(run: Run, needs: Sequence[Need[Any]]) -> list[CxcEccvError]:

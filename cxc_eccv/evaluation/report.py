@@ -16,10 +16,10 @@ from cxc_eccv.evaluation.answers import Answers
 from cxc_eccv.evaluation.bounds import BoundsOfNeeds, Units
 from cxc_eccv.evaluation.measure import collect_ids
 from cxc_eccv.evaluation.needs import OtherScores, QueryValues, Scored, TopItems
+from cxc_eccv.evaluation.plan import Part, Plan
+from cxc_eccv.evaluation.policies import Judge, policy_of
 from cxc_eccv.evaluation.report_files import per_query_table
-from cxc_eccv.evaluation.select import Part
-from cxc_eccv.evaluation.settings import Judge, Settings, policy_of
-from cxc_eccv.ranking.device import torch_on
+from cxc_eccv.evaluation.request import Request
 from cxc_eccv.ranking.scores import one_blas_thread, refuse_embedding_options, similarity_of, workers
 from cxc_eccv.runs import EmbeddingsRun, Run
 from cxc_eccv.runs.run import check_name, read_record
@@ -29,31 +29,22 @@ from cxc_eccv.tasks.task import COCO, Collection
 from cxc_eccv.types import SIDES, Bounds, FloatArray, IntArray, Report, find_positions
 
 
-def make_report(
-    parts: Sequence[Part],
-    library: Library,
-    split: str,
-    settings: Settings,
-    *,
-    bounds: BoundsOfNeeds | None = None,
-    skipped: Mapping[str, str] | None = None,
-    **provenance: Any,  # noqa: ANN401 - recorded as they are
-) -> Report:
-    """Score the finished needs of all parts and make the report."""
+def make_report(plan: Plan, facts: Mapping[str, Any], bounds: BoundsOfNeeds | None = None) -> Report:
+    """Score the finished needs of a plan and make the report; ``facts`` are those about the run."""
+    parts, library, request = plan.parts, plan.library, plan.request
     for part in parts:
         for need in part.needs:
             if caution := need.caution:
-                warnings.warn(f"{part.key}: {caution}", stacklevel=3)
-    raise_all(error for part in parts if part.plan.strict for error in part.errors.values())
-    scorer = Scorer(library, split, settings, bounds)
-    rows = _score_tasks(parts, scorer, bounds, reasons := dict(skipped or {}))
+                warnings.warn(f"{part.key}: {caution}", stacklevel=4)
+    raise_all(error for part in parts if part.metrics.strict for error in part.errors.values())
+    rows = _score_tasks(parts, Scorer(plan, bounds), bounds, reasons := dict(plan.skipped))
     shown = [row for row in rows if row.variant.shown]
     tasks = {part.task.name: part.task for part in parts}.values()
-    labels = {name: fact for task in tasks for name, fact in task.facts(library, split).items()}
-    judge = _describe_judge(parts, settings)
-    facts = provenance_of(library, split=split, **settings.facts, **labels, **judge, **provenance)
-    table = per_query_table(shown) if settings.per_query else None
-    return Report(tuple(row.result for row in shown), reasons, facts, table)
+    labels = {name: fact for task in tasks for name, fact in task.facts(library, request.split).items()}
+    options = {"split": request.split, **request.facts, **request.facts_of_bounds}
+    provenance = provenance_of(library, **options, **labels, **_describe_judge(plan), **facts)
+    table = per_query_table(shown) if request.per_query else None
+    return Report(tuple(row.result for row in shown), reasons, provenance, table)
 
 
 def _score_tasks(
@@ -65,12 +56,12 @@ def _score_tasks(
     rows: list[Scored] = []
     for name in dict.fromkeys(part.task.name for part in parts):
         of_task = [(part, scores) for part, scores in zip(parts, scored, strict=True) if part.task.name == name]
-        plan = of_task[0][0].plan
-        directions = {part.name: scores for part, scores in of_task if part.name in plan.task.directions}
-        whole = Part(plan, "", (OtherScores(plan.task, "", directions, plan.parts[""]),))
+        metrics = of_task[0][0].metrics
+        directions = {part.name: scores for part, scores in of_task if part.name in metrics.task.directions}
+        whole = Part(metrics, "", (OtherScores(metrics.task, "", directions, metrics.parts[""]),))
         for part, scores in [*of_task, (whole, scorer.score(whole))]:
             rows += scores
-            hidden = {variant.label for variant in plan.parts[part.name] if not variant.shown}
+            hidden = {variant.label for variant in metrics.parts[part.name] if not variant.shown}
             reasons |= {f"{part.key}/{label}": str(e) for label, e in part.errors.items() if label not in hidden}
             if bounds is None:
                 continue
@@ -86,48 +77,48 @@ def _score_tasks(
 class Scorer:
     """Computes the results of finished needs, with intervals and bounds."""
 
-    def __init__(self, library: Library, split: str, settings: Settings, bounds: BoundsOfNeeds | None = None) -> None:
-        self._library, self._split, self._settings, self._bounds = library, split, settings, bounds
-        self._draws = None if settings.level is None else Draws(settings.seed)
+    def __init__(self, plan: Plan, bounds: BoundsOfNeeds | None = None) -> None:
+        self._library, self._request, self._bounds = plan.library, plan.request, bounds
+        self._draws = None if plan.request.level is None else Draws(plan.request.seed)
 
     def score(self, part: Part) -> list[Scored]:
         """Results of all metrics of one part that can be computed, in their order."""
-        settings = self._settings.on(self._library, self._split, part.task.collection)
+        request = self._request.on(self._library, part.task.collection)
         rows: list[Scored] = []
         for variant, need in part.needs_of_variants:
             if variant.label in need.errors:
                 continue
-            scored = need.score(variant, settings)
+            scored = need.score(variant, request)
             if self._bounds is not None:
-                bounds = self._bounds.find(need, variant, settings)
-                answers = settings.answers
+                bounds = self._bounds.find(need, variant, request)
+                answers = request.answers
                 if isinstance(answers, Answers) and answers.key == f"{part.key}/{variant.label}" and bounds is not None:
-                    units = self._bounds.units(need, variant, settings)
+                    units = self._bounds.units(need, variant, request)
                     bounds = self._add_estimate(bounds, units, answers, part)
                     if scored[0].result.parameters.get("unjudged") == "classifier":
-                        bounds = self._add_precision(bounds, units, answers, settings)
+                        bounds = self._add_precision(bounds, units, answers, request)
                 scored = [replace(row, result=replace(row.result, bounds=bounds)) for row in scored]
             rows += scored
         return [self._with_interval(row) for row in self._resample(part, rows)]
 
     def _add_estimate(self, bounds: Bounds, units: Units, answers: Answers, part: Part) -> Bounds:
         direction, collection = part.needs[0].direction, part.task.collection
-        images = images_behind(units.query_ids, self._library, self._split, direction, collection)
-        level = self._settings.level
+        images = images_behind(units.query_ids, self._library, self._request.split, direction, collection)
+        level = self._request.level
         drawn = answers.estimate(units, images, level or 0.95)
         low, high = (None, None) if level is None else (drawn.low, drawn.high)
         return replace(bounds, estimate=drawn.value, estimate_low=low, estimate_high=high)
 
-    def _add_precision(self, bounds: Bounds, units: Units, answers: Answers, settings: Settings) -> Bounds:
+    def _add_precision(self, bounds: Bounds, units: Units, answers: Answers, request: Request) -> Bounds:
         """Add the judge's precision among the pairs that it calls entailed, whose drawn ones people answered."""
-        judge = policy_of(settings.unjudged)
+        judge = policy_of(request.unjudged)
         said = np.asarray(judge(units.images, units.captions)) == 1 if callable(judge) else np.empty(0)
         entailed = zip(units.images[said].tolist(), units.captions[said].tolist(), strict=True)
         place = {pair: at for at, pair in enumerate(entailed)}
         pairs = zip(answers.images.tolist(), answers.captions.tolist(), strict=True)
         rows = [(row, place[pair]) for row, pair in enumerate(pairs) if pair in place]
         drawn, places = np.array(rows, dtype=np.int64).reshape(-1, 2).T
-        level, guesses = settings.level, units.predicted[units.owners[said]]
+        level, guesses = request.level, units.predicted[units.owners[said]]
         try:
             found = estimate_mean(
                 guesses, places, answers.labels[drawn], answers.drawn[drawn], confidence=level or 0.95
@@ -145,7 +136,7 @@ class Scorer:
                 groups.setdefault(id(row.queries.ids), []).append((place, row.queries))
         resampled, direction = list(rows), part.needs[0].direction
         for group in groups.values():
-            images = images_behind(group[0][1].ids, self._library, self._split, direction, part.task.collection)
+            images = images_behind(group[0][1].ids, self._library, self._request.split, direction, part.task.collection)
             aggregates = [rows[place].variant.spec.aggregate for place, _ in group]
             samples = self._draw(images, aggregates, [queries.values for _, queries in group])
             for (place, _), drawn in zip(group, samples, strict=True):
@@ -164,7 +155,7 @@ class Scorer:
         return [next(means) if aggregate == "mean" else bootstrap.medians(column) for aggregate, column in named]
 
     def _with_interval(self, row: Scored) -> Scored:
-        level, kind = self._settings.level, self._settings.intervals
+        level, kind = self._request.level, self._request.intervals
         if row.samples is None or level is None:
             return row
         if row.queries is not None and row.images is not None and row.variant.spec.binary and kind != "bootstrap":
@@ -185,16 +176,16 @@ def images_behind(
     return content.caption_image_ids[find_positions(query_ids, content.caption_ids)[0]]
 
 
-def _describe_judge(parts: Sequence[Part], settings: Settings) -> dict[str, Any]:
+def _describe_judge(plan: Plan) -> dict[str, Any]:
     """The entry ``unjudged`` of the provenance: who labelled unjudged pairs, and how many of each part."""
-    if not isinstance(settings.unjudged, Judge):
+    if not isinstance(plan.request.unjudged, Judge):
         return {}
     asked: dict[str, int] = {}
-    for part in parts:
+    for part in plan.parts:
         for need in part.needs:
             if isinstance(need, TopItems) and need.n_asked:
                 asked[part.key] = max(need.n_asked, asked.get(part.key, 0))
-    return {"unjudged": {**settings.unjudged.facts, "pairs": asked}}
+    return {"unjudged": {**plan.request.unjudged.facts, "pairs": asked}}
 
 
 def provenance_of(library: Library, **entries: Any) -> dict[str, Any]:  # noqa: ANN401 - recorded as they are
@@ -238,15 +229,10 @@ def training_data_of(run: Run) -> tuple[str, ...]:
     return tuple((facts or {}).get("training_data") or ())
 
 
-def choose_similarity(
-    run: Run, *, similarity: str | None, block_size: int | None = None, device: str | None = None
-) -> dict[str, str | None]:
+def choose_similarity(run: Run, similarity: str | None = None) -> dict[str, str | None]:
     """The similarity and who chose it, as entries of the provenance; None for runs without vectors."""
     if not isinstance(run, EmbeddingsRun):
-        refuse_embedding_options(run, similarity=similarity, block_size=block_size, device=device)
+        refuse_embedding_options(run, similarity=similarity)
         return {"similarity": None, "similarity_from": None}
-    chosen = similarity_of(run, similarity)
-    if device is not None:
-        torch_on(device)
     source = "the caller" if similarity else "the run" if run.similarity else "default"
-    return {"similarity": chosen, "similarity_from": source}
+    return {"similarity": similarity_of(run, similarity), "similarity_from": source}

@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader
 from cxc_eccv.builders.cards import bibtex, sources_of
 from cxc_eccv.builders.config import dataset_configs
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.evaluation.settings import check_split
+from cxc_eccv.evaluation.request import check_split
 from cxc_eccv.integrations.scoring import (
     LANGUAGE,
     SUBSET,
@@ -114,7 +114,7 @@ class CxcEccvTask(mteb.AbsTask):
             for side, role in roles.items()
         }
         run = make_run(vectors.get("images"), vectors.get("captions"), model.similarity, name)
-        self.report = report = score(run, "all", self.library, hf_split, direction=self.direction, model=name)
+        self.report = report = score(run, "all", self.library, hf_split, direction=self.direction, name=name)
         if self.output is not None:
             write(self.output / name.replace("/", "__") / f"{hf_split}_{self.direction}", report, run, self.library)
         return task_scores(report)

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.errors import InvalidOption, ModelError, SourceMissing
-from cxc_eccv.evaluation import evaluate
-from cxc_eccv.evaluation.select import select
+from cxc_eccv.evaluation import Request, evaluate_request, make_plan
 from cxc_eccv.ranking.scores import to_unit_length
 from cxc_eccv.registry import task
 from cxc_eccv.report.collect import collect_examples
@@ -91,14 +90,15 @@ def score(
     split: str,
     *,
     direction: str | None = None,
-    **provenance: Any,  # noqa: ANN401 - recorded as they are
+    name: str | None = None,
 ) -> Report:
     """The report of a run, with intervals and per-query values; with ``direction``, of that direction only."""
+    request = Request(tasks=tasks, split=split, per_query=True)
     if direction is not None:
-        parts = select(run, tasks, library, split).parts
-        tasks = [part.key for part in parts if direction_of(part.name) == direction]
-    report = evaluate(run, tasks, split=split, data_dir=library, per_query=True, progress=False)
-    return replace(report, provenance={**report.provenance, **provenance})
+        parts = make_plan(request, library, run).parts
+        request = replace(request, tasks=[part.key for part in parts if direction_of(part.name) == direction])
+    report = evaluate_request(run, request, library, progress=False)
+    return replace(report, provenance={**report.provenance, "model": name})
 
 
 def write(folder: Path, report: Report, run: EmbeddingsRun, library: Library) -> None:

@@ -12,7 +12,7 @@ from sentence_transformers.sentence_transformer.evaluation import SentenceEvalua
 
 from cxc_eccv.encoding.images import open_picture
 from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
-from cxc_eccv.evaluation.settings import check_split
+from cxc_eccv.evaluation.request import check_split
 from cxc_eccv.integrations.scoring import image_files, main_key, make_run, score, write
 from cxc_eccv.registry import metric_labelled
 from cxc_eccv.sources.library import Library
@@ -110,7 +110,7 @@ class CxcEccvEvaluator(SentenceEvaluator):
             model.similarity,
             name,
         )
-        self.report = report = score(run, self.tasks, self.library, self.split, model=name)
+        self.report = report = score(run, self.tasks, self.library, self.split, name=name)
         if self._key not in report.scores:
             raise UnknownName("primary metric", self._key, report.scores)
         if self.write_report and output_path is not None:

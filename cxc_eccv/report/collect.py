@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from cxc_eccv.comparison.ranks import COCO
 from cxc_eccv.errors import RunTooShallow
-from cxc_eccv.evaluation.select import find_restriction
+from cxc_eccv.evaluation import Request
+from cxc_eccv.evaluation.plan import find_restriction
 from cxc_eccv.judgments.evidence import label_file_source, official_sources
 from cxc_eccv.judgments.qrels import MergedPairs, merge
 from cxc_eccv.ranking.rank import top_k
@@ -36,7 +37,8 @@ def collect_examples(run: Run, report: Report, library: Library) -> pa.Table:
     # Items that the report left out are not shown.
     facts = report.provenance.get("restriction") or {}
     collections, missing = [task.collection for task in _tasks_of(report)], bool(facts.get("allow_missing"))
-    restriction = find_restriction(run, collections, library, split, limit=facts.get("limit"), allow_missing=missing)
+    request = Request(split=split, limit=facts.get("limit"), allow_missing=missing)
+    restriction = find_restriction(request, library, run, collections)
     parts, reasons = [], []
     for direction in directions_judged(ranks):
         merged = merge(library, split, direction, sources=sources)

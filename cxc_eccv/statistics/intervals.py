@@ -11,9 +11,10 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.kernels import drawn_places, drawn_sums, times_drawn
-from cxc_eccv.types import FloatArray, IntArray
+from cxc_eccv.types import FloatArray, IntArray, check_whole
+from cxc_eccv.types.ids import check_confidence
 
 SAMPLES = 1_000
 BATCH = 1_000
@@ -35,6 +36,41 @@ class Estimate:
     def as_share(self) -> Estimate:
         """The estimate, cut to the range of a share, 0 to 1."""
         return Estimate(*(min(max(number, 0.0), 1.0) for number in (self.value, self.low, self.high)))
+
+
+KINDS = ("bootstrap", "binomial", "binomial_images", "none")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Intervals:
+    """Options of intervals: their kind, their confidence level (None for no intervals), and the seed of the draws.
+
+    Example:
+        >>> Intervals(confidence=0.9).facts
+        {'seed': 0, 'confidence': 0.9, 'intervals': 'bootstrap'}
+    """
+
+    intervals: str = "bootstrap"
+    confidence: float | None = 0.95
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_whole("seed", self.seed, least=0)
+        if self.confidence is not None:
+            check_confidence(self.confidence)
+        if self.intervals not in KINDS:
+            raise UnknownName("kind of intervals", self.intervals, KINDS)
+
+    @property
+    def level(self) -> float | None:
+        """The confidence level, or None without intervals."""
+        return None if self.intervals == "none" else self.confidence
+
+    @property
+    def facts(self) -> dict[str, int | float | str | None]:
+        """The options that a report records."""
+        kind = "none" if self.level is None else self.intervals
+        return {"seed": self.seed, "confidence": self.level, "intervals": kind}
 
 
 class Draws:

@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 import cxc_eccv as ce
 from cxc_eccv.cli.app import app
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.evaluation import check_request
+from cxc_eccv.evaluation import Request
+from cxc_eccv.from_model import check_before_encoding
 from cxc_eccv.runs import load_embeddings, save_embeddings
 from cxc_eccv.sources.library import Library
 
@@ -117,7 +118,7 @@ def test_the_similarity_of_the_file_and_of_the_option(evaluate, file):
         evaluate("--similarity", "l2")
 
 
-@pytest.mark.parametrize("option", [("--similarity", "nonsense"), ("--device", "x")])
+@pytest.mark.parametrize("option", [("--similarity", "dot"), ("--device", "cpu")])
 def test_options_of_embeddings_are_refused_for_scores(option, file, tmp_path):
     run = load_embeddings(file)
     scores = run.images.vectors @ run.captions.vectors.T
@@ -153,9 +154,9 @@ def test_labels_of_people_as_a_source_among_others(evaluate, tmp_path, sample_li
         evaluate("--labels", labels, "--sources", "mein")
 
 
-def test_sources_are_refused_before_a_model_is_encoded():
+def test_sources_are_refused_before_a_model_is_encoded(sample_library):
     with pytest.raises(UnknownName, match="nobody"):
-        check_request(["captions"], data_dir="sample", sources=["nobody"])
+        check_before_encoding(Request(sources=["nobody"]), sample_library, ("captions",))
 
 
 def test_a_dataset_with_labels_of_people(tmp_path, sample_library):

@@ -13,7 +13,7 @@ from plain_ranks import slow_scores
 
 import cxc_eccv
 from cxc_eccv.errors import DataError, InvalidOption, MissingIds, SourceMissing, UnknownName
-from cxc_eccv.evaluation import evaluate, report_from_json, report_of_ranks, report_to_json
+from cxc_eccv.evaluation import Request, evaluate, report_from_json, report_of_ranks, report_to_json
 from cxc_eccv.ranking import positive_ranks, ranks_of_run
 from cxc_eccv.registry import task, tasks
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, load_embeddings, save_embeddings
@@ -287,7 +287,7 @@ def test_ranks_of_any_origin_make_a_report(sample_library, report_of, make_run):
     run = make_run(sample_library)
     judgments = task("cxc").judgments(sample_library, "test", "t2t")
     ranks = positive_ranks(run, judgments, "t2t")
-    report = report_of_ranks({"cxc/t2t": (judgments, ranks)}, sample_library, "test", model="mine")
+    report = report_of_ranks({"cxc/t2t": (judgments, ranks)}, sample_library, Request(name="mine"))
     assert report.scores == report_of(run, "cxc/t2t").scores
     assert report.provenance["model"] == "mine"
 

@@ -248,7 +248,7 @@ def squared_length(lengths):
 @pytest.fixture
 def new_need(monkeypatch):
     """A metric that needs something new, and a task that offers it."""
-    monkeypatch.setattr("cxc_eccv.evaluation.select.NEEDS", {**NEEDS, "query_lengths": QueryLengths})
+    monkeypatch.setattr("cxc_eccv.evaluation.plan.NEEDS", {**NEEDS, "query_lengths": QueryLengths})
     spec = LengthMetric(squared_length, "squared length", citation="none", bounds=(0.0, None), unit="number")
     known = registry.metrics(), registry.tasks()
     monkeypatch.setattr(registry, "metrics", lambda: {**known[0], "squared_length": spec})

@@ -7,8 +7,8 @@ import pytest
 from row_measures import listed_matches, plausible_hits
 
 from cxc_eccv.errors import DataError, RunTooShallow
+from cxc_eccv.evaluation import Request
 from cxc_eccv.evaluation.needs import Ranks, TopItems, Variant
-from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.judgments.evidence import Thresholds
 from cxc_eccv.judgments.plausible import CategoryMatches, category_matches
 from cxc_eccv.judgments.qrels import cxc_ratings, entailed_pairs, merge
@@ -97,7 +97,7 @@ def test_a_median_rank_is_that_of_best_ranks_and_lies_between_two_of_an_even_num
     ranks = PositiveRanks.of([[1, 100], [9, 100], [2, 100], [5, 100]])
     need = Ranks(task("coco_5k"), "i2t", Judgments.from_pairs([1], [2], [1], [2]), [])
     need.settle(ranks)
-    (scored,) = need.score(Variant(MEDIAN_RANK, {}), Settings())
+    (scored,) = need.score(Variant(MEDIAN_RANK, {}), Request())
     assert scored.queries.values.tolist() == [1, 9, 2, 5]
     assert MEDIAN_RANK.aggregate == "median"
     assert scored.result.value == 3.5
@@ -153,7 +153,7 @@ def test_an_item_that_is_not_in_the_gallery_is_not_judged():
 def test_leaving_out_what_has_no_label_needs_a_label():
     """Of two queries one has a labelled caption among its top 1: it alone counts. With none there is no number."""
     qrels = Judgments(np.array([5, 6]), np.array([7, 8]), [0, 1, 2], [0, 0], [0, 0], gains=np.array([1.0, 1.0]))
-    variant, settings = Variant(ENTAIL_AT_K, {"k": 1}), Settings(unjudged="leave_out")
+    variant, settings = Variant(ENTAIL_AT_K, {"k": 1}), Request(unjudged="leave_out")
 
     def entailed(scores):
         need = TopItems(task("entailment"), "i2t", qrels, [variant])

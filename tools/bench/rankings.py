@@ -43,11 +43,10 @@ def main() -> None:
     theirs = seconds(partial(peer_scores, i2t, t2i))
     print(f"{'work':>20}{'seconds':>10}{'ratio':>8}")
     show("eccv_caption", theirs, theirs)
-    quiet = {"progress": False}
     for name, tasks in (("shared", SHARED), ("all", "all")):
-        taken = seconds(lambda tasks=tasks: ce.evaluate_rankings(i2t, t2i, tasks, data_dir=Library(), **quiet))  # type: ignore[misc]
+        taken = seconds(lambda tasks=tasks: ce.evaluate_rankings(i2t, t2i, tasks, data_dir=Library(), progress=False))  # type: ignore[misc]
         show(name, taken, theirs)
-    again = partial(ce.evaluate_rankings, i2t, t2i, SHARED, data_dir=library, confidence=None, **quiet)
+    again = partial(ce.evaluate_rankings, i2t, t2i, SHARED, data_dir=library, confidence=None, progress=False)
     again()
     show("shared, again", seconds(again), theirs)
     with tempfile.TemporaryDirectory() as folder:

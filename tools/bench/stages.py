@@ -41,7 +41,7 @@ WRAPPED = {
         "ranking.readers.columns:BestOfColumns.lists",
     ),
     "counts to ranks": ("ranking.rank:rank_positives",),
-    "judgments": ("evaluation.calls:select", "ranking.counts:MergedJudgments.of"),
+    "judgments": ("evaluation.calls:make_plan", "ranking.counts:MergedJudgments.of"),
     "checks of the run": ("evaluation.calls:find_faults", "evaluation.calls:describe_run"),
     "bootstrap": (
         "statistics.intervals:ClusterBootstrap.__init__",
@@ -54,7 +54,7 @@ WRAPPED = {
         "evaluation.needs.items_and_pairs:PairSimilarities.score",
     ),
     "report": ("evaluation.calls:make_report",),
-    "imports of tasks and metrics": ("registry:task", "evaluation.select:tasks", "evaluation.select:plan_of"),
+    "imports of tasks and metrics": ("registry:task", "evaluation.plan:tasks", "evaluation.plan:choose_metrics"),
     "libraries of threads found": ("ranking.scores:_libraries",),
     "values of queries": ("evaluation.needs.need:Ranks.score", "evaluation.needs.items_and_pairs:TopItems.score"),
 }

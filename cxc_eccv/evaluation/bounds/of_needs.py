@@ -34,7 +34,7 @@ from cxc_eccv.evaluation.needs import (
     TopItems,
     Variant,
 )
-from cxc_eccv.evaluation.settings import Settings
+from cxc_eccv.evaluation.request import Request
 from cxc_eccv.judgments.qrels import judged_pairs
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.ranking.lists import GivenRanks, rows_of
@@ -73,10 +73,10 @@ class BoundsOfNeeds:
         for top in self._tops.values():
             top.settle()
 
-    def find(self, need: Need[Any], variant: Variant, settings: Settings) -> Bounds | None:
+    def find(self, need: Need[Any], variant: Variant, request: Request) -> Bounds | None:
         """The bounds of a metric, or None."""
         if need in self._tops:
-            return self._tops[need].find(variant, settings.probabilities_of)
+            return self._tops[need].find(variant, request.probabilities_of)
         if isinstance(need, MatchCounts):
             return bounds_of_matches(variant.spec, need.result)
         if isinstance(need, OtherScores):
@@ -84,7 +84,7 @@ class BoundsOfNeeds:
             return bounds_of_sums(variant.spec.function, [[row.result.bounds for row in rows] for rows in inputs])
         return None
 
-    def units(self, need: Need[Any], variant: Variant, settings: Settings) -> Units:
+    def units(self, need: Need[Any], variant: Variant, request: Request) -> Units:
         """The units that a metric averages, with the pairs whose labels decide their values."""
         key, spec = f"{need.key}/{variant.label}", variant.spec
         is_open = spec.best_rank or spec.term is not None or spec.gains == "labels"
@@ -94,7 +94,7 @@ class BoundsOfNeeds:
                 "that only labels of retrieved pairs can change, such as recall_at_k, mrr_at_k, map_at_r, r_precision "
                 "or entail_at_k"
             )
-        return self._tops[need].units(variant, settings.probabilities_of)
+        return self._tops[need].units(variant, request.probabilities_of)
 
     def reasons(self, need: Need[Any]) -> Mapping[str, str]:
         """Label to reason, for the metrics whose bounds cannot be computed."""

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, MalformedRun
 from cxc_eccv.evaluation.needs.need import Judged, Need, QueryValues, Scored, Variant, describe_cut
-from cxc_eccv.evaluation.settings import Settings, policy_name, policy_of
+from cxc_eccv.evaluation.policies import policy_name, policy_of
+from cxc_eccv.evaluation.request import Request, Sides
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.metrics.entail_at_k import Classifier
 from cxc_eccv.metrics.spec import Spec
@@ -33,9 +34,11 @@ class _FromRows(Need[Judged]):
         self.readers = (reader,)
 
     @classmethod
-    def build(cls, task: Task, part: str, judged: Judged, variants: Sequence[Variant], run: Run) -> list[Need[Judged]]:
+    def build(
+        cls, task: Task, part: str, judged: Judged, variants: Sequence[Variant], sides: Sides
+    ) -> list[Need[Judged]]:
         """One need for each metric of rankings, which may be long enough for some only."""
-        groups = [[variant] for variant in variants] if run.kind == "rankings" else [variants]
+        groups = [[variant] for variant in variants] if sides.kind == "rankings" else [variants]
         return [cls(task, part, judged, group) for group in groups]
 
     @property
@@ -53,7 +56,7 @@ class _FromRows(Need[Judged]):
         """What the metrics need, after the pass."""
         return self.reader.result
 
-    def score(self, variant: Variant, settings: Settings) -> list[Scored]:
+    def score(self, variant: Variant, request: Request) -> list[Scored]:
         """One result."""
         ranks = self.result
         queries = QueryValues(
@@ -108,7 +111,7 @@ class TopItems(_FromRows[Judgments]):
         wanted = self.judged.n_relevant
         return np.full_like(wanted, variant.parameters["k"]) if "k" in variant.parameters else wanted
 
-    def score(self, variant: Variant, settings: Settings) -> list[Scored]:
+    def score(self, variant: Variant, request: Request) -> list[Scored]:
         """One result, under the policy for unjudged pairs if the metric has one."""
         top, judgments, depths = self.top, self.judged, self._depths(variant)
         k = int(depths.max())
@@ -116,10 +119,10 @@ class TopItems(_FromRows[Judgments]):
         looked_at = np.arange(gains.shape[1]) < depths[:, None]
         ties, coverage = _count_tied(top, gains, looked_at), float(judged[looked_at].mean())
         parameters = dict(variant.parameters)
-        options = variant.spec.select_options({"unjudged": settings.unjudged})
+        options = variant.spec.select_options({"unjudged": request.unjudged})
         if options:
-            parameters["unjudged"] = policy_name(settings.unjudged)
-            options["unjudged"] = self._policy(policy_of(settings.unjudged), k)
+            parameters["unjudged"] = policy_name(request.unjudged)
+            options["unjudged"] = self._policy(policy_of(request.unjudged), k)
         if options.get("unjudged") == "leave_out":
             top, judgments = _keep_queries(top, judgments, np.flatnonzero(judged.any(axis=1)))
             parameters["queries_left_out"] = self.query_ids.size - top.query_ids.size
@@ -179,19 +182,19 @@ class PairSimilarities(Need[RatedPairs]):
         self._similarities: FloatArray
 
     @classmethod
-    def why_not(cls, run: Run, direction: str) -> str | None:
+    def why_not(cls, sides: Sides, direction: str) -> str | None:
         """Why the run has no similarities, or None."""
-        if run.kind == "rankings":
+        if sides.kind == "rankings":
             return "rankings have no similarities of rated pairs"
-        return super().why_not(run, direction)
+        return super().why_not(sides, direction)
 
     def learn(self, run: Run, ranks: Mapping[str, PositiveRanks], similarity: str | None) -> None:
         """Compute the similarities of the pairs."""
         self._similarities = similarities_of_run(run, self.direction, self.judged, similarity=similarity)
 
-    def score(self, variant: Variant, settings: Settings) -> list[Scored]:
+    def score(self, variant: Variant, request: Request) -> list[Scored]:
         """One result; for a metric with samples their mean and standard deviation (ddof 0)."""
-        options = variant.spec.select_options({"seed": settings.seed})
+        options = variant.spec.select_options({"seed": request.seed})
         try:
             values = variant.spec.function(self.judged, self._similarities, **variant.parameters, **options)
         except (DataError, MalformedRun) as error:
@@ -201,14 +204,14 @@ class PairSimilarities(Need[RatedPairs]):
         n_queries = int(np.unique(self.query_ids).size)
         row = Result(self.task.name, self.part, variant.label, float(values.mean()), n_queries, parameters=parameters)
         if not values.ndim:
-            return [Scored(variant, row, samples=self._draw(variant, settings))]
+            return [Scored(variant, row, samples=self._draw(variant, request))]
         spread = replace(row, metric=f"{variant.label}{SPREAD}", value=float(values.std()))
         return [Scored(variant, row, samples=values), Scored(variant, spread)]
 
-    def _draw(self, variant: Variant, settings: Settings) -> FloatArray | None:
+    def _draw(self, variant: Variant, request: Request) -> FloatArray | None:
         """(S,) values over draws of the queries, each with all its pairs; None for a metric that gives none."""
-        if variant.spec.samples is None or settings.level is None:
+        if variant.spec.samples is None or request.level is None:
             return None
         query_ids, clusters = np.unique(self.query_ids, return_inverse=True)
-        times = Draws(settings.seed).times(query_ids.size)
+        times = Draws(request.seed).times(query_ids.size)
         return variant.spec.samples(self.judged, self._similarities, times, clusters)

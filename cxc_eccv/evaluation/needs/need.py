@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import CxcEccvError, InvalidOption, RunTooShallow
-from cxc_eccv.evaluation.settings import Settings
+from cxc_eccv.evaluation.request import Request, Sides
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.ranking.lists import GivenRanks, values_at_known_depth
 from cxc_eccv.ranking.readers import RowReader
@@ -72,7 +72,9 @@ class Need(Generic[Judged]):
         self.errors: dict[str, CxcEccvError] = {}  # by label, for metrics that cannot be computed
 
     @classmethod
-    def build(cls, task: Task, part: str, judged: Judged, variants: Sequence[Variant], run: Run) -> list[Need[Judged]]:
+    def build(
+        cls, task: Task, part: str, judged: Judged, variants: Sequence[Variant], sides: Sides
+    ) -> list[Need[Judged]]:
         """One need for all metrics, or several if the kind of run requires it."""
         return [cls(task, part, judged, variants)]
 
@@ -82,9 +84,9 @@ class Need(Generic[Judged]):
         return True
 
     @classmethod
-    def why_not(cls, run: Run, direction: str) -> str | None:
+    def why_not(cls, sides: Sides, direction: str) -> str | None:
         """Why the run cannot provide it, or None."""
-        return run.why_not(direction)
+        return sides.why_not(direction)
 
     @property
     def key(self) -> str:
@@ -99,7 +101,7 @@ class Need(Generic[Judged]):
     def learn(self, run: Run, ranks: Mapping[str, PositiveRanks], similarity: str | None) -> None:
         """Take the results of the pass over the run."""
 
-    def score(self, variant: Variant, settings: Settings) -> list[Scored]:
+    def score(self, variant: Variant, request: Request) -> list[Scored]:
         """The results of one metric, without intervals and bounds."""
         raise NotImplementedError
 
@@ -138,7 +140,7 @@ class OtherScores(Need[Mapping[str, Sequence[Scored]]]):
             if lacking := self._find_lacking(variant.spec):
                 self.errors[variant.label] = InvalidOption(f"needs {' and '.join(lacking)} too")
 
-    def score(self, variant: Variant, settings: Settings) -> list[Scored]:
+    def score(self, variant: Variant, request: Request) -> list[Scored]:
         """One result."""
         spec, directions = variant.spec, list(self.judged.values())
         inputs = [row for rows in self.inputs(spec) for row in rows]
@@ -221,7 +223,7 @@ class Ranks(Need[Judgments]):
         values = ([each.spec.function(given, **each.parameters) for given in (ranks, without)] for each in variants)
         return int(np.count_nonzero(np.any([left != right for left, right in values], axis=0)))
 
-    def score(self, variant: Variant, settings: Settings) -> list[Scored]:
+    def score(self, variant: Variant, request: Request) -> list[Scored]:
         """One result, with the best rank of every query."""
         ranks = self.ranks
         values = variant.spec.function(ranks, **variant.parameters)

@@ -16,11 +16,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption
-from cxc_eccv.evaluation import evaluate
-from cxc_eccv.evaluation.calls import open_units
+from cxc_eccv.evaluation import Request, evaluate
+from cxc_eccv.evaluation.calls import open_units, split_key
+from cxc_eccv.evaluation.plan import collections_held
 from cxc_eccv.evaluation.report import choose_similarity, provenance_of
-from cxc_eccv.evaluation.select import collections_held
-from cxc_eccv.evaluation.settings import Settings, check_split
+from cxc_eccv.evaluation.request import check_split
 from cxc_eccv.judgments.evidence import labels_of_file
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.ranking.rank import top_k
@@ -146,7 +146,7 @@ def _rank_captions(
         raise InvalidOption(f"depth {depth:,} (--depth): the split has only {asked.gallery_ids.size:,} captions")
     tops, models = {}, []
     for name, run in runs.items():
-        scoring = choose_similarity(run, similarity=None)
+        scoring = choose_similarity(run)
         tops[name] = top_k(run, asked, "i2t", depth, similarity=scoring["similarity"])
         models.append({"name": name, "run": dict(run.facts()), **scoring, "captions": tops[name].ids.tolist()})
     return tops, models
@@ -248,7 +248,8 @@ def list_unjudged(runs: Iterable[Run], library: Library, *, key: str | None = No
         if key is None:
             evaluate(run, "entailment", data_dir=library, unjudged=note, confidence=None, progress=False)
         else:
-            open_units(run, key, library, "test", Settings(bounds=True, probabilities=note))
+            part, metric = split_key(key)
+            open_units(run, Request(tasks=part, metrics=metric, bounds=True, probabilities=note), library)
     images, captions = np.unique(np.concatenate(asked), axis=0).T
     return pa.table(
         {

@@ -14,7 +14,6 @@ from cxc_eccv.comparison import ScoredReport
 from cxc_eccv.comparison.pairing import judge_of
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
 from cxc_eccv.evaluation.report import provenance_of
-from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.judgments.qrels import label_pairs
 from cxc_eccv.metrics.entail_at_k import entail_at_k
 from cxc_eccv.registry import task
@@ -22,7 +21,7 @@ from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.sources.reading import check_content, read_json, require_keys, shown
-from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
+from cxc_eccv.statistics import ClusterBootstrap, Draws, Intervals, interval
 from cxc_eccv.studies.asking.answers import read_answers
 from cxc_eccv.studies.asking.questions import Question
 from cxc_eccv.studies.asking.schemes import Scheme
@@ -123,7 +122,7 @@ def score_answers(
     judged = _judge(images, content, labels)
     results = {name: _score(entail_task, top, judged) for name, top in tops.items()}
     facts = {
-        **provenance_of(library, split=split, **Settings(SEED, CONFIDENCE).facts),
+        **provenance_of(library, split=split, **Intervals(confidence=CONFIDENCE, seed=SEED).facts),
         "export": {name: about[name] for name in ("task", "seed", "depth", "known")},
         "models": {model["name"]: model["run"] for model in about["models"]},
         "images": images.size,
@@ -277,7 +276,7 @@ def mean_entailment(reports: Sequence[ScoredReport], *, name: str | None = None)
         )
     _check(coco, flickr, [(rows[0][metric], rows[1][metric]) for metric in both])
     means = [_mean(by_task, rows[0][metric], rows[1][metric]) for metric in both]
-    facts = {"split": coco.report.provenance.get("split"), **Settings(SEED, CONFIDENCE).facts}
+    facts = {"split": coco.report.provenance.get("split"), **Intervals(confidence=CONFIDENCE, seed=SEED).facts}
     facts |= {"reports": {name: by_task[name].report.name for name in TASKS}, "unjudged": judge_of(coco.report)}
     scored = [row for part in rows for metric, row in part.items() if metric in both]
     return MeanScores(name or coco.name, (*scored, *means), facts)

@@ -15,7 +15,7 @@ from tqdm import tqdm
 from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.cli.choices import check_model, needs_train_extra
 from cxc_eccv.errors import DataError, InvalidOption
-from cxc_eccv.evaluation.settings import Judge
+from cxc_eccv.evaluation.policies import Judge
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.studies.entailment.labelled import find_image_files

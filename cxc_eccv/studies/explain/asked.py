@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
-from cxc_eccv.evaluation.settings import SPLITS
+from cxc_eccv.evaluation.request import SPLITS
 from cxc_eccv.judgments.evidence import official_sources
 from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.parquet import read_parquet

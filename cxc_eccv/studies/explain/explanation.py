@@ -13,8 +13,8 @@ import numpy as np
 from scipy.stats import mode
 
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.evaluation.plan import Plan
 from cxc_eccv.evaluation.report import choose_similarity, describe_run, name_model, provenance_of
-from cxc_eccv.evaluation.select import Selection
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.sources.library import Library
@@ -64,14 +64,14 @@ def check_runs(
     *,
     directions: Sequence[str] | None = None,
     similarity: str | None = None,
-) -> dict[str, Selection]:
+) -> dict[str, Plan]:
     """Check that runs can be explained, and compared, before long files are read.
 
     Returns the selection of each model's run, see :func:`check_run`.
     """
     selections = {}
     for model, run in runs.items():
-        choose_similarity(run, similarity=similarity)
+        choose_similarity(run, similarity)
         selections[model] = check_run(run, library, split, directions)
     _refuse_other_queries(
         {model: {part.name: part.needs[0].query_ids for part in each.parts} for model, each in selections.items()}
@@ -98,12 +98,12 @@ def explain_run(
     concepts: ImageConcepts,
     split: str = "test",
     *,
-    selection: Selection | None = None,
+    selection: Plan | None = None,
     similarity: str | None = None,
     name: str | None = None,
 ) -> Explanation:
     """Find and explain a run's failures, in the directions that :func:`check_run` selected."""
-    scoring, model = choose_similarity(run, similarity=similarity), name_model(run, name)
+    scoring, model = choose_similarity(run, similarity), name_model(run, name)
     chosen = selection or check_run(run, library, split)
     explained = {}
     for direction in (part.name for part in chosen.parts):

@@ -16,11 +16,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName, raise_all
-from cxc_eccv.evaluation.measure import find_faults
+from cxc_eccv.evaluation import Request
+from cxc_eccv.evaluation.calls import plan_run
 from cxc_eccv.evaluation.needs import Ranks
+from cxc_eccv.evaluation.plan import Plan
 from cxc_eccv.evaluation.report import images_behind
-from cxc_eccv.evaluation.select import Selection, select
-from cxc_eccv.evaluation.settings import check_split
 from cxc_eccv.metrics.concept_agreement import concept_agreement
 from cxc_eccv.metrics.concept_enumeration import concept_enumeration
 from cxc_eccv.metrics.non_common_similarity import non_common_similarity
@@ -108,13 +108,12 @@ class Failures:
         return int(self.asked_ids.size)
 
 
-def check_run(run: Run, library: Library, split: str, directions: Sequence[str] | None = None) -> Selection:
+def check_run(run: Run, library: Library, split: str, directions: Sequence[str] | None = None) -> Plan:
     """Select what a run's recall@1 is computed from, for these directions, or all that it can be ranked in.
 
     There is a part for each direction. ``skipped`` has the reason for each direction that is not selected; it is empty
     if directions are given. Raises what ``evaluate`` raises.
     """
-    check_split(split)
     reasons = {direction: run.why_not(direction) for direction in TASKS}
     skipped = {direction: why for direction, why in reasons.items() if why is not None}
     wanted = list(dict.fromkeys(directions or (name for name in TASKS if name not in skipped)))
@@ -123,9 +122,8 @@ def check_run(run: Run, library: Library, split: str, directions: Sequence[str] 
     for direction in wanted:
         if direction not in TASKS:
             raise UnknownName("direction", direction, TASKS)
-    chosen = select(run, [f"{TASKS[name]}/{name}" for name in wanted], library, split, ["recall_at_1"])
-    raise_all([*chosen.refused, *find_faults(run, chosen.parts, library)])
-    return replace(chosen, skipped={} if directions else skipped)
+    request = Request(tasks=[f"{TASKS[name]}/{name}" for name in wanted], metrics="recall_at_1", split=split)
+    return replace(plan_run(run, request, library), skipped={} if directions else skipped)
 
 
 def find_failures(
@@ -135,7 +133,7 @@ def find_failures(
     direction: str,
     *,
     similarity: str | None = None,
-    selection: Selection | None = None,
+    selection: Plan | None = None,
 ) -> Failures:
     """The failed queries of a run in one direction: failures / queries is exactly 1 - recall@1 of its evaluation.
 

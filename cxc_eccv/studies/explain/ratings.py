@@ -19,12 +19,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun
-from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.metrics.bootstrap_spearman import CodedPairs
 from cxc_eccv.registry import metrics
 from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.sources.library import Library
-from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
+from cxc_eccv.statistics import ClusterBootstrap, Draws, Intervals, interval
 from cxc_eccv.statistics.agreement import krippendorff_alpha
 from cxc_eccv.studies.asking.answers import read_answers
 from cxc_eccv.studies.asking.quality import Known, count_known
@@ -307,7 +306,7 @@ def report_ratings(
         agreements=tuple(_correlate(rated, explained, draws)),
         known=rated.known,
         **_measure_alpha(rated),
-        provenance={**(provenance or {}), **Settings(SEED, CONFIDENCE).facts},
+        provenance={**(provenance or {}), **Intervals(confidence=CONFIDENCE, seed=SEED).facts},
     )
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.evaluation.calls import open_units
-from cxc_eccv.evaluation.settings import PairValues, Settings
+from cxc_eccv.evaluation import Request
+from cxc_eccv.evaluation.calls import open_units, split_key
+from cxc_eccv.evaluation.policies import PairValues
 from cxc_eccv.statistics import choose_probabilities, draw
 from cxc_eccv.statistics.prediction_powered import FEWEST_UNITS
 from cxc_eccv.studies.annotation.proposing.pool import Chosen, Pool, Strategy
@@ -23,7 +25,7 @@ def _choose_active(pool: Pool) -> Chosen:
             "strategy active needs a number and a budget, such as --for coco_5k/t2i/recall_at_1 --budget 500"
         )
     (run,) = pool.runs.values()
-    units = open_units(run, pool.metric, pool.library, pool.split, _settings(pool), pool.given_sources)
+    units = open_units(run, _make_request(pool), pool.library)
     costs = units.costs
     rows = np.flatnonzero(costs)
     if not rows.size:
@@ -62,18 +64,21 @@ def _share_budget(deviations: FloatArray, costs: IntArray, budget: int, key: str
     return chances
 
 
-def _settings(pool: Pool) -> Settings:
-    """Settings with the judge of the pool."""
+def _make_request(pool: Pool) -> Request:
+    """The number of the pool, with its judge."""
     if (pool.probabilities is None) == (pool.classifier is None):
         raise InvalidOption(
             "strategy active needs a judge: give a file of probabilities, or a classifier (--probabilities)"
         )
+    part, metric = split_key(pool.metric)
+    request = Request(tasks=part, metrics=metric, split=pool.split, sources=pool.given_sources, bounds=True)
     if pool.probabilities is None:
-        return Settings(bounds=True, unjudged=pool.classifier)
+        assert pool.classifier is not None  # noqa: S101 - one of the two is there
+        return replace(request, unjudged=pool.classifier)
     pairs, values = pool.probabilities
     images, captions = pool.pairs.ids(pairs)
     table = pa.table({"image_id": images, "caption_id": captions, "probability": values})
-    return Settings(bounds=True, probabilities=PairValues(table, "probability", "probabilities"))
+    return replace(request, probabilities=PairValues(table, "probability", "probabilities"))
 
 
 ACTIVE = Strategy(

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.evaluation.settings import PairValues
+from cxc_eccv.evaluation.policies import PairValues
 from cxc_eccv.judgments.evidence import readable_official
 from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.runs import Run

@@ -156,7 +156,7 @@ def judge_nothing(query_ids: IntArray, gallery_ids: IntArray, *, without_self: b
 
 def find_similarity(run: Run) -> str | None:
     """The similarity of a model's vectors; None if it has no vectors."""
-    return choose_similarity(run, similarity=None)["similarity"]
+    return choose_similarity(run)["similarity"]
 
 
 def choose_scoring(run: Run) -> dict[str, Any]:

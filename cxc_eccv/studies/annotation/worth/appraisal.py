@@ -12,14 +12,14 @@ import pyarrow as pa
 
 from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.evaluation.report import choose_similarity, images_behind, provenance_of
-from cxc_eccv.evaluation.settings import Settings, check_split
+from cxc_eccv.evaluation.request import check_split
 from cxc_eccv.judgments.evidence import Thresholds, gather, item_ids, sources_of
 from cxc_eccv.judgments.qrels import coco_links
 from cxc_eccv.ranking import ranks_of_run
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
-from cxc_eccv.statistics import ClusterBootstrap, Draws, Estimate, interval
+from cxc_eccv.statistics import ClusterBootstrap, Draws, Estimate, Intervals, interval
 from cxc_eccv.studies.annotation.worth.bias import (
     DEPTH,
     Biases,
@@ -123,7 +123,7 @@ def appraise(
         confidence: level of the intervals.
     """
     check_split(split)
-    Settings(seed=seed, confidence=confidence)  # checks both
+    Intervals(seed=seed, confidence=confidence)  # checks both
     for names in sets or ():
         check_sets(names, library)
     for name in (*(verified or ()), *(() if queries in (None, "all") else (queries,))):
@@ -338,5 +338,5 @@ def _refuse_other_models(
         proposer, pairs = round_.proposal["models"].get(name), f"proposed the pairs of round {round_.number}"
         if proposer and _identify(proposer["run"]) != _identify(runs[name].facts()):
             raise DataError(f"the file of {name} differs from the one that {pairs}: give that file")
-        if proposer and proposer["similarity"] != choose_similarity(runs[name], similarity=similarity)["similarity"]:
+        if proposer and proposer["similarity"] != choose_similarity(runs[name], similarity)["similarity"]:
             raise DataError(f"{name} {pairs} by the similarity {proposer['similarity']}: give that similarity, or none")

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 
 from cxc_eccv.errors import DataError, MalformedSource
-from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.sources.reading import parse_number, read_csv, shown
+from cxc_eccv.statistics import Intervals
 from cxc_eccv.types import FloatArray
 
 TOLERANCE = 1e-12
@@ -52,7 +52,7 @@ def rate_preferences(
     References:
         Bradley and Terry, Biometrika 1952; Hunter, MM Algorithms for Generalized Bradley-Terry Models, 2004.
     """
-    Settings(seed=seed, confidence=confidence)  # checks both
+    Intervals(seed=seed, confidence=confidence)  # checks both
     counts = np.asarray(wins, dtype=np.float64) * (1 - np.eye(len(names)))
     _check_connected(counts, names)
     strengths, random = 100 * _iterate(counts[None])[0], np.random.default_rng(seed)

@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.demo import TfIdf
-from cxc_eccv.evaluation import report_of_ranks
-from cxc_eccv.evaluation.settings import Settings
+from cxc_eccv.evaluation import Request, report_of_ranks
 from cxc_eccv.ranking.rank import ranks_from_scores
 from cxc_eccv.registry import task
 from cxc_eccv.sources.library import Library
@@ -39,5 +38,5 @@ def evaluate_bow(library: Library, split: str = "test") -> Report:
 
     judgments = task("cxc").judgments(library, split, "t2t")
     ranks = ranks_from_scores(score_rows, content.caption_ids, content.caption_ids, {"cxc/t2t": judgments})
-    settings, ranked = Settings(per_query=True), {"cxc/t2t": (judgments, ranks["cxc/t2t"])}
-    return report_of_ranks(ranked, library, split, settings=settings, model="TF-IDF bag of words")
+    request = Request(split=split, per_query=True, name="TF-IDF bag of words")
+    return report_of_ranks({"cxc/t2t": (judgments, ranks["cxc/t2t"])}, library, request)

@@ -97,9 +97,9 @@ def explain(
       --annotations instances_val2014.json
     ```
     """
-    from cxc_eccv.evaluation.settings import Settings
     from cxc_eccv.runs import load_embeddings
     from cxc_eccv.sources.wordnet import load_wordnet
+    from cxc_eccv.statistics import Intervals
     from cxc_eccv.studies.explain.concepts import check_source, load_concepts
     from cxc_eccv.studies.explain.explanation import check_runs, compare_failures, explain_run, make_tables
     from cxc_eccv.tables import tables_to_console
@@ -112,7 +112,7 @@ def explain(
     check_folder(output, FILES, images=images)
     if adversarial is not None and len(files) > 1:
         raise InvalidOption("--adversarial is for one model; name one file, that of the model that encoded the queries")
-    Settings(seed)
+    Intervals(seed=seed)
     check_source(concepts)
     library, wanted = open_library(), split_name(split)
     runs = load_runs(files, name)

@@ -1,4 +1,4 @@
-"""Selects the tasks, parts and metrics to compute, on a split or a part of it, and gives reasons for others."""
+"""Plan: the tasks, parts and metrics that a request computes, on a split or a part of it, and reasons for others."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from cxc_eccv import registry
 from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, MissingIds, SourceMissing, UnknownName
 from cxc_eccv.evaluation.labels import check_sources, drop_other_labels, relabel, why_not_relabelled
 from cxc_eccv.evaluation.needs import NEEDS, Need, Variant
+from cxc_eccv.evaluation.request import Request, Sides
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.registry import metric_variants, tasks
-from cxc_eccv.runs import RankingsRun, Run
+from cxc_eccv.runs import RankingsRun
 from cxc_eccv.runs.run import read_record
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import COCO, Collection, NotApplicable, Task, direction_of
-from cxc_eccv.types import IntArray, Judgments, RatedPairs, check_whole, find_positions, find_sides
+from cxc_eccv.types import IntArray, Judgments, RatedPairs, find_positions, find_sides
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class TaskMetrics:
     """The metrics of one task."""
 
     task: Task
@@ -35,14 +36,14 @@ class Plan:
 class Part:
     """One part of one task: its metrics and their needs."""
 
-    plan: Plan
+    metrics: TaskMetrics
     name: str  # empty for the whole task
     needs: tuple[Need[Any], ...]
 
     @property
     def task(self) -> Task:
         """The declaration of the task."""
-        return self.plan.task
+        return self.metrics.task
 
     @property
     def key(self) -> str:
@@ -53,7 +54,7 @@ class Part:
     def needs_of_variants(self) -> list[tuple[Variant, Need[Any]]]:
         """Each metric, in the order of the plan, with its need."""
         needs = {variant.label: need for need in self.needs for variant in need.variants}
-        return [(variant, needs[variant.label]) for variant in self.plan.parts[self.name] if variant.label in needs]
+        return [(variant, needs[variant.label]) for variant in self.metrics.parts[self.name] if variant.label in needs]
 
     @property
     def errors(self) -> dict[str, CxcEccvError]:
@@ -82,38 +83,36 @@ class Restriction:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Selection:
-    """The parts to compute, and reasons for others."""
+class Plan:
+    """The parts that a request computes, and reasons for others."""
 
+    request: Request
+    library: Library
     parts: list[Part]
     skipped: dict[str, str]  # key to reason
     refused: list[CxcEccvError]  # errors of named tasks that cannot be computed
     restriction: Restriction
-    sources: tuple[str, ...] = ()  # sources of labels that replace those of the tasks
+    sources: tuple[str, ...]  # sources of labels that replace those of the tasks
+
+    @property
+    def needs(self) -> list[Need[Any]]:
+        """The needs of all parts."""
+        return [need for part in self.parts for need in part.needs]
 
 
-def select(
-    run: Run,
-    wanted: str | Sequence[str],
-    library: Library,
-    split: str,
-    metrics: str | Sequence[str] | None = None,
-    *,
-    limit: int | None = None,
-    allow_missing: bool = False,
-    sources: str | Sequence[str] | None = None,
-) -> Selection:
-    """Select the parts of the wanted tasks and metrics that can be computed, on the split or a part of it."""
-    labels = () if sources is None else check_sources(sources, library, split)
-    metrics = [metrics] if isinstance(metrics, str) else metrics
-    selected: list[Part] = []
+def make_plan(request: Request, library: Library, sides: Sides) -> Plan:
+    """Plan the parts of the tasks and metrics that can be computed, on the split or a part of it.
+
+    ``sides`` is the run, or the sides that a model will encode: nothing is ranked yet.
+    """
+    labels = () if request.sources is None else check_sources(request.sources, library, request.split)
+    parts: list[Part] = []
     skipped: dict[str, str] = {}
     refused: list[CxcEccvError] = []
-    chosen = list(_choose_tasks(wanted, run, library, split, skipped))
-    if not len(wanted) or (metrics is not None and not len(metrics)):
-        raise InvalidOption(f"{'metrics' if len(wanted) else 'tasks'} is an empty list, so there is nothing to score")
+    chosen = list(_choose_tasks(request, sides, library, skipped))
     collections = [task.collection for task, _, _ in chosen] or [COCO]
-    restriction = find_restriction(run, collections, library, split, limit=limit, allow_missing=allow_missing)
+    restriction = find_restriction(request, library, sides, collections)
+    plan = Plan(request, library, parts, skipped, refused, restriction, labels)
     for task, names, named in chosen:
         reason = why_not_relabelled(task) if labels else None
         if reason is not None:
@@ -122,27 +121,28 @@ def select(
                 refused.append(InvalidOption(f"{task.name} cannot be computed: {reason}"))
             continue
         try:
-            parts, reasons = _select_parts(run, task, names, named, library, split, metrics, restriction, labels)
+            of_task, reasons = _plan_parts(plan, sides, task, names, named=named)
         except (InvalidOption, SourceMissing) as error:
             refused.append(error)
             continue
-        selected += parts
+        parts += of_task
         skipped |= reasons
-    if metrics is not None and wanted != "all" and not refused:
+    metrics = request.metric_names
+    if metrics is not None and request.tasks != "all" and not refused:
         refused += _find_undefined(metrics, [(task, names) for task, names, _ in chosen])
-    if metrics is not None and wanted == "all" and not selected and not refused:
+    if metrics is not None and request.tasks == "all" and not parts and not refused:
         why = "; ".join(dict.fromkeys(skipped.values()))
         raise InvalidOption(f"none of the metrics {', '.join(metrics)} can be computed: {why}")
-    return Selection(selected, skipped, refused, restriction, labels)
+    return plan
 
 
 def _choose_tasks(
-    wanted: str | Sequence[str], run: Run, library: Library, split: str, skipped: dict[str, str]
+    request: Request, sides: Sides, library: Library, skipped: dict[str, str]
 ) -> Iterator[tuple[Task, Sequence[str], bool]]:
     """Each task with its parts and whether the user named it; for "all", the tasks of the run's collections."""
-    if wanted == "all":
+    if request.tasks == "all":
         known = [task for task in tasks().values() if not task.of_label_files or library.label_names]
-        reasons = collections_held([task.collection for task in known], run, library, split)
+        reasons = collections_held([task.collection for task in known], sides, library, request.split)
         for task in known:
             if reasons[task.collection] is None:
                 yield task, task.parts, False
@@ -150,7 +150,7 @@ def _choose_tasks(
                 skipped[task.name] = str(reasons[task.collection])
         return
     chosen: dict[str, list[str]] = {}
-    for name in [wanted] if isinstance(wanted, str) else wanted:
+    for name in [request.tasks] if isinstance(request.tasks, str) else request.tasks:
         task_name, _, part = name.partition("/")
         task = registry.task(task_name)
         if part and part not in task.parts:
@@ -159,31 +159,23 @@ def _choose_tasks(
     yield from ((registry.task(name), tuple(dict.fromkeys(parts)), True) for name, parts in chosen.items())
 
 
-def _select_parts(
-    run: Run,
-    task: Task,
-    names: Sequence[str],
-    named: bool,
-    library: Library,
-    split: str,
-    metrics: Sequence[str] | None,
-    restriction: Restriction,
-    sources: tuple[str, ...],
+def _plan_parts(
+    plan: Plan, sides: Sides, task: Task, names: Sequence[str], *, named: bool
 ) -> tuple[list[Part], dict[str, str]]:
     parts: list[Part] = []
     reasons: dict[str, str] = {}
     try:
-        plan = plan_of(task, metrics)
+        metrics = choose_metrics(task, plan.request.metric_names)
     except NotApplicable as error:
         if named:
             raise
         return [], {task.name: str(error)}
-    if sources:
-        fitting, reasons = drop_other_labels(task, {name: plan.parts[name] for name in (*names, "")})
-        plan = Plan(relabel(task, sources), fitting, plan.strict)
+    if plan.sources:
+        fitting, reasons = drop_other_labels(task, {name: metrics.parts[name] for name in (*names, "")})
+        metrics = TaskMetrics(relabel(task, plan.sources), fitting, metrics.strict)
     for name in [name for name in names if f"{task.name}/{name}" not in reasons]:
         try:
-            parts.append(Part(plan, name, _find_needs(run, plan, name, library, split, restriction)))
+            parts.append(Part(metrics, name, _find_needs(plan, sides, metrics, name)))
         except (NotApplicable, SourceMissing) as error:
             if named and isinstance(error, SourceMissing):
                 raise
@@ -193,26 +185,25 @@ def _select_parts(
     return parts, reasons
 
 
-def _find_needs(
-    run: Run, plan: Plan, part: str, library: Library, split: str, restriction: Restriction
-) -> tuple[Need[Any], ...]:
-    variants = plan.parts[part]
+def _find_needs(plan: Plan, sides: Sides, metrics: TaskMetrics, part: str) -> tuple[Need[Any], ...]:
+    variants, task = metrics.parts[part], metrics.task
     if not variants:
-        raise NotApplicable(f"none of the metrics is defined for {plan.task.name}/{part}")
+        raise NotApplicable(f"none of the metrics is defined for {task.name}/{part}")
     needs: list[Need[Any]] = []
     direction = direction_of(part)
     for name, need in NEEDS.items():
         if variants_of_need := [variant for variant in variants if variant.spec.needs == name]:
-            if (reason := need.why_not(run, direction)) is not None:
+            if (reason := need.why_not(sides, direction)) is not None:
                 raise NotApplicable(reason)
-            judged = restriction.apply(plan.task.judged(name, library, split, part), direction)
+            judged = task.judged(name, plan.library, plan.request.split, part)
+            judged = plan.restriction.apply(judged, direction)
             if not judged.query_ids.size:
                 raise NotApplicable("none of its judged items is in the part of the split that is scored")
-            needs += need.build(plan.task, part, judged, variants_of_need, run)
+            needs += need.build(task, part, judged, variants_of_need, sides)
     return tuple(needs)
 
 
-def plan_of(task: Task, metrics: Sequence[str] | None) -> Plan:
+def choose_metrics(task: Task, metrics: Sequence[str] | None) -> TaskMetrics:
     """The named metrics, or the default metrics of a task; raises NotApplicable if none is defined for the task."""
     named = [metric_variants(name) for name in (metrics if metrics is not None else (*task.metrics, *task.whole))]
     if explaining := [spec.name for spec, _ in named if spec.explains]:
@@ -232,7 +223,7 @@ def plan_of(task: Task, metrics: Sequence[str] | None) -> Plan:
     }
     if not any(parts.values()):
         raise NotApplicable(f"none of the metrics {', '.join(metrics or ())} is defined for {task.name}")
-    return Plan(task, parts | {"": _once(whole)}, strict=metrics is not None)
+    return TaskMetrics(task, parts | {"": _once(whole)}, strict=metrics is not None)
 
 
 def _find_undefined(metrics: Sequence[str], named: Sequence[tuple[Task, Sequence[str]]]) -> Iterator[CxcEccvError]:
@@ -240,7 +231,7 @@ def _find_undefined(metrics: Sequence[str], named: Sequence[tuple[Task, Sequence
     for metric in metrics:
         for task, names in named:
             try:
-                parts = plan_of(task, [metric]).parts
+                parts = choose_metrics(task, [metric]).parts
             except NotApplicable:
                 continue
             if any(parts[name] for name in (*names, "")):
@@ -258,48 +249,41 @@ HELD_SHARE = 0.5
 
 
 def collections_held(
-    collections: Iterable[Collection], run: Run, library: Library, split: str
+    collections: Iterable[Collection], sides: Sides, library: Library, split: str
 ) -> dict[Collection, str | None]:
     """Collection to None if the run is about it, else to the reason why it is not."""
     others = [collection for collection in dict.fromkeys(collections) if collection is not COCO]
-    reasons = {collection: _find_reason(collection, run, library, split) for collection in others}
+    reasons = {collection: _find_reason(collection, sides, library, split) for collection in others}
     if any(reason is None for reason in reasons.values()):
-        return {COCO: _find_reason(COCO, run, library, split), **reasons}
+        return {COCO: _find_reason(COCO, sides, library, split), **reasons}
     return {COCO: None, **reasons}
 
 
-def _find_reason(collection: Collection, run: Run, library: Library, split: str) -> str | None:
+def _find_reason(collection: Collection, sides: Sides, library: Library, split: str) -> str | None:
     if not collection.at_hand(library):
         return f"{collection.name} is not on this machine (name the task to download it)"
     try:
         content = collection.content(library, split)
     except DataError as error:
         return str(error)
-    side = "images" if run.ids("images").size else "captions"
+    side = "images" if sides.ids("images").size else "captions"
     wanted = content.image_ids if side == "images" else content.caption_ids
-    n_held = int(find_positions(wanted, run.ids(side))[1].sum())
+    n_held = int(find_positions(wanted, sides.ids(side))[1].sum())
     if n_held > HELD_SHARE * wanted.size:
         return None
     return f"the run holds {n_held:,} of the {wanted.size:,} {side} of {collection.name}"
 
 
 def find_restriction(
-    run: Run,
-    collections: Iterable[Collection],
-    library: Library,
-    split: str,
-    *,
-    limit: int | None = None,
-    allow_missing: bool = False,
+    request: Request, library: Library, sides: Sides, collections: Iterable[Collection]
 ) -> Restriction:
     """The items of these collections that an evaluation leaves out."""
-    if limit is not None:
-        check_whole("limit", limit)
-    if allow_missing and run.kind == "rankings":
+    split, limit, allow_missing = request.split, request.limit, request.allow_missing
+    if allow_missing and sides.kind == "rankings":
         raise InvalidOption(
             "allow_missing (--allow-missing) is for vectors and scores; rankings do not show which items they lack"
         )
-    unreadable, is_query_corpus = _read_unreadable(run), isinstance(run, RankingsRun) and run.corpus is not None
+    unreadable, is_query_corpus = _read_unreadable(sides), isinstance(sides, RankingsRun) and sides.corpus is not None
     if limit is None and not allow_missing and not unreadable.size and not is_query_corpus:
         return Restriction(unreadable, unreadable, {})
     contents = [collection.content(library, split) for collection in dict.fromkeys(collections)]
@@ -311,13 +295,13 @@ def find_restriction(
     lost = np.intersect1d(unreadable, first)
     image_kept, caption_kept = np.isin(images, np.setdiff1d(first, lost)), np.isin(owners, first)
     if allow_missing:
-        image_kept &= np.isin(images, run.ids("images")) | ("images" not in run.facts())
-        caption_kept &= np.isin(captions, run.ids("captions")) | ("captions" not in run.facts())
+        image_kept &= np.isin(images, sides.ids("images")) | (not sides.ids("images").size)
+        caption_kept &= np.isin(captions, sides.ids("captions")) | (not sides.ids("captions").size)
     if is_query_corpus:
-        caption_kept &= np.isin(captions, run.ids("captions"))
+        caption_kept &= np.isin(captions, sides.ids("captions"))
         if not caption_kept.any():
             raise MissingIds(
-                f"{run.path or 'run'}: none of its queries is a caption of COCO's {split} split. Give the split that "
+                f"{sides.path or 'run'}: none of its queries is a caption of COCO's {split} split. Give the split that "
                 "query-corpus ranked with --split; other collections have no concepts to explain failures."
             )
     facts: dict[str, Any] = {} if limit is None else {"limit": limit}
@@ -338,10 +322,10 @@ def first_images(image_ids: IntArray, limit: int | None) -> IntArray:
     return np.sort(image_ids)[:limit]
 
 
-def _read_unreadable(run: Run) -> IntArray:
+def _read_unreadable(sides: Sides) -> IntArray:
     """Images that the record beside the run's file lists as skipped, and that the run does not have."""
-    record = {} if run.path is None else read_record(run.path) or {}
+    record = {} if sides.path is None else read_record(sides.path) or {}
     skipped = record.get("skipped")
     names = skipped if isinstance(skipped, dict) else {}
     named = [int(number) for number in names if number.isdecimal() and len(number) < 19]
-    return np.setdiff1d(np.array(named, dtype=np.int64), run.ids("images"))
+    return np.setdiff1d(np.array(named, dtype=np.int64), sides.ids("images"))

@@ -1,10 +1,9 @@
-"""Settings of an evaluation: seed, intervals, bounds, and policies for unjudged pairs."""
+"""What stands for the labels of unjudged pairs: policies, judges, and tables of labels or probabilities."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -12,18 +11,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cxc_eccv.errors import DataError, InvalidOption, UnknownName
-from cxc_eccv.evaluation.answers import Answers, read_answers
+from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.metrics.entail_at_k import POLICIES, Classifier, check_policy
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import read_table
 from cxc_eccv.tasks.task import Collection
-from cxc_eccv.types import LABELS, PROBABILITIES, IntArray, check_values, check_whole, find_positions
-from cxc_eccv.types.ids import check_confidence, find_distinct
-
-SPLITS = ("validation", "test")
-BOUNDS_DEPTH = 50
-INTERVALS = ("bootstrap", "binomial", "binomial_images", "none")
+from cxc_eccv.types import LABELS, PROBABILITIES, IntArray, check_values, find_positions
+from cxc_eccv.types.ids import find_distinct
 
 
 class Judge(ABC):
@@ -46,86 +40,7 @@ Probabilities: TypeAlias = "Classifier | pa.Table | str | Path | None"
 """Source of probabilities of pairs."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Settings:
-    """Options of a report."""
-
-    seed: int = 0
-    confidence: float | None = 0.95
-    intervals: str = "bootstrap"
-    unjudged: Unjudged = "not_entailed"
-    per_query: bool = False
-    bounds: bool = False
-    bounds_depth: int | None = None
-    probabilities: Probabilities = None
-    answers: Answers | str | Path | None = None
-
-    def __post_init__(self) -> None:
-        check_whole("seed", self.seed, least=0)
-        if self.confidence is not None:
-            check_confidence(self.confidence)
-        if self.intervals not in INTERVALS:
-            raise UnknownName("kind of intervals", self.intervals, INTERVALS)
-        policy_name(self.unjudged)
-        if isinstance(self.unjudged, pa.Table) and "label" not in self.unjudged.column_names:
-            object.__setattr__(self, "unjudged", PairLabels(self.unjudged))
-        if not self.bounds and (self.bounds_depth is not None or self.probabilities is not None):
-            raise InvalidOption("bounds_depth and probabilities need bounds; set bounds too (--bounds)")
-        if self.bounds_depth is not None:
-            check_whole("bounds_depth", self.bounds_depth)
-        object.__setattr__(self, "probabilities", _read_probabilities(self.probabilities))
-        if isinstance(self.answers, str | Path):
-            object.__setattr__(self, "answers", read_answers(self.answers))
-        has_judge = self.probabilities_of is not None or isinstance(self.unjudged, Judge)
-        if self.answers is not None and not (self.bounds and has_judge):
-            raise InvalidOption(
-                "answers need a judge of the other pairs, and bounds: give probabilities (--probabilities), or a "
-                "classifier of entailment as unjudged (--unjudged)"
-            )
-
-    @property
-    def depth(self) -> int:
-        """Number of items of a query that count as retrieved, for metrics without K."""
-        return BOUNDS_DEPTH if self.bounds_depth is None else self.bounds_depth
-
-    @property
-    def probabilities_of(self) -> Callable[[IntArray, IntArray], Any] | None:
-        """Function of image ids and caption ids to probabilities: the given one, else the judge's, else None."""
-        if callable(self.probabilities):
-            return self.probabilities
-        of_judge: Callable[[IntArray, IntArray], Any] | None = getattr(self.unjudged, "probabilities", None)
-        return of_judge
-
-    @property
-    def level(self) -> float | None:
-        """The confidence level, or None without intervals."""
-        return None if self.intervals == "none" else self.confidence
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """The settings that a report records."""
-        return {
-            "seed": self.seed,
-            "confidence": self.level,
-            "intervals": "none" if self.level is None else self.intervals,
-            **({"bounds_depth": self.depth} if self.bounds else {}),
-            **({"answers": self.answers.facts} if isinstance(self.answers, Answers) else {}),
-        }
-
-    def on(self, library: Library, split: str, collection: Collection) -> Settings:
-        """These settings with the judge's classifier for this data."""
-        if not isinstance(self.unjudged, Judge):
-            return self
-        return replace(self, unjudged=self.unjudged.on(library, split, collection))
-
-
-def check_split(split: str) -> None:
-    """Raise UnknownName unless the split exists."""
-    if split not in SPLITS:
-        raise UnknownName("split", split, SPLITS)
-
-
-def _read_probabilities(probabilities: Probabilities) -> Classifier | None:
+def read_probabilities(probabilities: Probabilities) -> Classifier | None:
     """The function of image ids and caption ids that a table, or its file, stands for."""
     if isinstance(probabilities, str | Path):
         probabilities = read_table(Path(probabilities), "probabilities of pairs")

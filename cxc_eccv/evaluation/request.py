@@ -1,0 +1,176 @@
+"""Request: everything that a caller asks of an evaluation, checked before there is a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, TypedDict
+
+import pyarrow as pa
+
+from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.evaluation.answers import Answers, read_answers
+from cxc_eccv.evaluation.policies import (
+    Judge,
+    PairLabels,
+    Probabilities,
+    Unjudged,
+    policy_name,
+    read_probabilities,
+)
+from cxc_eccv.ranking.device import torch_on
+from cxc_eccv.runs.embeddings import SIMILARITIES
+from cxc_eccv.runs.run import check_name
+from cxc_eccv.sources.library import Library
+from cxc_eccv.statistics import Intervals
+from cxc_eccv.tasks.task import Collection
+from cxc_eccv.types import IntArray, check_whole
+from cxc_eccv.types.models import check_training_data
+
+SPLITS = ("validation", "test")
+BOUNDS_DEPTH = 50
+
+
+class Fields(TypedDict, total=False):
+    """The fields of a :class:`Request` beside its tasks, as keywords of :func:`cxc_eccv.evaluate`, which explains them.
+
+    A test compares them with the fields.
+    """
+
+    metrics: str | Sequence[str] | None
+    split: str
+    sources: str | Sequence[str] | None
+    limit: int | None
+    allow_missing: bool
+    similarity: str | None
+    device: str | None
+    block_size: int | None
+    intervals: str
+    confidence: float | None
+    seed: int
+    unjudged: Unjudged
+    bounds: bool
+    bounds_depth: int | None
+    probabilities: Probabilities
+    answers: str | Path | Answers | None
+    per_query: bool
+    name: str | None
+    training_data: Sequence[str] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Request(Intervals):
+    """What to score, how to rank, which intervals, and how to treat unjudged pairs; the options are checked here.
+
+    :func:`cxc_eccv.evaluate` explains each field.
+
+    Example:
+        >>> Request(tasks="cxc", limit=0)
+        Traceback (most recent call last):
+        cxc_eccv.errors.InvalidOption: limit is 0, expected a whole number of at least 1
+    """
+
+    tasks: str | Sequence[str] = "all"
+    metrics: str | Sequence[str] | None = None
+    split: str = "test"
+    sources: str | Sequence[str] | None = None
+    limit: int | None = None
+    allow_missing: bool = False
+    similarity: str | None = None
+    device: str | None = None
+    block_size: int | None = None
+    unjudged: Unjudged = "not_entailed"
+    bounds: bool = False
+    bounds_depth: int | None = None
+    probabilities: Probabilities = None
+    answers: str | Path | Answers | None = None
+    per_query: bool = False
+    name: str | None = None
+    training_data: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        Intervals.__post_init__(self)
+        check_split(self.split)
+        for option in ("tasks", "metrics"):
+            if getattr(self, option) is not None and not len(getattr(self, option)):
+                raise InvalidOption(f"{option} is an empty list, so there is nothing to score")
+        for option in ("limit", "bounds_depth"):
+            if getattr(self, option) is not None:
+                check_whole(option, getattr(self, option))
+        if self.similarity not in (None, *SIMILARITIES):
+            raise UnknownName("similarity", self.similarity, SIMILARITIES)
+        check_name("evaluate", self.name, InvalidOption)
+        check_training_data(self.training_data or ())
+        if self.device is not None:
+            torch_on(self.device)
+        self._check_unjudged()
+
+    def _check_unjudged(self) -> None:
+        """Read what stands for labels of unjudged pairs, and check that nothing lacks what it needs."""
+        policy_name(self.unjudged)
+        if isinstance(self.unjudged, pa.Table) and "label" not in self.unjudged.column_names:
+            object.__setattr__(self, "unjudged", PairLabels(self.unjudged))
+        if not self.bounds and (self.bounds_depth is not None or self.probabilities is not None):
+            raise InvalidOption("bounds_depth and probabilities need bounds; set bounds too (--bounds)")
+        object.__setattr__(self, "probabilities", read_probabilities(self.probabilities))
+        if isinstance(self.answers, str | Path):
+            object.__setattr__(self, "answers", read_answers(self.answers))
+        has_judge = self.probabilities_of is not None or isinstance(self.unjudged, Judge)
+        if self.answers is not None and not (self.bounds and has_judge):
+            raise InvalidOption(
+                "answers need a judge of the other pairs, and bounds: give probabilities (--probabilities), or a "
+                "classifier of entailment as unjudged (--unjudged)"
+            )
+
+    @property
+    def metric_names(self) -> Sequence[str] | None:
+        """The named metrics; None for those of each task."""
+        return [self.metrics] if isinstance(self.metrics, str) else self.metrics
+
+    @property
+    def depth(self) -> int:
+        """Number of items of a query that count as retrieved, for metrics without K."""
+        return BOUNDS_DEPTH if self.bounds_depth is None else self.bounds_depth
+
+    @property
+    def probabilities_of(self) -> Callable[[IntArray, IntArray], Any] | None:
+        """Function of image ids and caption ids to probabilities: the given one, else the judge's, else None."""
+        if callable(self.probabilities):
+            return self.probabilities
+        of_judge: Callable[[IntArray, IntArray], Any] | None = getattr(self.unjudged, "probabilities", None)
+        return of_judge
+
+    @property
+    def facts_of_bounds(self) -> dict[str, Any]:
+        """The options of bounds that a report records beside :attr:`facts`."""
+        facts: dict[str, Any] = {"bounds_depth": self.depth} if self.bounds else {}
+        return facts | ({"answers": self.answers.facts} if isinstance(self.answers, Answers) else {})
+
+    def on(self, library: Library, collection: Collection) -> Request:
+        """This request with the judge's classifier for the data."""
+        if not isinstance(self.unjudged, Judge):
+            return self
+        return replace(self, unjudged=self.unjudged.on(library, self.split, collection))
+
+
+class Sides(Protocol):
+    """What is ranked, as far as it is known before any score: a run, or a model that is still to encode."""
+
+    kind: ClassVar[str]
+
+    @property
+    def path(self) -> Path | None:
+        """The file, or None."""
+
+    def ids(self, side: str) -> IntArray:
+        """(N,) ids of the ``images`` or ``captions``, possibly none."""
+
+    def why_not(self, direction: str) -> str | None:
+        """Why this direction cannot be ranked, or None."""
+
+
+def check_split(split: str) -> None:
+    """Raise UnknownName unless the split exists."""
+    if split not in SPLITS:
+        raise UnknownName("split", split, SPLITS)
