@@ -12,14 +12,13 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
 
-from cxc_eccv.adapters.concepts import ConceptModule, ConceptSizesModule, SimilarConceptsModule
-from cxc_eccv.adapters.judged import GradedRankingModule, JudgedRankingModule
+from cxc_eccv.adapters.concept_modules import ConceptModule, ConceptSizesModule, SimilarConceptsModule
+from cxc_eccv.adapters.judged_modules import GradedRankingModule, JudgedRankingModule
 from cxc_eccv.adapters.module import LIST, OPTIONS, MetricModule
-from cxc_eccv.adapters.pairs import RatedPairsModule
-from cxc_eccv.adapters.plausible import PlausibleMatchModule
-from cxc_eccv.adapters.ranks import BothDirectionsModule, RankingModule
+from cxc_eccv.adapters.pair_module import RatedPairsModule
+from cxc_eccv.adapters.plausible_module import PlausibleMatchModule
+from cxc_eccv.adapters.rank_modules import BothDirectionsModule, RankingModule
 from cxc_eccv.metrics.kinds import (
     FailureMetric,
     JudgedMetric,
@@ -115,7 +114,7 @@ class Description:
     def result(self) -> str:
         """The result of the example, as Python prints it."""
         chosen = {**self.module.options(), **self.kind.example_options}
-        return repr(self.module.scores(self.kind.example, **chosen))
+        return repr(self.module.scores(*self.kind.example.values(), **chosen))
 
     @property
     def call(self) -> list[str]:
@@ -143,7 +142,7 @@ def _bibtex(paper: str) -> str:
     return paper
 
 
-def module_info(spec: Spec) -> dict[str, Any]:
+def module_info(spec: Spec) -> dict[str, object]:
     """The arguments of ``evaluate.MetricInfo`` for a metric."""
     import datasets
 

@@ -20,8 +20,14 @@ from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, UnknownName
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.runs.run import whole_ids
 from cxc_eccv.types import FloatArray
+from cxc_eccv.types.strict_json import Json
 
 LIST = "list of "
+Parameters = Mapping[str, Any]
+"""Parameters of one call of a metric, as a user gives them."""
+Results = dict[str, Json]
+Example = Mapping[str, Json | Mapping[int, Json]]
+"""Columns or options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +43,7 @@ class Column:
     beside: str = ""
 
 
-def check_batch(columns: Mapping[str, Column], batch: Mapping[str, Any]) -> dict[str, list[Any]]:
+def check_batch(columns: Mapping[str, Column], batch: Mapping[str, object]) -> dict[str, list[Any]]:
     """A batch as plain Python lists of equal length."""
     for name in batch:
         if name not in columns:
@@ -67,7 +73,7 @@ def _size(name: str, values: Any) -> int:  # noqa: ANN401 - anything a user may 
 
 def id_lists(name: str, values: Any) -> list[list[int]]:  # noqa: ANN401 - lists, arrays, tensors
     """One list of whole-number ids per query."""
-    return [whole_ids(row, f"{name}, row {place}").tolist() for place, row in enumerate(values)]
+    return [whole_ids(row, f"{name}, row {index}").tolist() for index, row in enumerate(values)]
 
 
 def ids(name: str, values: ArrayLike) -> list[int]:
@@ -93,14 +99,14 @@ def finite_numbers(name: str, values: ArrayLike) -> list[float]:
 
 def number_lists(name: str, values: Any) -> list[list[float]]:  # noqa: ANN401 - lists, arrays, tensors
     """One list of finite real numbers per query."""
-    return [finite_numbers(f"{name}, row {place}", row) for place, row in enumerate(values)]
+    return [finite_numbers(f"{name}, row {index}", row) for index, row in enumerate(values)]
 
 
 def names(name: str, values: Any) -> list[str]:  # noqa: ANN401 - checked here
     """Strings, one per row."""
-    for place, value in enumerate(values):
+    for index, value in enumerate(values):
         if not isinstance(value, str):
-            raise MalformedRun(f"{name}, row {place} is {value!r}; need a string")
+            raise MalformedRun(f"{name}, row {index} is {value!r}; need a string")
     return [str(value) for value in values]
 
 
@@ -128,8 +134,8 @@ class MetricModule:
     option_texts: ClassVar[Mapping[str, str]] = {}  # of options that are not in OPTIONS
     result_texts: ClassVar[Mapping[str, str]] = {}
     limits: ClassVar[str]
-    example: ClassVar[Mapping[str, list[Any]]]
-    example_options: ClassVar[Mapping[str, Any]] = {}
+    example: ClassVar[Example]
+    example_options: ClassVar[Example] = {}
     packages: ClassVar[tuple[str, ...]] = ()
 
     filelocks: list[FileLock] | None
@@ -140,7 +146,7 @@ class MetricModule:
         super().__init__(**settings)
 
     @classmethod
-    def options(cls) -> dict[str, Any]:
+    def options(cls) -> dict[str, object]:
         """Options of ``compute`` with their defaults: those of the metric, then those of the module."""
         options = list(inspect.signature(cls.spec.function).parameters.values())[cls.n_inputs :]
         kind = inspect.signature(cls.scores).parameters.values()
@@ -148,9 +154,40 @@ class MetricModule:
         return {option.name: option.default for option in options if option.name != "judged_only"}
 
     @classmethod
-    def scores(cls, inputs: Mapping[str, list[Any]], **options: Any) -> dict[str, Any]:  # noqa: ANN401 - per kind
-        """Name to value of the results."""
+    def scores(cls, *columns: Any, **options: Any) -> Results:  # noqa: ANN401 - per kind
+        """Name to value of the results, from the columns in their order."""
         raise NotImplementedError
+
+    @classmethod
+    def variants(cls, parameters: Mapping[str, object]) -> Iterator[Parameters]:
+        """Every combination of parameters; those in the metric's name may be lists of values."""
+        choices: list[list[object]] = []
+        for name, value in parameters.items():
+            choices.append(list(value) if name in cls.spec.parameters and isinstance(value, list | tuple) else [value])
+            if not choices[-1]:
+                raise InvalidOption(f"{name} is an empty list; give at least one value")
+        return (dict(zip(parameters, values, strict=True)) for values in itertools.product(*choices))
+
+    @classmethod
+    def label(cls, parameters: Parameters) -> str:
+        """The name of the result, with the values of parameters in it."""
+        return cls.spec.label(**{name: value for name, value in parameters.items() if name in cls.spec.parameters})
+
+    @classmethod
+    def report(
+        cls, compute: Callable[..., FloatArray], parameters: Mapping[str, object], *, per_query: bool
+    ) -> Results:
+        """Name to value, for every combination of parameters."""
+        results: Results = {}
+        for chosen in cls.variants(parameters):
+            results |= cls.name_values(chosen, compute(**chosen), per_query=per_query)
+        return results
+
+    @classmethod
+    def name_values(cls, parameters: Parameters, values: FloatArray, *, per_query: bool) -> Results:
+        """Name to the value of one call, and with ``per_query`` to the values of queries."""
+        name = cls.label(parameters)
+        return {name: cls.spec.average(values)} | ({f"{name}_per_query": values.tolist()} if per_query else {})
 
     def add_batch(self, *, predictions: Any = None, references: Any = None, **columns: Any) -> None:  # noqa: ANN401
         """Check and add a batch."""
@@ -162,7 +199,7 @@ class MetricModule:
         row = {"predictions": prediction, "references": reference, **columns}
         self.add_batch(**{name: None if value is None else [value] for name, value in row.items()})
 
-    def compute(self, *, predictions: Any = None, references: Any = None, **others: Any) -> dict[str, Any] | None:  # noqa: ANN401
+    def compute(self, *, predictions: Any = None, references: Any = None, **others: Any) -> Results | None:  # noqa: ANN401
         """Compute the metric from these rows and those added before."""
         for name in others:
             if name not in self.columns and name not in self.options():
@@ -170,7 +207,7 @@ class MetricModule:
         others = dict.fromkeys(name for name in self.columns if name not in ("predictions", "references")) | others
         self.filelocks, self.file_paths = None, None
         try:
-            results: dict[str, Any] | None = super().compute(  # type: ignore[misc] # of evaluate.Metric
+            results: Results | None = super().compute(  # type: ignore[misc] # of evaluate.Metric
                 predictions=predictions, references=references, **others
             )
             return results
@@ -190,30 +227,10 @@ class MetricModule:
             raise MalformedRun("nothing to score: give predictions and references, or call add_batch first")
         super()._finalize()  # type: ignore[misc] # of evaluate.Metric
 
-    def _compute(self, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401 - columns and options
-        inputs = {name: list(arguments.pop(name)) for name in self.columns}
+    def _compute(self, **arguments: Any) -> Results:  # noqa: ANN401 - columns and options
+        columns = [list(arguments.pop(name)) for name in self.columns]
         options = {**self.options(), **self._defaults, **arguments}
         missing = [name for name, value in options.items() if value is inspect.Parameter.empty]
         if missing:
             raise InvalidOption(f"{self.spec.name} needs the option {' and '.join(missing)}")
-        return self.scores(inputs, **options)
-
-
-def variants(spec: Spec, parameters: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Every combination of parameters; those in the metric's name may be lists of values."""
-    choices = []
-    for name, value in parameters.items():
-        choices.append(list(value) if name in spec.parameters and isinstance(value, list | tuple) else [value])
-        if not choices[-1]:
-            raise InvalidOption(f"{name} is an empty list; give at least one value")
-    return (dict(zip(parameters, values, strict=True)) for values in itertools.product(*choices))
-
-
-def label(spec: Spec, parameters: Mapping[str, Any]) -> str:
-    """The name of the result, with the values of parameters in it."""
-    return spec.label(**{name: value for name, value in parameters.items() if name in spec.parameters})
-
-
-def results_of(spec: Spec, name: str, values: FloatArray, *, per_query: bool) -> dict[str, Any]:
-    """A result, and with ``per_query`` its values."""
-    return {name: spec.average(values)} | ({f"{name}_per_query": values.tolist()} if per_query else {})
+        return self.scores(*columns, **options)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cxc_eccv import registry
-from cxc_eccv.adapters.ranks import find_positives
+from cxc_eccv.adapters.given_rankings import GivenRankings
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, RunTooShallow
 from cxc_eccv.metrics.kinds import RankMetric
 from cxc_eccv.ranking import ranks_of_run
@@ -30,7 +30,7 @@ SPARSE = 10**15
 
 
 def given_ranks(rankings, positives, gallery_size=None):
-    return find_positives({"predictions": rankings, "references": positives}, gallery_size)
+    return GivenRankings(rankings, positives).rank_references(gallery_size)
 
 
 @st.composite

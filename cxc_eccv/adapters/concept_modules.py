@@ -7,21 +7,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cxc_eccv.adapters.module import Column, MetricModule, number_lists
+from cxc_eccv.adapters.module import Column, Example, MetricModule, Results, number_lists
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.kinds import FailureMetric
 from cxc_eccv.sources.wordnet import similarity_matrix
 from cxc_eccv.types import FloatArray
 from cxc_eccv.types.seen import ConceptPairs, Concepts, Similarity
+from cxc_eccv.types.strict_json import Json
 
 
 def concept_lists(name: str, values: Any) -> list[list[str]]:  # noqa: ANN401 - checked here
     """One list of concepts per image, with each concept once per instance."""
     rows = []
-    for place, row in enumerate(values):
+    for index, row in enumerate(values):
         concepts = None if isinstance(row, str | Mapping) or not np.iterable(row) else list(row)
         if concepts is None or not all(isinstance(concept, str) and concept for concept in concepts):
-            raise MalformedRun(f"{name}, row {place} is {row!r}; need a list of concepts, one per instance")
+            raise MalformedRun(f"{name}, row {index} is {row!r}; need a list of concepts, one per instance")
         rows.append([str(concept) for concept in concepts])
     return rows
 
@@ -49,25 +50,41 @@ LIMITS = """\
 DEFINED = {"{}_defined": "number of rows with a value, over which the mean is taken; none raises an error."}
 
 
-class ConceptModule(MetricModule):
-    """A metric of concepts; predictions are those of the retrieved images, references those of the right images."""
+class FailureModule(MetricModule):
+    """A metric of failed queries; predictions are concepts of the retrieved images, references those of the right."""
 
-    columns = IMAGES
+    spec: ClassVar[FailureMetric]
+    columns: ClassVar[Mapping[str, Column]] = IMAGES
     limits = LIMITS
-    example: ClassVar[Mapping[str, list[Any]]] = EXAMPLE
+    example: ClassVar[Example] = EXAMPLE
+
+    @classmethod
+    def average_defined(cls, values: FloatArray, *, per_query: bool) -> Results:
+        """The mean over the rows with a value, and their number if it is in the card."""
+        name, is_defined = cls.spec.name, ~np.isnan(values)
+        if not is_defined.any():
+            raise DataError(f"{name} is undefined for all {values.size} rows; its card says when it is undefined")
+        number = {f"{name}_defined": int(is_defined.sum())} if cls.result_texts else {}
+        each = [value if flag else None for value, flag in zip(values.tolist(), is_defined.tolist(), strict=True)]
+        by_query = {f"{name}_per_query": each} if per_query else {}
+        return {name: float(values[is_defined].mean()), **number, **by_query}
+
+
+class ConceptModule(FailureModule):
+    """A metric of concepts."""
 
     @classmethod
     def scores(
-        cls, inputs: Mapping[str, list[Any]], *, per_query: bool = False, **parameters: object
-    ) -> dict[str, Any]:
+        cls, predictions: list[list[str]], references: list[list[str]], *, per_query: bool = False, **parameters: object
+    ) -> Results:
         """Name to value of the result."""
-        return _results_of(cls.spec, cls.spec.function(_pair(inputs), **parameters), per_query=per_query)
+        pairs = _make_pairs(predictions, references)
+        return cls.average_defined(cls.spec.function(pairs, **parameters), per_query=per_query)
 
 
-class SimilarConceptsModule(MetricModule):
+class SimilarConceptsModule(FailureModule):
     """A metric of concepts and their similarities."""
 
-    columns = IMAGES
     n_inputs = 2
     option_texts: ClassVar[Mapping[str, str]] = {
         "similarities": "a dict of concept to a dict of other concepts to similarities from 0 to 1, in either order, "
@@ -79,26 +96,26 @@ class SimilarConceptsModule(MetricModule):
         "- Rows in which all concepts of an image are shown by the other have no value and are left out of the mean.\n"
         "  With `per_query`, they are `None`.\n" + LIMITS
     )
-    example: ClassVar[Mapping[str, list[Any]]] = EXAMPLE
-    example_options: ClassVar[Mapping[str, Any]] = {"similarities": {"ball.n.01": {"frisbee.n.01": 0.2}}}
+    example_options: ClassVar[Example] = {"similarities": {"ball.n.01": {"frisbee.n.01": 0.2}}}
     packages = ("nltk",)
 
     @classmethod
     def scores(
         cls,
-        inputs: Mapping[str, list[Any]],
+        predictions: list[list[str]],
+        references: list[list[str]],
         *,
         similarities: Mapping[str, Mapping[str, float]] | None = None,
         per_query: bool = False,
         **parameters: object,
-    ) -> dict[str, Any]:
+    ) -> Results:
         """Name to value, and the number of rows with a value."""
         similarity = similarity_matrix if similarities is None else tabulate(similarities)
-        values = cls.spec.function(_pair(inputs), similarity, **parameters)
-        return _results_of(cls.spec, values, per_query=per_query, partial=True)
+        values = cls.spec.function(_make_pairs(predictions, references), similarity, **parameters)
+        return cls.average_defined(values, per_query=per_query)
 
 
-class ConceptSizesModule(MetricModule):
+class ConceptSizesModule(FailureModule):
     """A metric of concepts and the areas of their instances."""
 
     columns: ClassVar[Mapping[str, Column]] = {
@@ -119,7 +136,7 @@ class ConceptSizesModule(MetricModule):
         "- Rows whose images have no concept in common have no value and are left out of the mean. With `per_query`, "
         "they are `None`.\n- Without a threshold, values have no upper bound.\n" + LIMITS
     )
-    example: ClassVar[Mapping[str, list[Any]]] = {
+    example: ClassVar[Example] = {
         **EXAMPLE,
         "prediction_areas": [[0.1, 0.02, 0.75], [0.2, 0.4]],
         "reference_areas": [[0.25, 0.15, 0.01, 0.9], [0.45]],
@@ -127,11 +144,18 @@ class ConceptSizesModule(MetricModule):
 
     @classmethod
     def scores(
-        cls, inputs: Mapping[str, list[Any]], *, per_query: bool = False, **parameters: object
-    ) -> dict[str, Any]:
+        cls,
+        predictions: list[list[str]],
+        references: list[list[str]],
+        prediction_areas: list[list[float]],
+        reference_areas: list[list[float]],
+        *,
+        per_query: bool = False,
+        **parameters: Json,
+    ) -> Results:
         """Name to value, the number of rows with a value, and the options."""
-        values = cls.spec.function(_pair(inputs), **parameters)
-        return _results_of(cls.spec, values, per_query=per_query, partial=True) | parameters
+        pairs = _make_pairs(predictions, references, prediction_areas, reference_areas)
+        return cls.average_defined(cls.spec.function(pairs, **parameters), per_query=per_query) | parameters
 
 
 def tabulate(table: Mapping[str, Mapping[str, float]]) -> Similarity:
@@ -141,42 +165,37 @@ def tabulate(table: Mapping[str, Mapping[str, float]]) -> Similarity:
             f"similarities is {table!r:.60}; give a dict of concept to a dict of other concepts to similarities, or "
             "None for WordNet's"
         )
-    known: dict[frozenset[str], float] = {}
+    by_pair: dict[frozenset[str], float] = {}
     for concept, row in table.items():
         for other, value in row.items():
-            if known.setdefault(frozenset((concept, other)), value) != value:
+            if by_pair.setdefault(frozenset((concept, other)), value) != value:
                 raise InvalidOption(f"similarities has two values for the pair {concept!r} and {other!r}; give one")
 
     def look_up(names: Sequence[str]) -> FloatArray:
         same = {frozenset((name,)): 1.0 for name in names}
-        pairs = [[(known | same).get(frozenset((name, other)), np.nan) for other in names] for name in names]
+        pairs = [[(by_pair | same).get(frozenset((name, other)), np.nan) for other in names] for name in names]
         return np.array(pairs, dtype=np.float64)
 
     return look_up
 
 
-def _pair(inputs: Mapping[str, list[Any]]) -> ConceptPairs:
+def _make_pairs(
+    predictions: list[list[str]],
+    references: list[list[str]],
+    prediction_areas: list[list[float]] | None = None,
+    reference_areas: list[list[float]] | None = None,
+) -> ConceptPairs:
     """The concepts of the images of each row; query ids are row numbers."""
-    truths = _group(inputs["references"], inputs.get("reference_areas"))
-    return ConceptPairs(np.arange(len(truths)), truths, _group(inputs["predictions"], inputs.get("prediction_areas")))
+    shown, truths = _group(predictions, prediction_areas), _group(references, reference_areas)
+    return ConceptPairs(np.arange(len(truths)), truths, shown)
 
 
-def _group(images: Sequence[Sequence[str]], areas: Sequence[Sequence[float]] | None) -> list[Concepts]:
+def _group(images: list[list[str]], areas: list[list[float]] | None) -> list[Concepts]:
     """For each image, concept to the areas of its instances; NaN without areas."""
     groups: list[Concepts] = []
-    for place, names in enumerate(images):
+    for index, names in enumerate(images):
         sizes: dict[str, list[float]] = {}
-        for name, area in zip(names, [np.nan] * len(names) if areas is None else areas[place], strict=True):
+        for name, area in zip(names, [np.nan] * len(names) if areas is None else areas[index], strict=True):
             sizes.setdefault(name, []).append(area)
         groups.append({name: np.array(values) for name, values in sizes.items()})
     return groups
-
-
-def _results_of(spec: Spec, values: FloatArray, *, per_query: bool, partial: bool = False) -> dict[str, Any]:
-    """The mean over the rows with a value, and their number if ``partial``."""
-    defined = ~np.isnan(values)
-    if not defined.any():
-        raise DataError(f"{spec.name} is undefined for all {values.size} rows; its card says when it is undefined")
-    number = {f"{spec.name}_defined": int(defined.sum())} if partial else {}
-    each = [value if known else None for value, known in zip(values.tolist(), defined.tolist(), strict=True)]
-    return {spec.name: float(values[defined].mean())} | number | ({f"{spec.name}_per_query": each} if per_query else {})

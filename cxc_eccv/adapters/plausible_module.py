@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cxc_eccv.adapters.module import Column, MetricModule, id_lists, results_of
-from cxc_eccv.adapters.ranks import DIRECTION, RANKING_LIMITS, RANKINGS, judgments_of, run_of
+from cxc_eccv.adapters.given_rankings import DIRECTION, RANKING_LIMITS, RANKINGS, GivenRankings
+from cxc_eccv.adapters.module import Column, Example, MetricModule, Results, id_lists
 from cxc_eccv.errors import DataError, InvalidOption, UnknownIds
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.metrics.kinds import PlausibleMetric
@@ -40,25 +41,30 @@ class PlausibleMatchModule(MetricModule):
         "empty list are left out of gallery and rankings.",
     }
     limits = RANKING_LIMITS
-    example: ClassVar[Mapping[str, list[Any]]] = {
+    example: ClassVar[Example] = {
         "predictions": [[10, 30, 20, 40], [20, 10, 40, 30]],
         "references": [[10], [20]],
     }
-    example_options: ClassVar[Mapping[str, Any]] = {"categories": {10: [1, 18], 20: [3], 30: [3, 44, 62], 40: [18, 1]}}
+    example_options: ClassVar[Example] = {"categories": {10: [1, 18], 20: [3], 30: [3, 44, 62], 40: [18, 1]}}
 
     @classmethod
     def scores(
         cls,
-        inputs: Mapping[str, list[Any]],
+        predictions: list[list[int]],
+        references: list[list[int]],
         *,
-        categories: Mapping[Any, ArrayLike] | None = None,
+        categories: Mapping[int | str, ArrayLike] | None = None,
         per_query: bool = False,
         **parameters: object,
-    ) -> dict[str, Any]:
+    ) -> Results:
         """Name to value of the result; items without a category are left out of the rankings."""
-        run, sets = run_of(inputs["predictions"]), _sets(categories)
-        rows = np.arange(len(inputs["references"]))
-        judgments_of(inputs, run, rows)  # refuses references that are missing or repeated
+        rankings, sets, rows = (
+            GivenRankings(predictions, references),
+            _read_sets(categories),
+            np.arange(len(references)),
+        )
+        run = rankings.make_run()
+        rankings.judge(run)  # refuses references that are missing or repeated
         lists = run.lists[DIRECTION]
         unknown = np.flatnonzero(np.isin(lists.items, np.setdiff1d(lists.item_ids, list(sets))))
         if unknown.size:
@@ -67,25 +73,24 @@ class PlausibleMatchModule(MetricModule):
                 f"the ranking of query {query} holds item {lists.items[unknown[0]]}, which is not in categories"
             )
         gallery = np.array([item for item, category_ids in sets.items() if category_ids.size], dtype=np.int64)
-        queries = [_query_set(sets, row, references) for row, references in enumerate(inputs["references"])]
-        present = _vectors([*queries, *(sets[item] for item in gallery.tolist())])
+        queries = [_find_set(sets, row, items) for row, items in enumerate(references)]
+        present = _make_vectors([*queries, *(sets[item] for item in gallery.tolist())])
         matches = CategoryMatches.of(rows, present[: rows.size], gallery, present[rows.size :])
         reader = PlausibleRows(matches, cls.spec.looks)
         read_rankings(run, DIRECTION, [reader])
-        values = cls.spec.function(reader.result, **parameters)
-        return results_of(cls.spec, cls.spec.name, values, per_query=per_query)
+        return cls.report(partial(cls.spec.function, reader.result), parameters, per_query=per_query)
 
 
-def _sets(categories: Mapping[Any, ArrayLike] | None) -> Sets:
+def _read_sets(categories: Mapping[int | str, ArrayLike] | None) -> Sets:
     if not isinstance(categories, Mapping) or not categories:
         raise InvalidOption(f"categories is {categories!r}; give a dict of every gallery id to its category ids")
     return {
-        _item_id(item): np.unique(whole_ids(category_ids, f"categories of item {item}"))
+        _read_id(item): np.unique(whole_ids(category_ids, f"categories of item {item}"))
         for item, category_ids in categories.items()
     }
 
 
-def _item_id(key: object) -> int:
+def _read_id(key: object) -> int:
     if isinstance(key, int | np.integer) and not isinstance(key, bool):
         return int(key)
     if isinstance(key, str) and key.isascii() and key.isdecimal() and len(key) < 19:  # as JSON writes them
@@ -93,7 +98,7 @@ def _item_id(key: object) -> int:
     raise InvalidOption(f"categories has the key {key!r:.60}; item ids must be whole numbers")
 
 
-def _query_set(sets: Sets, row: int, references: Sequence[int]) -> IntArray:
+def _find_set(sets: Sets, row: int, references: Sequence[int]) -> IntArray:
     unknown = [item for item in references if item not in sets]
     if unknown:
         raise UnknownIds(f"references of query {row}: item {unknown[0]} is not in categories")
@@ -104,7 +109,7 @@ def _query_set(sets: Sets, row: int, references: Sequence[int]) -> IntArray:
     return first
 
 
-def _vectors(sets: Sequence[IntArray]) -> NDArray[np.bool_]:
+def _make_vectors(sets: Sequence[IntArray]) -> NDArray[np.bool_]:
     """(N, C) bool, whether each set has each category that occurs."""
     sizes = [present.size for present in sets]
     present_ids, columns = np.unique(np.concatenate(sets), return_inverse=True)

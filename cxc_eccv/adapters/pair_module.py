@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from cxc_eccv.adapters.module import Column, MetricModule, finite_numbers, ids
+from cxc_eccv.adapters.module import Column, Example, MetricModule, Results, finite_numbers, ids
 from cxc_eccv.types import RatedPairs
 
 
@@ -30,7 +30,7 @@ class RatedPairsModule(MetricModule):
     limits = """\
 - Ratings or similarities that are all equal, NaN, infinite values, empty input and unequal lengths raise an error.
 - The value depends on which item of a pair is the query; the paper's choice is given above."""
-    example: ClassVar[Mapping[str, list[Any]]] = {
+    example: ClassVar[Example] = {
         "predictions": [0.91, 0.35, 0.54, 0.18, 0.77, 0.32, 0.62, 0.09],
         "references": [4.8, 2.1, 3.0, 0.6, 4.1, 1.9, 3.6, 0.2],
         "query_ids": [1, 1, 2, 3, 4, 5, 6, 6],
@@ -39,11 +39,18 @@ class RatedPairsModule(MetricModule):
 
     @classmethod
     def scores(
-        cls, inputs: Mapping[str, list[Any]], *, per_sample: bool = False, **parameters: object
-    ) -> dict[str, Any]:
+        cls,
+        predictions: list[float],
+        references: list[float],
+        query_ids: list[int],
+        item_ids: list[int],
+        *,
+        per_sample: bool = False,
+        **parameters: object,
+    ) -> Results:
         """Name to value; for a metric with samples their mean and standard deviation."""
-        pairs = RatedPairs(*(np.array(inputs[name]) for name in ("query_ids", "item_ids", "references")))
-        values = cls.spec.function(pairs, np.array(inputs["predictions"]), **parameters)
+        pairs = RatedPairs(np.array(query_ids), np.array(item_ids), np.array(references))
+        values = cls.spec.function(pairs, np.array(predictions), **parameters)
         name = cls.spec.name
         spread = {f"{name}_std": float(np.std(values))} if values.ndim else {}
         samples = {f"{name}_samples": np.atleast_1d(values).tolist()} if per_sample else {}
