@@ -91,12 +91,13 @@ def evaluate_model(
 class ModelSides:
     """The images, the captions, or both of a split, which a model is still to encode."""
 
-    kind: ClassVar[str] = "embeddings"
+    may_be_cut: ClassVar[bool] = False
 
     sides: tuple[str, ...]
     library: Library
     split: str
     path: None = None
+    corpus: None = None
 
     def ids(self, side: str) -> IntArray:
         """(N,) ids of the ``images`` or ``captions``, possibly none."""
@@ -108,6 +109,10 @@ class ModelSides:
         """Why this direction cannot be ranked, or None."""
         lacking = next((side for side in find_sides(direction) if side not in self.sides), None)
         return None if lacking is None else f"the run has no {lacking}"
+
+    def why_unrated(self, direction: str) -> str | None:
+        """Why pairs of this direction have no similarity, or None."""
+        return self.why_not(direction)
 
 
 def check_before_encoding(request: Request, library: Library, sides: tuple[str, ...]) -> None:

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 
 from cxc_eccv.adapters.module import Column, id_lists
 from cxc_eccv.errors import InvalidOption, MalformedRun
-from cxc_eccv.ranking.lists import GivenRanks, ranks_from_rankings
+from cxc_eccv.ranking.by_lists import ByLists
+from cxc_eccv.ranking.known_depth import GivenRanks
 from cxc_eccv.runs.rankings import RankedLists, RankingsRun
 from cxc_eccv.runs.run import whole_ids
 from cxc_eccv.types import IntArray, Judgments
@@ -64,7 +65,7 @@ class GivenRankings:
         """Ranks of the references, as far as the predictions hold them."""
         run = self.make_run()
         sizes = check_sizes(gallery_size, run)
-        ranks = ranks_from_rankings(run, DIRECTION, self.judge(run))
+        ranks = ByLists(run).rank(self.judge(run), DIRECTION)
         n_gallery = ranks.depths if sizes is None else sizes
         complete = np.zeros_like(n_gallery, dtype=bool) if sizes is None else ranks.depths == sizes
         return replace(ranks, n_gallery=n_gallery, complete=complete)

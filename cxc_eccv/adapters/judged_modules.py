@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike
 from cxc_eccv.adapters.given_rankings import DIRECTION, RANKING_LIMITS, RANKINGS, GivenRankings, check_sizes
 from cxc_eccv.adapters.module import Column, Example, MetricModule, Parameters, Results, id_lists, number_lists
 from cxc_eccv.errors import DataError, RunTooShallow
-from cxc_eccv.ranking.lists import read_rankings
+from cxc_eccv.ranking import ranked
 from cxc_eccv.ranking.readers import JudgedRows, TopRows
 from cxc_eccv.runs import RankingsRun
 from cxc_eccv.types import FloatArray, IntArray, JudgedRanks, check_whole, look_up_gains
+from cxc_eccv.types.ids import make_indptr
 
 
 class GradedRankingModule(MetricModule):
@@ -92,7 +93,7 @@ class GradedRankingModule(MetricModule):
             depth = int(depths[rows[0]])
             judgments = rankings.judge(run, rows, whole=bool(beyond[rows[0]]))
             reader = TopRows(judgments, depth)
-            read_rankings(run, DIRECTION, [reader])
+            ranked(run).rank_all({}, {DIRECTION: [reader]})
             options = {**chosen, "k": depth} if "k" in chosen else chosen
             values[rows] = cls.spec.function(reader.result, judgments, **options)
             judged[rows] = look_up_gains(reader.result, judgments, depth, cls.spec.name)[1].sum(axis=1)
@@ -165,10 +166,10 @@ class JudgedRankingModule(MetricModule):
         **parameters: object,
     ) -> Results:
         """Name to value, one for every combination of parameters."""
-        for row, (ranked, items, given) in enumerate(zip(predictions, references, verdicts, strict=True)):
+        for row, (ranking, items, given) in enumerate(zip(predictions, references, verdicts, strict=True)):
             if wrong := [verdict for verdict in given if verdict not in VERDICTS]:
                 raise DataError(f"query {row} has the verdict {wrong[0]}; a verdict is 0, 1 or 2")
-            if lost := sorted(set(items) - set(ranked)):
+            if lost := sorted(set(items) - set(ranking)):
                 raise RunTooShallow(
                     f"{cls.spec.name} of query {row}: its ranking lacks the judged item {lost[0]}. Rank the whole "
                     "gallery."
@@ -183,9 +184,9 @@ def _rank_judged(rankings: GivenRankings) -> JudgedRanks:
     run, ranks = rankings.make_run(), []
     for row in range(len(rankings.references)):
         reader = JudgedRows(rankings.judge(run, np.array([row]), whole=True))
-        read_rankings(run, DIRECTION, [reader])
+        ranked(run).rank_all({}, {DIRECTION: [reader]})
         ranks.append(reader.result)
     columns = ("ranks", "verdicts", "n_positives", "n_gallery", "ties")
     values = [np.concatenate([getattr(each, name) for each in ranks]) for name in columns]
-    indptr = np.append(0, np.cumsum([each.ranks.size for each in ranks]))
+    indptr = make_indptr([each.ranks.size for each in ranks])
     return JudgedRanks(np.arange(len(ranks)), indptr, *values)

@@ -12,7 +12,7 @@ from cxc_eccv.adapters.given_rankings import RANKING_LIMITS, RANKINGS, GivenRank
 from cxc_eccv.adapters.module import Column, Example, MetricModule, Results, id_lists, names
 from cxc_eccv.errors import MalformedRun
 from cxc_eccv.metrics.kinds import WholeMetric
-from cxc_eccv.ranking.lists import values_at_known_depth
+from cxc_eccv.ranking.known_depth import values_at_known_depth
 
 POSITIVES = Column(id_lists, "list of int64", "ids of the positives of each query, in any order; at least one.")
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyarrow import Table
 
     from cxc_eccv.encoding import LoadedModel
-    from cxc_eccv.runs import EmbeddingsRun, ScoresRun
+    from cxc_eccv.runs import Run
     from cxc_eccv.sources.library import Library
 
 SUFFIXES = (".npz", ".safetensors", ".parquet")
@@ -154,13 +154,13 @@ def _check_values(only: str | None, score: str, top_k: int) -> None:
     check_whole("top_k", top_k)
 
 
-def _read_files(captions: Path | None, rerank: Path | None) -> tuple[Table | None, EmbeddingsRun | ScoresRun | None]:
+def _read_files(captions: Path | None, rerank: Path | None) -> tuple[Table | None, Run | None]:
     """The contents of a command's files, which are read before a model is loaded: a wrong file costs no time."""
     from cxc_eccv.cli.user_tables import read_captions
-    from cxc_eccv.runs import RankingsRun, load_run
+    from cxc_eccv.runs import load_run
 
     first = None if rerank is None else load_run(rerank)
-    if isinstance(first, RankingsRun):
+    if first is not None and first.may_be_cut:
         raise InvalidOption(f"--rerank {rerank}: holds rankings; give the embeddings or scores that they were made of")
     return None if captions is None else read_captions(captions), first
 
@@ -195,7 +195,7 @@ def _encode_items(loaded: LoadedModel, options: dict[str, Any]) -> str:
     return " and ".join(f"{len(side.ids)} {name}" for name, side in by_side.items() if side is not None)
 
 
-def _score(loaded: LoadedModel, first: EmbeddingsRun | ScoresRun | None, top_k: int, options: dict[str, Any]) -> str:
+def _score(loaded: LoadedModel, first: Run | None, top_k: int, options: dict[str, Any]) -> str:
     from cxc_eccv.encoding import rerank, score_pairs
 
     if first is None:
@@ -205,7 +205,7 @@ def _score(loaded: LoadedModel, first: EmbeddingsRun | ScoresRun | None, top_k: 
     return _describe_reranked(top_k, first)
 
 
-def _describe_reranked(top_k: int, first: EmbeddingsRun | ScoresRun) -> str:
+def _describe_reranked(top_k: int, first: Run) -> str:
     return f"the top {top_k} of {first.path.name if first.path else 'the first ranking'}, ranked again"
 
 

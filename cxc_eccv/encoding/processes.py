@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, MissingIds
 from cxc_eccv.ranking.large_gallery import LargeGallery, ShardCounts
-from cxc_eccv.ranking.scores import similarity_of
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings, IntArray, Judgments, PositiveRanks, find_sides
 
@@ -139,7 +138,7 @@ def split_ranks(
     reason = run.why_not(direction)
     if reason is not None:
         raise InvalidOption(f"{direction}: {reason}")
-    similarity = similarity_of(run, similarity)
+    similarity = run.choose_similarity(similarity)
     query_side, gallery_side = find_sides(direction)
     queries, items = getattr(run, query_side), getattr(run, gallery_side)
     with join_processes() as processes:

@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 from cxc_eccv.encoding.cross_encoding import MOST_PAIRS, Encode, PairWork, refuse_too_many
 from cxc_eccv.encoding.shards import Notes
 from cxc_eccv.errors import InvalidOption, MissingIds
-from cxc_eccv.ranking.scores import refuse_zero_vectors, similarity_of
-from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
+from cxc_eccv.ranking import ranked
+from cxc_eccv.ranking.readers import TopRows
+from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.runs.rankings import RankedLists, write_rankings
-from cxc_eccv.types import Embeddings, FloatArray, IntArray, check_whole, find_positions
+from cxc_eccv.types import IntArray, Judgments, check_whole, find_positions
+from cxc_eccv.types.ids import make_indptr
 from cxc_eccv.writing import check_output
-
-ROWS_AT_ONCE = 512
 
 
 def rerank(
     model: Any,  # noqa: ANN401 - a name or one of several classes
-    run: EmbeddingsRun | ScoresRun,
+    run: Run,
     *,
     top_k: int = 20,
     score: str = "itm",
@@ -66,14 +66,14 @@ def rerank(
 
 
 def _top_pairs(
-    run: EmbeddingsRun | ScoresRun, ids: tuple[IntArray, IntArray], top_k: int, max_pairs: int
+    run: Run, ids: tuple[IntArray, IntArray], top_k: int, max_pairs: int
 ) -> tuple[dict[str, IntArray], IntArray]:
     """The candidates of both directions, and the ascending numbers of their pairs."""
     most, n_captions = min(ids[0].size, ids[1].size), ids[1].size
     check_whole("top_k", top_k)
     if top_k > most:
         raise InvalidOption(f"top_k is {top_k!r}, expected a whole number from 1 to {most}, the smaller gallery's size")
-    tops = candidates(run, *ids, top_k)
+    tops = find_candidates(run, *ids, top_k)
     images, captions = (np.arange(len(rows))[:, None] for rows in (tops["i2t"], tops["t2i"]))
     both = ((images * n_captions + tops["i2t"]).ravel(), (tops["t2i"] * n_captions + captions).ravel())
     pairs = np.unique(np.concatenate(both))
@@ -81,21 +81,21 @@ def _top_pairs(
     return tops, pairs
 
 
-def candidates(
-    run: EmbeddingsRun | ScoresRun, image_ids: IntArray, caption_ids: IntArray, top_k: int
-) -> dict[str, IntArray]:
-    """(N, top_k) captions of each image (``i2t``) and (M, top_k) images of each caption (``t2i``); first of ties."""
-    if not isinstance(run, EmbeddingsRun | ScoresRun):
-        raise InvalidOption(
-            f"a run of {getattr(run, 'kind', type(run).__name__)} has no candidates to re-rank; give "
-            "embeddings or scores"
-        )
-    if isinstance(run, ScoresRun):
-        rows, columns = _places(run, image_ids, "images"), _places(run, caption_ids, "captions")
-        scores = run.scores[np.ix_(rows, columns)]
-        return {"i2t": _take_best(scores, top_k), "t2i": _take_best(scores.T, top_k)}
-    images, captions = _take_vectors(run, image_ids, "images"), _take_vectors(run, caption_ids, "captions")
-    return {"i2t": _take_top(images, captions, top_k), "t2i": _take_top(captions, images, top_k)}
+def find_candidates(run: Run, image_ids: IntArray, caption_ids: IntArray, top_k: int) -> dict[str, IntArray]:
+    """(N, top_k) captions of each image (``i2t``) and (M, top_k) images of each caption (``t2i``), of ties by id."""
+    if run.may_be_cut:
+        raise InvalidOption(f"a run of {run.kind} has no candidates to re-rank; give embeddings or scores")
+    for side, wanted in (("images", image_ids), ("captions", caption_ids)):
+        missing = wanted[~np.isin(wanted, run.ids(side))]
+        if missing.size:
+            raise MissingIds(
+                f"the run to re-rank lacks {missing.size} of {wanted.size} {side}, the first: {missing[0]}. Encode "
+                "them too, or name the split from which it was made."
+            )
+    ids = {"i2t": (image_ids, caption_ids), "t2i": (caption_ids, image_ids)}
+    readers = {direction: [TopRows(Judgments.of_nothing(*pair), top_k)] for direction, pair in ids.items()}
+    ranked(run).rank_all({}, readers)
+    return {name: find_positions(reader.result.ids, ids[name][1])[0] for name, (reader,) in readers.items()}
 
 
 def _rank_by_score(
@@ -118,41 +118,6 @@ def _rank_by_score(
         kept = np.take_along_axis(known.reshape(rows.shape), order, 1)
         counts = kept.sum(axis=1)
         ranked, ordered = (np.take_along_axis(values, order, 1)[kept] for values in (items[rows], table))
-        indptr = np.append(0, np.cumsum(counts[counts > 0]))
+        indptr = make_indptr(counts[counts > 0])
         lists[direction] = RankedLists(queries[counts > 0], indptr, ranked, ordered, place=f"re-ranked {direction}")
     return RankingsRun(lists, title)
-
-
-def _take_vectors(run: EmbeddingsRun, ids: IntArray, side: str) -> FloatArray:
-    embeddings: Embeddings | None = getattr(run, side)
-    if embeddings is None:
-        raise MissingIds(f"the run to re-rank has no {side}; encode both sides with a dual encoder")
-    vectors = embeddings.vectors[_places(run, ids, side)].astype(np.float64)
-    if similarity_of(run) == "dot":
-        return vectors
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    refuse_zero_vectors(ids[lengths[:, 0] == 0], ids.size, side, run.path or "the run to re-rank")
-    return np.asarray(vectors / lengths)
-
-
-def _places(run: EmbeddingsRun | ScoresRun, ids: IntArray, side: str) -> IntArray:
-    """Positions of these ids in a run; raises MissingIds."""
-    places, known = find_positions(ids, run.ids(side))
-    if not known.all():
-        raise MissingIds(
-            f"the run to re-rank lacks {np.count_nonzero(~known)} of {ids.size} {side}, the first: {ids[~known][0]}. "
-            "Encode them too, or name the split from which it was made."
-        )
-    return places
-
-
-def _take_top(queries: FloatArray, gallery: FloatArray, top_k: int) -> IntArray:
-    rows = [
-        _take_best(queries[start : start + ROWS_AT_ONCE] @ gallery.T, top_k)
-        for start in range(0, len(queries), ROWS_AT_ONCE)
-    ]
-    return np.concatenate(rows)
-
-
-def _take_best(scores: NDArray[Any], top_k: int) -> IntArray:
-    return np.argsort(-scores, axis=1, kind="stable")[:, :top_k]

@@ -6,7 +6,7 @@
       | request   every option, checked -> Request
       | plan      tasks() and metrics() of the registry -> Plan: its parts, one direction of one task, with their Needs
       | measure   all errors at once: items that the run lacks, unknown items; then one pass of
-      |           ranking.ranks_of_run, in which every Need reads the input of its metrics
+      |           ranking.ranked(run), in which every Need reads the input of its metrics
       | score     Need.score: values of queries -> their mean or median; intervals by bootstrap over images
       | report    numbers over a whole task, reasons, provenance -> Report
     report.json

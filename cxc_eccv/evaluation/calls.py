@@ -17,9 +17,10 @@ from cxc_eccv.evaluation.labels import describe_sources, find_repeats
 from cxc_eccv.evaluation.measure import find_faults, measure
 from cxc_eccv.evaluation.needs import Ranks
 from cxc_eccv.evaluation.plan import Part, Plan, Restriction, choose_metrics, make_plan
-from cxc_eccv.evaluation.report import choose_similarity, describe_run, make_report, name_model, training_data_of
+from cxc_eccv.evaluation.report import describe_run, make_report, name_model, training_data_of
 from cxc_eccv.evaluation.request import Fields, Request
-from cxc_eccv.ranking.scores import one_blas_thread, refuse_embedding_options
+from cxc_eccv.ranking import ranked
+from cxc_eccv.ranking.scores import one_blas_thread
 from cxc_eccv.registry import task
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.sources.library import Library
@@ -129,10 +130,12 @@ def evaluate_request(run: Run, request: Request, library: Library, *, progress: 
     """Score a run as a request asks: the stages of :func:`evaluate`, one after the other."""
     with one_blas_thread():  # idle BLAS threads would slow down our threads
         plan = plan_run(run, request, library)
-        scoring = choose_similarity(run, request.similarity)
+        ranker = ranked(run, request.make_options(progress=progress))
         bounds = _make_bounds(run, plan) if request.bounds else None
-        measure(run, plan, scoring["similarity"], bounds, progress=progress)
-        report = make_report(plan, {"run": describe_run(run, plan.parts), **scoring, **_describe(run, plan)}, bounds)
+        measure(ranker, plan, bounds)
+        report = make_report(
+            plan, {"run": describe_run(run, plan.parts), **ranker.scoring, **_describe(run, plan)}, bounds
+        )
     _refuse_empty_tasks(report, request.tasks)
     if isinstance(request.answers, Answers):
         request.answers.refuse_unused(report, request.split)
@@ -143,13 +146,11 @@ def plan_run(run: Run, request: Request, library: Library) -> Plan:
     """Plan the evaluation of a run; raises all errors of its options and ids."""
     if not isinstance(run, Run):
         raise MalformedRun(f"{run!r:.60} is not a run; read a file with load_run, or make a run from arrays or dicts")
-    if isinstance(run, RankingsRun) and run.corpus is not None:
+    if run.corpus is not None:
         raise InvalidOption(
             f"{run.path or 'run'}: ranks images by {run.corpus}, which no task does; use cxc-eccv explain for this file"
         )
-    choose_similarity(run, request.similarity)
-    if run.kind != "embeddings":
-        refuse_embedding_options(run, block_size=request.block_size, device=request.device)
+    ranked(run, request.make_options())
     plan = make_plan(request, library, run)
     raise_all([*plan.refused, *find_faults(run, plan)])
     return plan
@@ -269,7 +270,7 @@ def open_units(run: Run, request: Request, library: Library) -> Units:
     with one_blas_thread():
         plan = plan_run(run, request, library)
         bounds = _make_bounds(run, plan)
-        measure(run, plan, choose_similarity(run, request.similarity)["similarity"], bounds)
+        measure(ranked(run, request.make_options()), plan, bounds)
     for each in plan.parts:
         for variant, need in each.needs_of_variants:
             if each.key == part and variant.label == metric:

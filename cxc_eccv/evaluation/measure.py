@@ -3,43 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from cxc_eccv.errors import CxcEccvError, MissingIds, SourceMissing, UnknownIds
+from cxc_eccv.errors import CxcEccvError, SourceMissing, UnknownIds
 from cxc_eccv.evaluation.bounds import BoundsOfNeeds
 from cxc_eccv.evaluation.needs import Need
 from cxc_eccv.evaluation.plan import Plan
-from cxc_eccv.ranking import ranks_of_run
-from cxc_eccv.ranking.lists import rows_of
+from cxc_eccv.ranking import Ranked, ranked
+from cxc_eccv.ranking.ranked import collect_ids
 from cxc_eccv.ranking.readers import RowReader
-from cxc_eccv.ranking.scores import places_of
-from cxc_eccv.runs import RankingsRun, Run
+from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import UNREACHABLE_CAPTIONS
 from cxc_eccv.tasks.task import Collection
-from cxc_eccv.types import SIDES, IntArray, find_positions, find_sides, other_side
+from cxc_eccv.types import SIDES, IntArray, find_positions, other_side
 from cxc_eccv.types.ids import find_distinct
 
 NAMED = 3
 SWAP_SHARE = 0.5
 
 
-def measure(
-    run: Run, plan: Plan, similarity: str | None, bounds: BoundsOfNeeds | None = None, *, progress: bool = False
-) -> None:
+def measure(ranker: Ranked, plan: Plan, bounds: BoundsOfNeeds | None = None) -> None:
     """Let every need read the input of its metrics, in one pass over the run."""
-    needs, options = plan.needs, {"device": plan.request.device, "block_size": plan.request.block_size}
+    needs = plan.needs
     judgments = {name: (need.direction, judged) for need in needs for name, judged in need.requests.items()}
     readers: dict[str, list[RowReader]] = {}
     for need in needs:
         if reading := [*need.readers, *(() if bounds is None else bounds.readers(need))]:
             readers.setdefault(need.direction, []).extend(reading)
-    ranks = ranks_of_run(run, judgments, readers=readers, similarity=similarity, progress=progress, **options)
+    ranks = ranker.rank_all(judgments, readers)
     for need in needs:
-        need.learn(run, ranks, similarity)
+        need.learn(ranker, ranks)
     if bounds is not None:
         bounds.settle()
 
@@ -47,28 +43,7 @@ def measure(
 def find_faults(run: Run, plan: Plan) -> list[CxcEccvError]:
     """An error for each side of a run that lacks items, or has unknown ones."""
     unknown = find_unknown_ids(run, plan.needs, plan.library, {part.task.collection for part in plan.parts})
-    return find_missing_ids(run, plan.needs) + unknown
-
-
-def find_missing_ids(run: Run, needs: Sequence[Need[Any]]) -> list[CxcEccvError]:
-    """An error for each side, or each direction of rankings, that lacks items."""
-    if isinstance(run, RankingsRun):
-        queries: dict[str, list[IntArray]] = {}
-        for need in needs:
-            queries.setdefault(need.direction, []).append(need.query_ids)
-        looks = [
-            partial(rows_of, run, direction, find_distinct(np.concatenate(ids))) for direction, ids in queries.items()
-        ]
-    else:
-        sides = {side: collect_ids(side, needs) for side in SIDES}
-        looks = [partial(places_of, ids, run, side) for side, ids in sides.items() if ids.size]
-    errors: list[CxcEccvError] = []
-    for look in looks:
-        try:
-            look()
-        except MissingIds as error:
-            errors.append(error)
-    return errors
+    return [*ranked(run).find_missing(plan.needs), *unknown]
 
 
 def find_unknown_ids(
@@ -89,15 +64,6 @@ def find_unknown_ids(
             place = f"{run.path or 'run'}: {count} {side} are unknown to the data, the first: {first}"
             errors.append(UnknownIds(f"{place}. {advice}"))
     return errors
-
-
-def collect_ids(side: str, needs: Iterable[Need[Any]]) -> IntArray:
-    """(N,) distinct ids of a side that are queries or gallery items."""
-    ids = [np.empty(0, dtype=np.int64)]
-    for need in needs:
-        query_side, gallery_side = find_sides(need.direction)
-        ids += [need.query_ids] * (query_side == side) + [need.gallery_ids] * (gallery_side == side)
-    return find_distinct(np.concatenate(ids))
 
 
 def _read_known_ids(side: str, library: Library, collections: Iterable[Collection]) -> IntArray:

@@ -16,7 +16,6 @@ from cxc_eccv.evaluation.needs import NEEDS, Need, Variant
 from cxc_eccv.evaluation.request import Request, Sides
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.registry import metric_variants, tasks
-from cxc_eccv.runs import RankingsRun
 from cxc_eccv.runs.run import read_record
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import COCO, Collection, NotApplicable, Task, direction_of
@@ -279,11 +278,11 @@ def find_restriction(
 ) -> Restriction:
     """The items of these collections that an evaluation leaves out."""
     split, limit, allow_missing = request.split, request.limit, request.allow_missing
-    if allow_missing and sides.kind == "rankings":
+    if allow_missing and sides.may_be_cut:
         raise InvalidOption(
             "allow_missing (--allow-missing) is for vectors and scores; rankings do not show which items they lack"
         )
-    unreadable, is_query_corpus = _read_unreadable(sides), isinstance(sides, RankingsRun) and sides.corpus is not None
+    unreadable, is_query_corpus = _read_unreadable(sides), sides.corpus is not None
     if limit is None and not allow_missing and not unreadable.size and not is_query_corpus:
         return Restriction(unreadable, unreadable, {})
     contents = [collection.content(library, split) for collection in dict.fromkeys(collections)]

@@ -14,14 +14,14 @@ import cxc_eccv
 from cxc_eccv.errors import DataError, InvalidOption, raise_all
 from cxc_eccv.evaluation.answers import Answers
 from cxc_eccv.evaluation.bounds import BoundsOfNeeds, Units
-from cxc_eccv.evaluation.measure import collect_ids
 from cxc_eccv.evaluation.needs import OtherScores, QueryValues, Scored, TopItems
 from cxc_eccv.evaluation.plan import Part, Plan
 from cxc_eccv.evaluation.policies import Judge, policy_of
 from cxc_eccv.evaluation.report_files import per_query_table
 from cxc_eccv.evaluation.request import Request
-from cxc_eccv.ranking.scores import one_blas_thread, refuse_embedding_options, similarity_of, workers
-from cxc_eccv.runs import EmbeddingsRun, Run
+from cxc_eccv.ranking.ranked import collect_ids
+from cxc_eccv.ranking.scores import one_blas_thread, workers
+from cxc_eccv.runs import Run
 from cxc_eccv.runs.run import check_name, read_record
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import ClusterBootstrap, Draws, estimate_mean, interval, wilson
@@ -227,12 +227,3 @@ def training_data_of(run: Run) -> tuple[str, ...]:
     """What the record beside an encoded file says that the model was trained on; empty if nothing."""
     facts = None if run.path is None else read_record(run.path)
     return tuple((facts or {}).get("training_data") or ())
-
-
-def choose_similarity(run: Run, similarity: str | None = None) -> dict[str, str | None]:
-    """The similarity and who chose it, as entries of the provenance; None for runs without vectors."""
-    if not isinstance(run, EmbeddingsRun):
-        refuse_embedding_options(run, similarity=similarity)
-        return {"similarity": None, "similarity_from": None}
-    source = "the caller" if similarity else "the run" if run.similarity else "default"
-    return {"similarity": similarity_of(run, similarity), "similarity_from": source}

@@ -19,8 +19,7 @@ from cxc_eccv.evaluation.policies import (
     policy_name,
     read_probabilities,
 )
-from cxc_eccv.ranking.device import torch_on
-from cxc_eccv.runs.embeddings import SIMILARITIES
+from cxc_eccv.ranking import Options
 from cxc_eccv.runs.run import check_name
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import Intervals
@@ -98,12 +97,9 @@ class Request(Intervals):
         for option in ("limit", "bounds_depth"):
             if getattr(self, option) is not None:
                 check_whole(option, getattr(self, option))
-        if self.similarity not in (None, *SIMILARITIES):
-            raise UnknownName("similarity", self.similarity, SIMILARITIES)
         check_name("evaluate", self.name, InvalidOption)
         check_training_data(self.training_data or ())
-        if self.device is not None:
-            torch_on(self.device)
+        self.make_options()
         self._check_unjudged()
 
     def _check_unjudged(self) -> None:
@@ -122,6 +118,10 @@ class Request(Intervals):
                 "answers need a judge of the other pairs, and bounds: give probabilities (--probabilities), or a "
                 "classifier of entailment as unjudged (--unjudged)"
             )
+
+    def make_options(self, *, progress: bool = False) -> Options:
+        """How to rank."""
+        return Options(self.similarity, self.block_size, self.device, progress)
 
     @property
     def metric_names(self) -> Sequence[str] | None:
@@ -157,7 +157,11 @@ class Request(Intervals):
 class Sides(Protocol):
     """What is ranked, as far as it is known before any score: a run, or a model that is still to encode."""
 
-    kind: ClassVar[str]
+    may_be_cut: ClassVar[bool]
+
+    @property
+    def corpus(self) -> str | None:
+        """What represents an image in rankings of ``query-corpus``, or None."""
 
     @property
     def path(self) -> Path | None:
@@ -168,6 +172,9 @@ class Sides(Protocol):
 
     def why_not(self, direction: str) -> str | None:
         """Why this direction cannot be ranked, or None."""
+
+    def why_unrated(self, direction: str) -> str | None:
+        """Why pairs of this direction have no similarity, or None."""
 
 
 def check_split(split: str) -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.errors import InvalidOption, ModelError, SourceMissing
 from cxc_eccv.evaluation import Request, evaluate_request, make_plan
-from cxc_eccv.ranking.scores import to_unit_length
+from cxc_eccv.ranking.prepare import to_unit_length
 from cxc_eccv.registry import task
 from cxc_eccv.report.collect import collect_examples
 from cxc_eccv.report.folder import write_folder

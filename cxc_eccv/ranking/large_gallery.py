@@ -11,20 +11,11 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, MalformedRun, MissingIds, UnknownName
 from cxc_eccv.kernels import row_counts
-from cxc_eccv.ranking.counts import Counts, MergedJudgments, rank_positives
-from cxc_eccv.ranking.scores import (
-    ALIGNMENT,
-    ROWS_PREPARED_AT_ONCE,
-    Options,
-    first_twins,
-    one_blas_thread,
-    prepare,
-    refuse_extremes,
-    refuse_zero_vectors,
-    row_hashes,
-    scan,
-    workers,
-)
+from cxc_eccv.ranking.counts import Counts, MergedJudgments
+from cxc_eccv.ranking.prepare import ROWS_PREPARED_AT_ONCE, prepare, refuse_extremes, refuse_zero_vectors
+from cxc_eccv.ranking.scores import ALIGNMENT, Options, Scores, one_blas_thread, scan, workers
+from cxc_eccv.ranking.ties import rank_positives
+from cxc_eccv.ranking.twins import find_leaders, hash_rows
 from cxc_eccv.runs.embeddings import SIMILARITIES
 from cxc_eccv.types import Embeddings, IntArray, Judgments, PositiveRanks, find_positions
 
@@ -70,8 +61,7 @@ class LargeGallery:
         item_ids = self._merged.gallery_ids[items]
         columns = self._prepare(positives, item_ids, "positives")
         rows = self._prepare(queries, self._merged.query_ids, "queries")
-        if similarity == "dot":
-            refuse_extremes(rows, columns, self._merged.query_ids, item_ids)
+        refuse_extremes(similarity, rows, columns, self._merged.query_ids, item_ids)
         self._positives = Positives(columns)
         scores = rows @ self._positives.distinct.T
         self._pair_scores = scores[self._merged.queries, self._positives.of_item[pair_items]]
@@ -145,8 +135,7 @@ class LargeGallery:
     def _count_tile(self, ids: IntArray, vectors: NDArray[Any], segments: IntArray, start: int) -> IntArray:
         places = slice(start, start + TILE_WIDTH)
         tile = _prepare_tile(ids[places], vectors[places], self._similarity)
-        if self._similarity == "dot":
-            refuse_extremes(self._rows, tile[: ids[places].size], self._merged.query_ids, ids[places])
+        refuse_extremes(self._similarity, self._rows, tile[: ids[places].size], self._merged.query_ids, ids[places])
         product = TileProduct(self._rows, tile, ids[places].size, self._positives, self._scores)
         counts, whole = self._zeros(), np.array([0, product.width])
 
@@ -163,7 +152,7 @@ class LargeGallery:
             reached = row_counts(block, self._merged.queries[pairs] - first, scores, scores, whole)
             counts[:, pairs] += reached.at_least[:, 0], reached.above[:, 0]
 
-        scan(product, read, Options(), rows_at_once=ROWS_AT_ONCE, threads=1)
+        scan(product, read, Options())
         return counts
 
     def _zeros(self) -> IntArray:
@@ -198,15 +187,15 @@ class Positives:
     """
 
     def __init__(self, vectors: NDArray[np.float32]) -> None:
-        leaders, self.of_item = np.unique(first_twins(vectors), return_inverse=True)
+        leaders, self.of_item = np.unique(find_leaders(vectors), return_inverse=True)
         self.distinct = np.ascontiguousarray(vectors[leaders])
-        hashes = row_hashes(self.distinct)
+        hashes = hash_rows(self.distinct)
         self._order = np.argsort(hashes, kind="stable")
         self._hashes = hashes[self._order]
 
     def find(self, vectors: NDArray[np.float32]) -> IntArray:
         """(C,) position in ``distinct`` of the vector with the same bytes, or -1."""
-        hashes = row_hashes(vectors)
+        hashes = hash_rows(vectors)
         places = np.full(len(vectors), -1)
         first, last = (np.searchsorted(self._hashes, hashes, side) for side in ("left", "right"))
         for row in np.flatnonzero(first < last).tolist():
@@ -216,8 +205,10 @@ class Positives:
         return places
 
 
-class TileProduct:
+class TileProduct(Scores):
     """Scores of all queries with one tile, in which twins of positives have the ``scores`` of these positives."""
+
+    rows_at_once, threads = ROWS_AT_ONCE, 1
 
     def __init__(
         self,

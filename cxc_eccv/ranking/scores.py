@@ -7,52 +7,62 @@ from __future__ import annotations
 
 import itertools
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import cache, cached_property
-from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 from tqdm import tqdm
 
-from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds, UnknownName
-from cxc_eccv.kernels import unit_vectors
-from cxc_eccv.runs import EmbeddingsRun, Run
+from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.ranking.counts import Counts, count_rows
+from cxc_eccv.ranking.device import torch_on
+from cxc_eccv.ranking.twins import find_twins, group_twins
 from cxc_eccv.runs.embeddings import SIMILARITIES
-from cxc_eccv.types import IntArray, find_positions, other_side
+from cxc_eccv.types import IntArray
 from cxc_eccv.types.ids import make_indptr, number_within
 
 BLOCK_BYTES = 80_000_000
 MOST_WORKERS = 16
 FEWEST_ROWS, MOST_ROWS = 64, 1024
 ALIGNMENT = 8
-NAMED = 3
-SWAP_SHARE = 0.9
-ROWS_PREPARED_AT_ONCE = 256
-LARGEST = float(np.finfo(np.float32).max) / 2
-SMALLEST = 2.0**-102
-"""The smallest product that float32 holds with all its 24 digits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How scores are computed."""
+    """How scores are computed; all but ``progress`` are for vectors.
 
-    similarity: str = "cosine"
-    block_size: int | None = None  # rows that a thread scores at once; None for about 80 MB over all threads, so that
-    # scores are rounded in blocks that depend on the number of processors
-    progress: bool = False
+    Attributes:
+        similarity: ``cosine`` or ``dot``; None for that of the run, or cosine.
+        block_size: rows that a thread scores at once; None for about 80 MB over all threads, so that scores are rounded
+            in blocks that depend on the number of processors.
+        device: torch device, such as ``cuda``; None for NumPy on the CPU.
+        progress: show a progress bar.
+
+    Raises:
+        UnknownName: the similarity is unknown.
+        InvalidOption: the block size is below 1, or the device cannot be used.
+    """
+
+    similarity: str | None = None
+    block_size: int | None = None
     device: str | None = None
+    progress: bool = False
 
     def __post_init__(self) -> None:
+        if self.similarity not in (None, *SIMILARITIES):
+            raise UnknownName("similarity", self.similarity, SIMILARITIES)
         if self.block_size is not None and self.block_size < 1:
             raise InvalidOption(f"block_size is {self.block_size}, expected at least 1")
+        if self.device is not None:
+            torch_on(self.device)
 
     def rows_at_once(self, height: int, width: int) -> int:
         """Number of rows in a block, such that all threads get the same number of blocks."""
@@ -63,32 +73,39 @@ class Options:
         return -(-height // (rounds * workers()))
 
 
-class Scores(Protocol):
-    """A score matrix of ``height`` rows and ``width`` columns, computed in blocks of rows."""
+class Scores(ABC):
+    """A score matrix of ``height`` rows and ``width`` columns, computed in blocks of rows.
+
+    ``rows_at_once`` and ``threads`` are None where the options decide.
+    """
 
     height: int
     width: int
+    rows_at_once: int | None = None
+    threads: int | None = None
+    backwards = False
 
     def room(self, size: int) -> Any:  # noqa: ANN401 - what ``fill`` writes to
-        """Memory for a block of at most ``size`` rows, which one thread reuses."""
+        """Memory for a block of at most ``size`` rows, which one thread reuses; None if ``fill`` makes its own."""
+        return None
 
+    @abstractmethod
     def fill(self, start: int, stop: int, room: Any) -> Any:  # noqa: ANN401 - an array, or a tensor on a device
         """Scores of rows ``start`` to ``stop``, minus infinity where no item competes."""
 
+    def count_rows(self, block: Any, rows: IntArray, columns: IntArray, bounds: IntArray) -> Counts:  # noqa: ANN401
+        """Count pairs of a block, see :data:`cxc_eccv.ranking.counts.CountRows`."""
+        return count_rows(block, rows, columns, bounds)
 
-def scan(
-    scores: Scores,
-    read: Callable[[Any, int], None],
-    options: Options,
-    label: str = "",
-    *,
-    rows_at_once: int | None = None,
-    threads: int | None = None,
-    backwards: bool = False,
-) -> None:
+    def to_host(self, block: Any) -> NDArray[Any]:  # noqa: ANN401 - as ``fill`` returns it
+        """The block as an array."""
+        return np.asarray(block)
+
+
+def scan(scores: Scores, read: Callable[[Any, int], None], options: Options, label: str = "") -> None:
     """Fill all blocks of rows, and read each in the thread that filled it."""
-    count = threads or workers()
-    size = rows_at_once or options.rows_at_once(scores.height, scores.width)
+    count = scores.threads or workers()
+    size = scores.rows_at_once or options.rows_at_once(scores.height, scores.width)
     spare: SimpleQueue[Any] = SimpleQueue()
     for _ in range(count):
         spare.put(scores.room(size))
@@ -101,7 +118,7 @@ def scan(
             spare.put(room)  # otherwise other threads would wait for it forever
 
     spans = list(itertools.pairwise(_stagger(scores.height, size, 1 if options.block_size else count)))
-    if backwards:
+    if scores.backwards:
         spans = [(scores.height - stop, scores.height - start) for start, stop in spans]
     with ExitStack() as stack:
         run: Callable[..., Any] = map
@@ -183,7 +200,7 @@ class Layout:
         return spread
 
 
-class Product:
+class Product(Scores):
     """The product of (R, D) row vectors with (width, D) laid-out gallery vectors, zero in the ``padding``.
 
     Byte-identical columns have identical scores in every row. With ``tie_rows``, for columns that rank rows,
@@ -202,7 +219,7 @@ class Product:
     ) -> None:
         self.height, self.width = len(rows), len(columns)
         self._rows, self._columns, self._padding, self._self_columns = rows, columns, padding, self_columns
-        self._originals, self._copies = twins_of(columns)
+        self._originals, self._copies = find_twins(columns)
         self._row_twins = np.full(len(rows), -1)
         if tie_rows:
             shared, self._row_twins = group_twins(rows)
@@ -231,197 +248,3 @@ def leave_out_self(block: NDArray[Any], self_columns: IntArray | None, start: in
         columns = self_columns[start : start + len(block)]
         rows = np.flatnonzero(columns >= 0)
         block[rows, columns[rows]] = -np.inf
-
-
-def twins_of(vectors: NDArray[np.float32]) -> tuple[IntArray, IntArray]:
-    """Index of the first row with the same bytes, and index of the copy, for all copies."""
-    first = first_twins(vectors)
-    copies = np.flatnonzero(first != np.arange(first.size))
-    return first[copies], copies
-
-
-def group_twins(vectors: NDArray[np.float32]) -> tuple[IntArray, IntArray]:
-    """The first row of each group with the same bytes, and (N,) the group of every row, -1 for a row without copy."""
-    originals, copies = twins_of(vectors)
-    group = np.full(len(vectors), -1)
-    leaders, group[copies] = np.unique(originals, return_inverse=True)
-    group[leaders] = np.arange(leaders.size)
-    return leaders, group
-
-
-ScoreRows = Callable[[IntArray], NDArray[Any]]
-"""Maps positions of queries to their (rows, N) finite scores, float32 or float64."""
-
-
-class GivenScores:
-    """The rows of a score matrix, laid out as columns by segment."""
-
-    def __init__(
-        self,
-        score_rows: ScoreRows,
-        rows: IntArray,
-        items: IntArray,
-        layout: Layout,
-        self_columns: IntArray | None,
-    ) -> None:
-        self.height, self.width = rows.size, layout.width
-        self._score_rows, self._rows, self._items = score_rows, rows, items
-        self._layout, self._self_columns = layout, self_columns
-
-    def room(self, _size: int) -> None:
-        """None, as blocks have the type of the scores."""
-
-    def fill(self, start: int, stop: int, _room: None) -> NDArray[Any]:
-        """Scores of rows ``start`` to ``stop``."""
-        scores = self._score_rows(self._rows[start:stop])
-        block = np.full((len(scores), self.width), -np.inf, dtype=scores.dtype)
-        block[:, self._layout.column] = scores[:, self._items]
-        leave_out_self(block, self._self_columns, start)
-        return block
-
-
-def similarity_of(run: EmbeddingsRun, similarity: str | None = None) -> str:
-    """The given similarity, else that of the run, else cosine."""
-    if similarity not in (None, *SIMILARITIES):
-        raise UnknownName("similarity", similarity, SIMILARITIES)
-    return similarity or run.similarity or "cosine"
-
-
-def refuse_embedding_options(run: Run, **options: Any) -> None:  # noqa: ANN401
-    """Raise InvalidOption for the first option that is not None; scores and rankings have no such options."""
-    for name, value in options.items():
-        if value is not None:
-            raise InvalidOption(f"{name}={value!r} is for embeddings, and this run has {run.kind}; leave it out")
-
-
-def prepare(
-    vectors: NDArray[np.float32], similarity: str, places: IntArray, targets: IntArray, out: NDArray[np.float32]
-) -> IntArray:
-    """Write rows ``places`` of vectors to rows ``targets`` of ``out``, scaled to unit length for ``cosine``.
-
-    Lengths are summed in float64 within a row, so that rows of equal bytes stay equal; quotients are rounded to
-    float32. Negative zeros become positive, so that equal values have equal bytes. Returns the ``places`` of zero
-    vectors, which have no cosine; none for ``dot``.
-    """
-    if similarity == "cosine":
-        return np.asarray(places[unit_vectors(vectors, places, targets, out) == 0])
-    out[targets] = vectors[places] + 0
-    return places[:0]
-
-
-def to_unit_length(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """(N, D) vectors scaled to length 1; zero vectors stay zero."""
-    rows, out = np.arange(len(vectors)), np.empty(vectors.shape, np.float32)
-    prepare(vectors, "cosine", rows, rows, out)
-    return out
-
-
-def refuse_zero_vectors(
-    ids: IntArray, total: int, kind: str, where: str | Path = "run", *, by_dot: bool = True
-) -> None:
-    """Raise MalformedRun if any item has a zero vector, which would score 0, above all negative cosines."""
-    if ids.size:
-        first = ", ".join(map(str, ids[:NAMED]))
-        remedy = ", or save similarity='dot' in the file to compare them by dot product" if by_dot else ""
-        raise MalformedRun(
-            f"{where}: {ids.size} of {total} {kind} have a zero vector, which has no cosine, the first: {first}. Check "
-            f"the model's output on them{remedy}."
-        )
-
-
-def first_twins(vectors: NDArray[np.float32]) -> IntArray:
-    """(N,) index of the first row with the same bytes.
-
-    A matrix product may round the same row differently at another position (edge kernels, threads), so exact ties are
-    found by bytes.
-    """
-    twins = np.arange(len(vectors))
-    hashes = row_hashes(vectors)
-    _, group, size = np.unique(hashes, return_inverse=True, return_counts=True)
-    candidates = np.flatnonzero(size[group] > 1)
-    if candidates.size:
-        rows = np.ascontiguousarray(vectors[candidates]).view(np.dtype((np.void, 4 * vectors.shape[1]))).ravel()
-        _, first, inverse = np.unique(rows, return_index=True, return_inverse=True)
-        twins[candidates] = candidates[first[inverse]]
-    return twins
-
-
-def row_hashes(vectors: NDArray[np.float32]) -> NDArray[Any]:
-    """(N,) hashes of rows."""
-    word = np.dtype(np.uint64 if vectors.shape[1] % 2 == 0 else np.uint32)
-    words = np.ascontiguousarray(vectors).view(word)
-    odd = np.random.default_rng(0).integers(1, 2**31, size=words.shape[1]) * 2 + 1
-    return np.asarray(np.dot(words, odd.astype(word)))
-
-
-def places_of(ids: IntArray, run: Run, side: str) -> IntArray:
-    """Position of every id among the run's ids of a ``side``; raises MissingIds."""
-    run_ids = run.ids(side)
-    if not run_ids.size:
-        raise MissingIds(f"{run.path or 'run'}: has no {side}; this direction needs {ids.size} of them")
-    places, known = find_positions(ids, run_ids)
-    if not known.all():
-        missing = ids[~known]
-        first = ", ".join(map(str, missing[:NAMED]))
-        raise MissingIds(
-            f"{run.path or 'run'}: lacks {missing.size} of {ids.size} {side} the task needs, the first: {first}. "
-            + _remedy(run, side, ids, missing)
-        )
-    return places
-
-
-def _remedy(run: Run, side: str, ids: IntArray, missing: IntArray) -> str:
-    other = other_side(side)
-    if missing.size > ids.size / 2 and np.isin(ids, run.ids(other)).mean() >= SWAP_SHARE:
-        return f"These ids are among the {other}: images and captions look swapped in the file."
-    if missing.size == ids.size:
-        return "The run has none of them; is it from another split or data set?"
-    return (
-        "Encode the missing items too, or score them; a score over part of the gallery is not comparable. cxc-eccv "
-        "evaluate --allow-missing scores the part that the run has, and its report says so."
-    )
-
-
-def prepare_side(
-    run: EmbeddingsRun, side: str, ids: IntArray, similarity: str, layout: Layout | None = None
-) -> NDArray[np.float32]:
-    """Prepared vectors of the ids, in their order or laid out as columns with zeros in the padding."""
-    places = places_of(ids, run, side)
-    vectors: NDArray[np.float32] = getattr(run, side).vectors
-    targets, height = (np.arange(ids.size), ids.size) if layout is None else (layout.column, layout.width)
-    out = np.zeros((height, vectors.shape[1]), dtype=np.float32)
-
-    def prepare_part(start: int) -> IntArray:
-        part = slice(start, start + ROWS_PREPARED_AT_ONCE)
-        return prepare(vectors, similarity, places[part], targets[part], out)
-
-    with ThreadPoolExecutor(workers()) as pool:
-        zero = np.concatenate(list(pool.map(prepare_part, range(0, ids.size, ROWS_PREPARED_AT_ONCE))))
-    refuse_zero_vectors(run.ids(side)[zero], ids.size, side, run.path or "run")
-    return out
-
-
-def refuse_extremes(
-    queries: NDArray[np.float32], items: NDArray[np.float32], query_ids: IntArray, item_ids: IntArray
-) -> None:
-    """Raise MalformedRun if products of vectors may overflow or vanish in float32; zero vectors are allowed.
-
-    The product of the longest vectors must fit float32, and that of the shortest must keep all its digits. The ids are
-    for the message.
-    """
-    (longest, shortest), (wide, narrow) = _extremes(queries), _extremes(items)
-    for (row, length), (column, other) in ((longest, wide), (shortest, narrow)):
-        product = length * other
-        if product and not SMALLEST <= product <= LARGEST:
-            extent = f"{'reach' if product > 1 else 'fall to'} {product:.0e}"
-            raise MalformedRun(
-                f"dot products {extent} (query {query_ids[row]} with item {item_ids[column]}), beyond float32; "
-                "multiply all vectors by one number that brings them near 1, or use cosine"
-            )
-
-
-def _extremes(vectors: NDArray[np.float32]) -> list[tuple[int, float]]:
-    """Row and Euclidean length, rounded up, of the longest vector and of the shortest nonzero vector."""
-    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)) * (1 + 1e-12)
-    places = int(lengths.argmax()), int(np.where(lengths > 0, lengths, np.inf).argmin())
-    return [(place, float(lengths[place])) for place in places]

@@ -14,19 +14,10 @@ from numpy.typing import NDArray
 
 from cxc_eccv.kernels import row_counts
 from cxc_eccv.ranking.counts import Counts, MergedJudgments, RowPairs, ScoresTooAlike
+from cxc_eccv.ranking.prepare import Vectors, refuse_extremes
 from cxc_eccv.ranking.readers import ColumnPairs, ColumnReaders, RowReader, brackets
-from cxc_eccv.ranking.scores import (
-    ALIGNMENT,
-    BLOCK_BYTES,
-    Layout,
-    Options,
-    Product,
-    group_twins,
-    prepare_side,
-    refuse_extremes,
-    scan,
-)
-from cxc_eccv.runs.embeddings import EmbeddingsRun
+from cxc_eccv.ranking.scores import ALIGNMENT, BLOCK_BYTES, Layout, Options, Product, Scores, scan
+from cxc_eccv.ranking.twins import group_twins
 from cxc_eccv.types import IntArray, find_positions, find_sides
 from cxc_eccv.types.ids import find_distinct
 
@@ -34,7 +25,7 @@ WORTHWHILE = 0.6
 
 
 def count_both(
-    run: EmbeddingsRun,
+    vectors: Vectors,
     merged: Mapping[str, MergedJudgments],
     options: Options,
     readers: Mapping[str, Sequence[RowReader]],
@@ -43,10 +34,8 @@ def count_both(
     (direction, by_row), (other, by_column) = merged.items()
     row_ids, row_segments, column_ids, layout = _lay_out(by_row, by_column)
     row_side, column_side = find_sides(direction)
-    rows = prepare_side(run, row_side, row_ids, options.similarity)
-    columns = prepare_side(run, column_side, column_ids, options.similarity, layout)
-    if options.similarity == "dot":
-        refuse_extremes(rows, columns, row_ids, layout.spread(column_ids))
+    rows, columns = vectors.prepare(row_side, row_ids), vectors.prepare(column_side, column_ids, layout)
+    refuse_extremes(vectors.similarity, rows, columns, row_ids, layout.spread(column_ids))
     queries, items = _find_pairs(by_row, row_ids, column_ids)
     row_pairs = RowPairs(queries, layout.column[items], layout.bounds)
     along = readers.get(direction, ())
@@ -133,7 +122,7 @@ def _find_pairs(merged: MergedJudgments, query_ids: IntArray, gallery_ids: IntAr
     return queries[merged.queries], items[merged.items]
 
 
-def count_within(run: EmbeddingsRun, direction: str, merged: MergedJudgments, options: Options) -> dict[str, Counts]:
+def count_within(vectors: Vectors, direction: str, merged: MergedJudgments, options: Options) -> dict[str, Counts]:
     """Count text-text or image-image with half a product.
 
     Returns nothing if a whole product is faster, as with few queries and a large gallery, or if scores are too alike.
@@ -144,13 +133,12 @@ def count_within(run: EmbeddingsRun, direction: str, merged: MergedJudgments, op
     order = _positives_together(merged, ids)
     ids, segments = ids[order], segments[order]
     layout = Layout.of(np.where(segments < 0, merged.n_segments, segments))
-    vectors = prepare_side(run, find_sides(direction)[0], ids, options.similarity, layout)
-    if options.similarity == "dot":
-        refuse_extremes(vectors, vectors, layout.spread(ids), layout.spread(ids))
+    rows = vectors.prepare(find_sides(direction)[0], ids, layout)
+    refuse_extremes(vectors.similarity, rows, rows, layout.spread(ids), layout.spread(ids))
     try:
-        half = HalfProduct(vectors, layout.padding, without_self=merged.without_self, shared_bytes=BLOCK_BYTES)
-        pairs = MutualPairs(merged, ids, segments, layout, vectors)
-        scan(half, pairs.read, options, direction, backwards=True)
+        half = HalfProduct(rows, layout.padding, without_self=merged.without_self, shared_bytes=BLOCK_BYTES)
+        pairs = MutualPairs(merged, ids, segments, layout, rows)
+        scan(half, pairs.read, options, direction)
         return {direction: pairs.resolve()}
     except ScoresTooAlike:
         return {}
@@ -220,13 +208,15 @@ class MutualPairs:
         self._columns.keep(self._segments[left + reached.places], places[reached.pairs], reached.scores)
 
 
-class HalfProduct:
+class HalfProduct(Scores):
     """The upper half of the scores of vectors with themselves, in blocks of rows.
 
     A block reaches from about its diagonal, which ``without_self`` leaves out, to the right end. Byte-identical vectors
     have identical scores everywhere, from a separate small product. ScoresTooAlike is raised if that product needs more
     than ``shared_bytes``.
     """
+
+    backwards = True
 
     def __init__(
         self, vectors: NDArray[np.float32], padding: IntArray, *, without_self: bool, shared_bytes: int

@@ -15,11 +15,11 @@ from cxc_eccv.evaluation import Request
 from cxc_eccv.evaluation.plan import find_restriction
 from cxc_eccv.judgments.evidence import label_file_source, official_sources
 from cxc_eccv.judgments.qrels import MergedPairs, merge
-from cxc_eccv.ranking.rank import top_k
+from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.registry import tasks
 from cxc_eccv.report.cards import LABELS_COLUMN, SCHEMA, no_examples
 from cxc_eccv.report.ranks import BestRanks, align, best_ranks, directions_judged
-from cxc_eccv.runs import RankingsRun, Run
+from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import Task
 from cxc_eccv.types import FloatArray, IntArray, Judgments, Report, TopK, find_positions, find_sides
@@ -140,17 +140,11 @@ def _positives(merged: MergedPairs, direction: str, chosen: Sequence[Chosen]) ->
 
 
 def _retrieve(run: Run, direction: str, judgments: Judgments, similarity: str | None) -> TopK:
-    options = {"similarity": similarity} if similarity else {}
-    depth = SHOWN_ITEMS
-    if isinstance(run, RankingsRun):
-        depths = run.depths(direction)[find_positions(judgments.query_ids, run.lists[direction].query_ids)[0]]
-        depth = min(depth, int(depths.min()))
-        if not depth:
-            raise RunTooShallow(f"a {direction} ranking to show holds only its query")
-    top = top_k(run, judgments, direction, depth, **options)
-    if isinstance(run, RankingsRun) and run.lists[direction].scores is None:
-        return TopK(top.query_ids, top.ids)
-    return top
+    ranker = ranked(run, Options(similarity))
+    depth = ranker.limit_depth(SHOWN_ITEMS, judgments, direction)
+    if not depth:
+        raise RunTooShallow(f"a {direction} ranking to show holds only its query")
+    return ranker.find_top(judgments, direction, depth)
 
 
 def _table(

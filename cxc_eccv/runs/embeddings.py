@@ -64,6 +64,8 @@ class EmbeddingsRun:
     """
 
     kind: ClassVar[str] = "embeddings"
+    may_be_cut: ClassVar[bool] = False
+    corpus: ClassVar[None] = None
 
     images: Embeddings | None
     captions: Embeddings | None
@@ -91,10 +93,26 @@ class EmbeddingsRun:
         lacking = next((side for side in find_sides(direction) if getattr(self, side) is None), None)
         return None if lacking is None else f"the run has no {lacking}"
 
+    def choose_similarity(self, similarity: str | None = None) -> str:
+        """The given similarity, else that of the run, else cosine."""
+        return similarity or self.similarity or "cosine"
+
     def ids(self, side: str) -> IntArray:
         """(N,) ids of the ``images`` or ``captions``, possibly none."""
         embeddings: Embeddings | None = getattr(self, side)
         return np.empty(0, dtype=np.int64) if embeddings is None else embeddings.ids
+
+    def why_unrated(self, direction: str) -> str | None:
+        """Why pairs of this direction have no similarity, or None."""
+        return self.why_not(direction)
+
+    def query_ids(self, direction: str) -> IntArray:
+        """(Q,) ids of the queries of a direction."""
+        return self.ids(find_sides(direction)[0])
+
+    def as_embeddings(self) -> EmbeddingsRun:
+        """The run itself, as it has vectors."""
+        return self
 
     def facts(self) -> dict[str, Any]:
         """Kind, file, hash and model; number and width of the vectors per side."""

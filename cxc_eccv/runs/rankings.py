@@ -179,6 +179,7 @@ class RankingsRun:
     """
 
     kind: ClassVar[str] = "rankings"
+    may_be_cut: ClassVar[bool] = True
 
     lists: Mapping[str, RankedLists]
     model: str | None = None
@@ -231,6 +232,17 @@ class RankingsRun:
     def why_not(self, direction: str) -> str | None:
         """Why this direction cannot be ranked, or None."""
         return None if direction in self.lists else f"the run has no {direction} rankings"
+
+    def why_unrated(self, direction: str) -> str:
+        """Why pairs have no similarity."""
+        return "rankings have no similarities of rated pairs"
+
+    def query_ids(self, direction: str) -> IntArray:
+        """(Q,) ids of the queries of a direction."""
+        return self.lists[direction].query_ids
+
+    def as_embeddings(self) -> None:
+        """None, as there are no vectors."""
 
     def ids(self, side: str) -> IntArray:
         """(N,) distinct ids of the ``images`` or ``captions`` that are queries or ranked items."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import CxcEccvError, MalformedRun
-from cxc_eccv.types import IntArray
+from cxc_eccv.types import IntArray, find_sides
 from cxc_eccv.types.strict_json import JsonFault, decode_json
 from cxc_eccv.writing import replaced_file
 
@@ -180,6 +180,8 @@ class ScoresRun:
     """
 
     kind: ClassVar[str] = "scores"
+    may_be_cut: ClassVar[bool] = False
+    corpus: ClassVar[None] = None
 
     image_ids: IntArray
     caption_ids: IntArray
@@ -202,9 +204,20 @@ class ScoresRun:
         """Why this direction cannot be ranked, or None."""
         return None if direction in ("i2t", "t2i") else f"scores of images with captions do not rank {direction}"
 
+    def why_unrated(self, direction: str) -> str | None:
+        """Why pairs of this direction have no similarity, or None."""
+        return self.why_not(direction)
+
     def ids(self, side: str) -> IntArray:
         """(N,) ids of the ``images`` or ``captions``."""
         return self.image_ids if side == "images" else self.caption_ids
+
+    def query_ids(self, direction: str) -> IntArray:
+        """(Q,) ids of the queries of a direction."""
+        return self.ids(find_sides(direction)[0])
+
+    def as_embeddings(self) -> None:
+        """None, as there are no vectors."""
 
     def facts(self) -> dict[str, Any]:
         """Kind, file, hash and model, type of the scores, number of images and captions."""

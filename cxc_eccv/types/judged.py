@@ -147,6 +147,12 @@ class Judgments:
         grades = None if gains is None else np.asarray(gains, dtype=np.float64)[reachable][order]
         return cls(queries, gallery, indptr, columns, unreachable, gains=grades, **options)
 
+    @classmethod
+    def of_nothing(cls, query_ids: IntArray, gallery_ids: IntArray, *, without_self: bool = False) -> Judgments:
+        """Judgments without any pair, under which ties are ordered by id; every query has an unreachable positive."""
+        indptr, unreachable = np.zeros(query_ids.size + 1, dtype=np.int64), np.ones(query_ids.size, dtype=np.int64)
+        return cls(query_ids, gallery_ids, indptr, np.empty(0, dtype=np.int64), unreachable, without_self)
+
     def without(self, query_ids: IntArray, gallery_ids: IntArray) -> Judgments:
         """Judgments without these queries and items; queries that lose all their positives are dropped too.
 

@@ -9,7 +9,7 @@ import torch
 import transformers
 
 from cxc_eccv.encoding import encode, load_model, rerank, score_pairs
-from cxc_eccv.encoding.reranking import candidates
+from cxc_eccv.encoding.reranking import find_candidates
 from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds, ModelError, UnknownName
 from cxc_eccv.runs import EmbeddingsRun, load_run
 from cxc_eccv.types import Embeddings
@@ -103,11 +103,11 @@ def test_reranking_orders_the_candidates_of_the_first_stage(parts, first_stage, 
 def test_candidates_are_those_of_the_similarity_that_the_run_is_meant_for():
     ids = np.array([1]), np.array([7, 8])
     sides = Embeddings(ids[0], [[1.0, 0.0]]), Embeddings(ids[1], [[0.1, 0.0], [5.0, 5.0]])
-    found = [candidates(EmbeddingsRun(*sides, similarity=one), *ids, 1)["i2t"] for one in (None, "cosine", "dot")]
+    found = [find_candidates(EmbeddingsRun(*sides, similarity=one), *ids, 1)["i2t"] for one in (None, "cosine", "dot")]
     assert [rows.tolist() for rows in found] == [[[0]], [[0]], [[1]]]
     zero = EmbeddingsRun(sides[0], Embeddings(ids[1], [[1.0, 0.0], [0.0, 0.0]]))
     with pytest.raises(MalformedRun, match=r"1 of 2 captions have a zero vector.* the first: 8"):
-        candidates(zero, *ids, 1)
+        find_candidates(zero, *ids, 1)
 
 
 def blip2_with_places():

@@ -14,7 +14,7 @@ from folded_judgments import in_folds
 
 from cxc_eccv.encoding import encode, processes, sharded_ranks, split_ranks
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds
-from cxc_eccv.ranking import positive_ranks
+from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.ranking.large_gallery import ShardCounts
 from cxc_eccv.registry import task
 from cxc_eccv.types import Embeddings
@@ -136,7 +136,7 @@ def test_ranks_of_a_split_gallery_are_those_of_one_process(tmp_path, make_run, s
     for direction in ("i2t", "t2i", "t2t", "i2i"):
         judgments = task("cxc").judgments(sample_library, "test", direction)
         for folds, asked in enumerate((judgments, in_folds(judgments))):
-            alone = positive_ranks(run, asked, direction)
+            alone = ranked(run).rank(asked, direction)
             for rank in range(2):
                 found = np.load(tmp_path / f"{direction}-{folds}-{rank}.npz")
                 for name in ("ranks", "ties", "indptr", "n_gallery"):
@@ -149,7 +149,7 @@ def test_one_process_alone_ranks_the_whole_gallery_by_the_similarity_of_its_run(
     for direction in ("i2t", "t2t"):
         judgments = task("cxc").judgments(sample_library, "test", direction)
         for asked in (judgments, in_folds(judgments)):
-            expected = positive_ranks(run, asked, direction)
+            expected = ranked(run).rank(asked, direction)
             np.testing.assert_array_equal(split_ranks(run, direction, asked).ranks, expected.ranks)
     plain = make_run(sample_library)
     longer = Embeddings(
@@ -157,7 +157,7 @@ def test_one_process_alone_ranks_the_whole_gallery_by_the_similarity_of_its_run(
     )
     run = type(plain)(plain.images, longer, similarity="dot")
     judgments = task("cxc").judgments(sample_library, "test", "i2t")
-    expected = positive_ranks(run, judgments, "i2t", similarity="dot").ranks
+    expected = ranked(run, Options(similarity="dot")).rank(judgments, "i2t").ranks
     assert split_ranks(run, "i2t", judgments).ranks.tolist() == expected.tolist()
     assert split_ranks(run, "i2t", judgments, similarity="cosine").ranks.tolist() != expected.tolist()
 
@@ -170,7 +170,7 @@ def test_coco_1k_is_split(make_run, real_library):
     run = type(given)(*sides)
     for direction in ("i2t", "t2i"):
         judgments = task("coco_1k").judgments(real_library, "test", direction)
-        expected = positive_ranks(run, judgments, direction, similarity="dot")
+        expected = ranked(run, Options(similarity="dot")).rank(judgments, direction)
         found = split_ranks(run, direction, judgments, similarity="dot")
         assert expected.ties.sum() > 0
         for name in ("ranks", "ties", "indptr", "n_gallery"):

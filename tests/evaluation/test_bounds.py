@@ -12,7 +12,7 @@ from cxc_eccv.evaluation.bounds.expected import ask_probabilities, expected_medi
 from cxc_eccv.evaluation.bounds.extremes import bounds_of_ranks, bounds_of_top
 from cxc_eccv.evaluation.bounds.retrieved import TopOfKnown
 from cxc_eccv.metrics.kinds import HIGHEST_GAIN, RankMetric, TopMetric
-from cxc_eccv.ranking.rank import ranks_from_scores
+from cxc_eccv.ranking.by_scores import rank_rows
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.registry import metrics
 from cxc_eccv.types import Judgments, PositiveRanks
@@ -68,9 +68,9 @@ class Case:
 
     def rank(self, judgments, readers=()):
         scores = self.scores.astype(np.float32)
-        return ranks_from_scores(
-            lambda rows: scores[rows], self.query_ids, self.gallery_ids, {"": judgments}, list(readers)
-        )[""]
+        return rank_rows(lambda rows: scores[rows], self.query_ids, self.gallery_ids, {"": judgments}, list(readers))[
+            ""
+        ]
 
     def rank_labelled(self, positive):
         """The ranks under a labelling, which is ranked once for all metrics and depths."""
@@ -229,7 +229,7 @@ def test_a_query_is_not_in_its_own_top():
     ids = np.array([1, 2, 3])
     judgments = Judgments.from_pairs(ids, ids, [1, 2, 3], [3, 3, 2], without_self=True)
     top = TopOfKnown(judgments, (ids[:0], ids[:0]), 50)
-    ranks = ranks_from_scores(lambda rows: scores[rows], ids, ids, {"": judgments}, top.readers)[""]
+    ranks = rank_rows(lambda rows: scores[rows], ids, ids, {"": judgments}, top.readers)[""]
     retrieved = top.retrieved(ranks)
     assert retrieved.ids.tolist() == [[2, 3], [1, 3], [2, 1]]
     assert retrieved.unjudged.tolist() == [[True, False], [True, False], [False, True]]
@@ -255,7 +255,7 @@ def draw_graded(seed, spec, n_queries=2, n_items=8, depth=5, levels=3):
     judgments = Judgments.from_pairs(queries, gallery, rows, 10 + columns, gains=gains[judged])
     scores = random.integers(levels, size=judged.shape).astype(np.float32)
     reader = TopRows(judgments, depth)
-    ranks_from_scores(lambda some: scores[some], queries, gallery, {}, [reader])
+    rank_rows(lambda some: scores[some], queries, gallery, {}, [reader])
     return judgments, judged, gains, reader.result, random.choice([0.0, 0.2, 0.7, 1.0], size=judged.shape)
 
 

@@ -16,7 +16,7 @@ from cxc_eccv.cli.user_tables import policy, read_probabilities
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.evaluation import report_from_json, report_to_json
 from cxc_eccv.judgments.qrels import judged_pairs
-from cxc_eccv.ranking.rank import ranks_of_run, top_k
+from cxc_eccv.ranking import ranked
 from cxc_eccv.runs import RankingsRun
 from cxc_eccv.wording import BOUNDS
 
@@ -75,7 +75,7 @@ def test_a_pair_rated_below_the_threshold_is_known(run, sample_library, report_o
         if (query, item) not in links:
             rated_down.setdefault(query, set()).add(item)
     judgments = ce.registry.task("coco_5k").judgments(sample_library, "test", "t2i")
-    top = top_k(run, judgments, "t2i", 10)
+    top = ranked(run).find_top(judgments, "t2i", 10)
     fewer = sum(item in rated_down.get(q, ()) for q, row in zip(top.query_ids, top.ids, strict=True) for item in row)
     wide, narrow = found["coco_5k/t2i/recall_at_10"], found["cxc/t2i/recall_at_10"]
     assert fewer > 0
@@ -105,7 +105,7 @@ def test_every_kind_of_run_has_the_same_bounds(run, sample_library, kind):
 
 def test_short_rankings_have_the_bounds_that_they_are_deep_enough_for(run, sample_library):
     judgments = ce.registry.task("coco_5k").judgments(sample_library, "test", "i2t")
-    top = top_k(run, judgments, "i2t", 20)
+    top = ranked(run).find_top(judgments, "i2t", 20)
     short = RankingsRun.from_dicts(dict(zip(top.query_ids.tolist(), top.ids, strict=True)))
     options = {"metrics": ["recall_at_k", "mrr_at_k", "r_precision"], "data_dir": sample_library, "confidence": None}
     report = ce.evaluate(short, "coco_5k/i2t", bounds=True, **options)
@@ -138,7 +138,7 @@ def test_only_pairs_that_can_change_a_number_are_asked_about(run, sample_library
     report = ce.evaluate(run, "coco_5k/t2i", metrics=["recall_at_k", "median_rank"], **options)
     assert len(asked) == 1
     judgments = ce.registry.task("coco_5k").judgments(sample_library, "test", "t2i")
-    above = ranks_of_run(run, {"": ("t2i", judgments)})[""].best - 1
+    above = ranked(run).rank_all({"": ("t2i", judgments)})[""].best - 1
     assert asked[0] == np.minimum(above, 50).sum() < report.results[-1].bounds.unjudged
 
 

@@ -14,7 +14,7 @@ from plain_ranks import slow_scores
 import cxc_eccv
 from cxc_eccv.errors import DataError, InvalidOption, MissingIds, SourceMissing, UnknownName
 from cxc_eccv.evaluation import Request, evaluate, report_from_json, report_of_ranks, report_to_json
-from cxc_eccv.ranking import positive_ranks, ranks_of_run
+from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.registry import task, tasks
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, load_embeddings, save_embeddings
 from cxc_eccv.runs.rankings import RankedLists
@@ -286,7 +286,7 @@ def test_coco_1k_folds_hold_a_thousand_images_with_their_captions(real_library, 
 def test_ranks_of_any_origin_make_a_report(sample_library, report_of, make_run):
     run = make_run(sample_library)
     judgments = task("cxc").judgments(sample_library, "test", "t2t")
-    ranks = positive_ranks(run, judgments, "t2t")
+    ranks = ranked(run).rank(judgments, "t2t")
     report = report_of_ranks({"cxc/t2t": (judgments, ranks)}, sample_library, Request(name="mine"))
     assert report.scores == report_of(run, "cxc/t2t").scores
     assert report.provenance["model"] == "mine"
@@ -310,7 +310,7 @@ def test_a_device_needs_torch(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     run = EmbeddingsRun(Embeddings([1], [[1.0]]), Embeddings([7], [[1.0]]))
     with pytest.raises(InvalidOption, match="device 'cuda' needs torch, which is not installed: pip install torch"):
-        ranks_of_run(run, {"": ("i2t", Judgments.from_pairs([1], [7], [1], [7]))}, device="cuda")
+        ranked(run, Options(device="cuda")).rank_all({"": ("i2t", Judgments.from_pairs([1], [7], [1], [7]))})
 
 
 @pytest.mark.thorough

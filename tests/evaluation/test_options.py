@@ -8,7 +8,7 @@ from scipy.stats import binomtest
 import cxc_eccv as ce
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation import Request, report_of_ranks
-from cxc_eccv.ranking import positive_ranks
+from cxc_eccv.ranking import ranked
 from cxc_eccv.registry import task
 from cxc_eccv.runs import RankingsRun
 from cxc_eccv.statistics import wilson
@@ -71,8 +71,8 @@ def test_per_query_values_are_kept_on_request_only(run, sample_library, report_o
     report = report_of(run, "coco_5k")
     assert report.per_query is None
     judgments = task("coco_5k").judgments(sample_library, "test", "i2t")
-    ranked = {"coco_5k/i2t": (judgments, positive_ranks(run, judgments, "i2t"))}
-    kept = report_of_ranks(ranked, sample_library, Request(per_query=True))
+    ranks = ranked(run).rank(judgments, "i2t")
+    kept = report_of_ranks({"coco_5k/i2t": (judgments, ranks)}, sample_library, Request(per_query=True))
     assert kept.per_query.num_rows == 4 * 60
     assert kept.results == tuple(row for row in report.results if row.direction == "i2t")
 

@@ -22,7 +22,7 @@ from cxc_eccv.metrics.pmrp import pmrp
 from cxc_eccv.metrics.pmrp_at_50 import pmrp_at_50
 from cxc_eccv.metrics.spearman_all_pairs import spearman_all_pairs
 from cxc_eccv.metrics.spec import Spec
-from cxc_eccv.ranking.rank import pair_similarities, top_k
+from cxc_eccv.ranking import ranked
 from cxc_eccv.registry import task
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.sources.download import mirror_folder
@@ -44,7 +44,7 @@ def test_correlations_are_those_of_the_metrics(make_run, sample_library, report_
     metrics = ["bootstrap_spearman", "spearman_all_pairs"]
     report = report_of(run, f"cxc/{kind}", metrics=metrics, split=split, seed=5)
     pairs = rated_pairs(sample_library, split, kind)
-    similarities = pair_similarities(run, DIRECTION_OF[kind], pairs)
+    similarities = ranked(run).compare(pairs, DIRECTION_OF[kind])
     samples = bootstrap_spearman(pairs, similarities, seed=5)
     mean, std, whole = report.results
     assert [row.key for row in report.results] == [
@@ -107,7 +107,7 @@ def test_ndcg_is_there_on_request_with_its_coverage(run, sample_library, report_
     report = report_of(run, f"cxc/{direction}", metrics=["ndcg_at_k", "ndcg_at_3"])
     qrels = cxc_ratings(sample_library, "test", direction)
     for row, k in zip(report.results, (10, 3), strict=True):
-        top = top_k(run, qrels, direction, k)
+        top = ranked(run).find_top(qrels, direction, k)
         assert row.key == f"cxc/{direction}/ndcg_at_{k}"
         assert row.value == pytest.approx(ndcg_at_k(top, qrels, k).mean(), rel=1e-15)
         judged = [
@@ -121,7 +121,7 @@ def test_ndcg_is_there_on_request_with_its_coverage(run, sample_library, report_
 
 def test_entailment_states_policy_and_coverage(run, sample_library, report_of):
     labels = entailment_labels(sample_library, "test")
-    top = top_k(run, labels, "i2t", 10)
+    top = ranked(run).find_top(labels, "i2t", 10)
     for policy in ("not_entailed", "leave_out"):
         report = report_of(run, "entailment", unjudged=policy)
         assert [row.key for row in report.results] == [f"entailment/i2t/entail_at_{k}" for k in (1, 5, 10, 30)]
@@ -229,8 +229,8 @@ class QueryLengths(Need[Judgments]):
     def why_not(cls, run, direction):
         return None if isinstance(run, EmbeddingsRun) else f"{run.kind} have no lengths"
 
-    def learn(self, run, ranks, similarity):
-        embeddings = run.images if self.direction.startswith("i") else run.captions
+    def learn(self, ranker, ranks):
+        embeddings = ranker.run.images if self.direction.startswith("i") else ranker.run.captions
         self.lengths = np.linalg.norm(embeddings.vectors[find_positions(self.query_ids, embeddings.ids)[0]], axis=1)
 
     def score(self, variant, settings):

@@ -8,7 +8,7 @@ from plain_ranks import forms_of
 
 import cxc_eccv as ce
 from cxc_eccv.errors import InvalidOption, MalformedRun, RunTooShallow, UnknownName
-from cxc_eccv.ranking.rank import ranks_of_run, similarities_of_run
+from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun
 from cxc_eccv.tasks import coco_1k
 from cxc_eccv.types import Embeddings, Judgments, RatedPairs, Report
@@ -116,15 +116,15 @@ def test_options_of_embeddings_are_refused_elsewhere(forms, report_of, kind, opt
         run.ids("images")[:1], run.ids("captions"), run.ids("images")[:1], run.ids("captions")[:1]
     )
     with pytest.raises(InvalidOption, match=words):
-        ranks_of_run(run, {"i": ("i2t", qrels)}, **option)
-    assert "i" in ranks_of_run(run, {"i": ("i2t", qrels)}, progress=True)
+        ranked(run, Options(**option)).rank_all({"i": ("i2t", qrels)})
+    assert "i" in ranked(run, Options(progress=True)).rank_all({"i": ("i2t", qrels)})
 
 
 def test_rated_pairs_of_scores_have_no_similarity_to_choose(forms):
     run = forms["scores"]
     rated = RatedPairs(run.image_ids[:1], run.caption_ids[:1], np.array([5.0]))
     with pytest.raises(InvalidOption, match="similarity='dot' is for embeddings, and this run has scores"):
-        similarities_of_run(run, "i2t", rated, similarity="dot")
+        ranked(run, Options(similarity="dot")).compare(rated, "i2t")
 
 
 @pytest.mark.parametrize("tasks", ["all", "cxc/sts", "coco_5k"])

@@ -16,7 +16,7 @@ from cxc_eccv.metrics.entail_at_k import SPEC as ENTAIL_AT_K
 from cxc_eccv.metrics.map_at_r import map_at_r
 from cxc_eccv.metrics.median_rank import SPEC as MEDIAN_RANK
 from cxc_eccv.metrics.r_precision import r_precision
-from cxc_eccv.ranking import positive_ranks, ranks_of_run
+from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.registry import task
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.runs.rankings import RankedLists
@@ -41,18 +41,14 @@ def in_every_form(scores=SCORES):
     }
 
 
-def ranked(run, judgments, direction="i2t"):
-    return ranks_of_run(run, {"task": (direction, judgments)})["task"]
-
-
 @pytest.mark.parametrize("form", ["embeddings", "scores", "rankings"])
 def test_a_tie_counts_as_ranked_above_a_positive_and_two_positives_do_not_count_twice(form):
     """30 ties with 20 and 40 behind 10: rank 4 whichever way they are listed; 50 is last."""
     qrels = Judgments.from_pairs([1], CAPTIONS, [1, 1], [30, 50])
-    found = ranked(in_every_form()[form], qrels)
+    found = ranked(in_every_form()[form]).rank(qrels, "i2t")
     assert found.ranks.tolist() == [4, 5]
     assert found.ties.tolist() == [2]
-    both = ranked(in_every_form()[form], Judgments.from_pairs([1], CAPTIONS, [1, 1], [30, 40]))
+    both = ranked(in_every_form()[form]).rank(Judgments.from_pairs([1], CAPTIONS, [1, 1], [30, 40]), "i2t")
     assert both.ranks.tolist() == [3, 4]
     assert both.ties.tolist() == [1]
 
@@ -63,7 +59,7 @@ def test_a_query_ranks_its_own_fold_alone(form):
     qrels = Judgments(
         np.array([1]), CAPTIONS, [0, 1], [2], [0], query_folds=np.array([3]), gallery_folds=np.array([1, 3, 3, 1, 3])
     )
-    found = ranked(in_every_form()[form], qrels)
+    found = ranked(in_every_form()[form]).rank(qrels, "i2t")
     assert (found.ranks.tolist(), found.ties.tolist(), found.n_gallery.tolist()) == ([2], [1], [3])
 
 
@@ -78,7 +74,7 @@ def test_the_query_is_not_in_its_own_gallery(form):
             {"t2t": RankedLists(np.array([10]), np.array([0, 5]), CAPTIONS, np.array([1, 0.5, 0.5, 0.4, 0.1]))}
         ),
     }
-    found = ranked(runs[form], qrels, "t2t")
+    found = ranked(runs[form]).rank(qrels, "t2t")
     assert (found.ranks.tolist(), found.ties.tolist(), found.n_gallery.tolist()) == ([2], [1], [4])
 
 
@@ -86,7 +82,7 @@ def test_positives_outside_the_gallery_count_towards_r_and_are_found_by_nobody()
     """R = 3 with one out of reach: the other two at ranks 1 and 3 give 2/3 and (1 + 2/3) / 3."""
     qrels = Judgments.from_pairs([1], CAPTIONS, [1, 1, 1], [10, 50, 99])
     assert (qrels.n_positives.tolist(), qrels.unreachable.tolist()) == ([3], [1])
-    ranks = positive_ranks(in_every_form([0.9, 0.5, 0.3, 0.2, 0.4])["embeddings"], qrels, "i2t", similarity="dot")
+    ranks = ranked(in_every_form([0.9, 0.5, 0.3, 0.2, 0.4])["embeddings"], Options(similarity="dot")).rank(qrels, "i2t")
     assert ranks.ranks.tolist() == [1, 3]
     assert r_precision(ranks).item() == pytest.approx(2 / 3)
     assert map_at_r(ranks).item() == pytest.approx((1 + 2 / 3) / 3)
@@ -158,7 +154,7 @@ def test_leaving_out_what_has_no_label_needs_a_label():
     def entailed(scores):
         need = TopItems(task("entailment"), "i2t", qrels, [variant])
         run = ScoresRun(np.array([5, 6]), np.array([7, 8]), np.array(scores))
-        ranks_of_run(run, {}, readers={"i2t": [need.reader]})
+        ranked(run).rank_all({}, {"i2t": [need.reader]})
         return need.score(variant, settings)[0]
 
     one = entailed([[1.0, 0.0], [0.0, 1.0]])

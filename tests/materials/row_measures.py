@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cxc_eccv.ranking import ranks_of_run
+from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.ranking.readers.rows import PlausibleRows
 from cxc_eccv.types import Judgments
 
@@ -10,7 +10,7 @@ from cxc_eccv.types import Judgments
 def plausible_hits(run, matches, direction, looks, **options):
     """Plausible matches among the top of every ranking."""
     reader = PlausibleRows(matches, looks)
-    ranks_of_run(run, {}, readers={direction: [reader]}, **options)
+    ranked(run, Options(**options)).rank_all({}, {direction: [reader]})
     return reader.result
 
 

@@ -5,9 +5,9 @@ import pytest
 from scaled_runs import scale, scale_each, sides, with_altered_queries
 
 from cxc_eccv.encoding.processes import split_ranks
-from cxc_eccv.encoding.reranking import _take_vectors
+from cxc_eccv.encoding.reranking import find_candidates
 from cxc_eccv.evaluation import evaluate
-from cxc_eccv.ranking.scores import to_unit_length
+from cxc_eccv.ranking.prepare import to_unit_length
 from cxc_eccv.registry import task
 from cxc_eccv.sts import cosines
 
@@ -25,7 +25,7 @@ OF_DIRECTIONS = {
     "evaluate on a torch device": lambda run, library: score(run, library, device="cpu"),
     "ranks of a sharded gallery": sharded,
     "sts": lambda run, _: cosines(run.images.vectors[:40], run.captions.vectors[:40]),
-    "lists of a cross-encoder": lambda run, _: _take_vectors(run, run.captions.ids, "captions"),
+    "lists of a cross-encoder": lambda run, _: find_candidates(run, run.images.ids, run.captions.ids, 5),
     "unit vectors": lambda run, _: to_unit_length(run.captions.vectors),
 }
 """Where the length of no single vector counts."""

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain_ranks import by_query, by_sorting
 
-from cxc_eccv.ranking import positive_ranks, ranks_of_run
+from cxc_eccv.ranking import Options, ranked
 
 DIRECTIONS = ("i2t", "t2i", "t2t", "i2i")
 
@@ -16,7 +16,7 @@ DIRECTIONS = ("i2t", "t2i", "t2t", "i2i")
 @given(data=st.data(), block_size=st.integers(1, 13))
 def test_ranks_equal_a_plain_sort(direction, data, block_size):
     run, judgments = data.draw(strategies.judged_runs(direction))
-    ranks = positive_ranks(run, judgments, direction, similarity="dot", block_size=block_size)
+    ranks = ranked(run, Options(similarity="dot", block_size=block_size)).rank(judgments, direction)
     assert by_query(ranks) == by_sorting(run, judgments, direction)
     np.testing.assert_array_equal(ranks.n_positives, judgments.n_positives)
 
@@ -31,7 +31,7 @@ def test_one_product_for_both_directions_equals_two(data, block_size):
         "c": ("i2t", more[0]),
         "d": ("t2t", data.draw(strategies.judgments_of(run, "t2t"))),
     }
-    together = ranks_of_run(run, requests, similarity="dot", block_size=block_size)
+    together = ranked(run, Options(similarity="dot", block_size=block_size)).rank_all(requests)
     for name, (direction, judgments) in requests.items():
-        alone = positive_ranks(run, judgments, direction, similarity="dot")
+        alone = ranked(run, Options(similarity="dot")).rank(judgments, direction)
         assert by_query(together[name]) == by_query(alone)

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from plain_ranks import products, ranked_lists
 from row_measures import plausible_hits
 
-from cxc_eccv.ranking import positive_ranks, ranks_of_run
-from cxc_eccv.ranking.rank import top_k
+from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.ranking.readers.rows import PlausibleRows, TopRows
 from cxc_eccv.runs import RankingsRun, ScoresRun
 
@@ -55,7 +54,7 @@ def as_rankings(run):
 def test_top_items_equal_a_plain_sort(direction, data, block_size, k):
     run, _ = data.draw(strategies.judged_runs(direction))
     judgments = data.draw(strategies.graded_judgments_of(run, direction))
-    top = top_k(run, judgments, direction, k, similarity="dot", block_size=block_size)
+    top = ranked(run, Options(similarity="dot", block_size=block_size)).find_top(judgments, direction, k)
     assert top.ids.tolist() == [row[: top.depth] for row in expected_top(run, judgments, direction, k)]
     largest = judgments.gallery_ids.size - judgments.without_self
     assert min(k, largest) <= top.depth <= min(k, judgments.gallery_ids.size)
@@ -92,7 +91,7 @@ def check_other_form(form, direction, data):
     judgments = data.draw(strategies.graded_judgments_of(run, direction))
     matches = data.draw(strategies.category_matches_of(run, direction))
     other = form(run)
-    assert top_k(other, judgments, direction, 5).ids.tolist() == [
+    assert ranked(other).find_top(judgments, direction, 5).ids.tolist() == [
         row[:5] for row in expected_top(run, judgments, direction, 5)
     ]
     hits = plausible_hits(other, matches, direction, LOOKS)
@@ -119,9 +118,9 @@ def check_readers(data, block_size):
         top[direction] = data.draw(strategies.graded_judgments_of(run, direction))
         hits[direction] = data.draw(strategies.category_matches_of(run, direction))
         readers[direction] = [TopRows(top[direction], 4), PlausibleRows(hits[direction], LOOKS)]
-    ranks = ranks_of_run(run, kept, readers=readers, similarity="dot", block_size=block_size)
+    ranks = ranked(run, Options(similarity="dot", block_size=block_size)).rank_all(kept, readers)
     for name, (direction, judgments) in kept.items():
-        alone = positive_ranks(run, judgments, direction, similarity="dot")
+        alone = ranked(run, Options(similarity="dot")).rank(judgments, direction)
         np.testing.assert_array_equal(ranks[name].ranks, alone.ranks)
         np.testing.assert_array_equal(ranks[name].ties, alone.ties)
     for direction, (best, plausible) in readers.items():

@@ -6,7 +6,7 @@ from plain_ranks import assert_equal_ranks, random_judgments, whole_number_run
 
 from cxc_eccv.errors import InvalidOption, MalformedRun
 from cxc_eccv.evaluation import evaluate
-from cxc_eccv.ranking import positive_ranks, ranks_of_run
+from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.ranking.device import full_precision
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings, Judgments
@@ -24,8 +24,8 @@ def test_exact_scores_rank_as_numpy_ranks_them(device, block_size):
     requests = {d: (d, random_judgments(run, d)) for d in ("i2t", "t2i", "t2t", "i2i")}
     requests["folds"] = ("i2t", random_judgments(run, "i2t", 1, **folds))
     options = {"similarity": "dot", "block_size": block_size}
-    there = ranks_of_run(run, requests, device=device, **options)
-    for name, here in ranks_of_run(run, requests, **options).items():
+    there = ranked(run, Options(device=device, **options)).rank_all(requests)
+    for name, here in ranked(run, Options(**options)).rank_all(requests).items():
         assert_equal_ranks(there[name], here)
     assert there["t2t"].ties.sum() > 100
 
@@ -34,9 +34,9 @@ def test_exact_scores_rank_as_numpy_ranks_them(device, block_size):
 def test_pairs_are_counted_in_portions(device, monkeypatch):
     run = whole_number_run(N_IMAGES, N_CAPTIONS)
     requests = {"i": ("i2t", random_judgments(run, "i2t"))}
-    whole = ranks_of_run(run, requests, similarity="dot", device=device)["i"]
-    monkeypatch.setattr("cxc_eccv.ranking.device.FLAGS_AT_ONCE", 1_000)
-    assert_equal_ranks(ranks_of_run(run, requests, similarity="dot", device=device)["i"], whole)
+    whole = ranked(run, Options(similarity="dot", device=device)).rank_all(requests)["i"]
+    monkeypatch.setattr("cxc_eccv.ranking.device_product.FLAGS_AT_ONCE", 1_000)
+    assert_equal_ranks(ranked(run, Options(similarity="dot", device=device)).rank_all(requests)["i"], whole)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -50,7 +50,7 @@ def test_identical_captions_tie(device, block_size):
     found = []
     for copy in copies:
         qrels = Judgments.from_pairs(np.arange(97), np.arange(1003), np.arange(97), np.full(97, copy))
-        ranks = ranks_of_run(run, {"": ("i2t", qrels)}, block_size=block_size, device=device)[""]
+        ranks = ranked(run, Options(block_size=block_size, device=device)).rank_all({"": ("i2t", qrels)})[""]
         assert ranks.ties.tolist() == [2] * 97
         found.append(ranks.ranks.tolist())
     assert found == [found[0]] * 3
@@ -68,8 +68,8 @@ def test_rounding_alone_may_move_a_rank(device):
     random = np.random.default_rng(2)
     run = EmbeddingsRun(*(Embeddings(np.arange(n), random.standard_normal((n, 512))) for n in (200, 2_000)))
     qrels = random_judgments(run, "i2t")
-    here = positive_ranks(run, qrels, "i2t")
-    there = ranks_of_run(run, {"": ("i2t", qrels)}, device=device)[""]
+    here = ranked(run).rank(qrels, "i2t")
+    there = ranked(run, Options(device=device)).rank_all({"": ("i2t", qrels)})[""]
     assert np.abs(here.ranks - there.ranks).max() <= 1
     assert np.mean(here.ranks != there.ranks) < 0.01
 
@@ -117,11 +117,11 @@ def test_low_precision_wished_for_elsewhere_does_not_reach_the_scores():
     run = whole_number_run(N_IMAGES, N_CAPTIONS)
     qrels = {"": ("i2t", random_judgments(run, "i2t"))}
     before = torch.get_float32_matmul_precision()
-    plain = ranks_of_run(run, qrels, device="cpu")[""]
+    plain = ranked(run, Options(device="cpu")).rank_all(qrels)[""]
     torch.set_float32_matmul_precision("medium")
     try:
         with torch.autocast("cpu", dtype=torch.bfloat16):
-            assert_equal_ranks(ranks_of_run(run, qrels, device="cpu")[""], plain)
+            assert_equal_ranks(ranked(run, Options(device="cpu")).rank_all(qrels)[""], plain)
         assert torch.get_float32_matmul_precision() == "medium"
     finally:
         torch.set_float32_matmul_precision(before)
@@ -130,9 +130,9 @@ def test_low_precision_wished_for_elsewhere_does_not_reach_the_scores():
 def test_a_device_that_is_not_there_is_refused():
     run = whole_number_run(N_IMAGES, N_CAPTIONS)
     with pytest.raises(InvalidOption, match=r"device 'xpu:7' cannot be used: .*leave it out"):
-        ranks_of_run(run, {"": ("i2t", random_judgments(run, "i2t"))}, device="xpu:7")
+        ranked(run, Options(device="xpu:7")).rank_all({"": ("i2t", random_judgments(run, "i2t"))})
     with pytest.raises(InvalidOption, match="device 'nonsense' cannot be used"):
-        ranks_of_run(run, {"": ("i2t", random_judgments(run, "i2t"))}, device="nonsense")
+        ranked(run, Options(device="nonsense")).rank_all({"": ("i2t", random_judgments(run, "i2t"))})
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -140,8 +140,8 @@ def test_vectors_without_a_score_are_refused(device):
     run = EmbeddingsRun(Embeddings([1], [[1.0, 0.0]]), Embeddings([7, 8], [[1.0, 0.0], [0.0, 0.0]]))
     requests = {"i": ("i2t", Judgments.from_pairs([1], [7, 8], [1], [7]))}
     with pytest.raises(MalformedRun, match="1 of 2 captions have a zero vector"):
-        ranks_of_run(run, requests, device=device)
-    assert ranks_of_run(run, requests, similarity="dot", device=device)["i"].ranks.tolist() == [1]
+        ranked(run, Options(device=device)).rank_all(requests)
+    assert ranked(run, Options(similarity="dot", device=device)).rank_all(requests)["i"].ranks.tolist() == [1]
     small = EmbeddingsRun(Embeddings([1], [[1e-20, 0.0]]), Embeddings([7, 8], [[1e-20, 0.0], [0.0, 0.0]]))
     with pytest.raises(MalformedRun, match=r"fall to 1e-40 \(query 1 with item 7\)"):
-        ranks_of_run(small, requests, similarity="dot", device=device)
+        ranked(small, Options(similarity="dot", device=device)).rank_all(requests)

@@ -12,8 +12,8 @@ from cxc_eccv import registry
 from cxc_eccv.adapters.given_rankings import GivenRankings
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, RunTooShallow
 from cxc_eccv.metrics.kinds import RankMetric
-from cxc_eccv.ranking import ranks_of_run
-from cxc_eccv.ranking.lists import FAR, needed_depth, values_at_known_depth
+from cxc_eccv.ranking import ranked
+from cxc_eccv.ranking.known_depth import FAR, needed_depth, values_at_known_depth
 from cxc_eccv.runs import RankingsRun
 from cxc_eccv.types import Judgments
 
@@ -115,7 +115,7 @@ def test_the_message_names_query_depth_need_and_the_largest_r():
     run = RankingsRun.from_dicts({70: [1, 2, 3], 80: [4, 5], 90: [6, 7]})
     positives = [1, 9, 8, 4, 6, 7, 6, 1, 2, 3, 4]
     qrels = Judgments.from_pairs([70, 80, 90], range(1, 10), np.repeat([70, 80, 90], [3, 3, 5]), positives)
-    known = ranks_of_run(run, {"": ("i2t", qrels)})[""]
+    known = ranked(run).rank_all({"": ("i2t", qrels)})[""]
     with pytest.raises(RunTooShallow) as caught:
         values_at_known_depth(registry.metric("map_at_r").function, known)
     assert str(caught.value) == (

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from plain_ranks import by_query, by_sorting
 
-from cxc_eccv.ranking import positive_ranks
+from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.ranking.shared_product import HalfProduct
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings, Judgments
@@ -17,7 +17,7 @@ COUNT = 203
 @pytest.fixture
 def only_half(monkeypatch):
     """No whole product may help out."""
-    monkeypatch.setattr("cxc_eccv.ranking.rank.count_by_row", None)
+    monkeypatch.setattr("cxc_eccv.ranking.by_vectors.count_by_row", None)
 
 
 def fives(vectors, **options):
@@ -35,7 +35,7 @@ def fives(vectors, **options):
 @pytest.mark.parametrize("block_size", [None, 1, 7, 64, 100, COUNT, 1000])
 def test_it_ranks_as_a_plain_sort_says(only_half, block_size):
     run, judgments = fives(np.random.default_rng(0).integers(-3, 4, (COUNT, 40)).astype(np.float32))
-    ranks = positive_ranks(run, judgments, "t2t", similarity="dot", block_size=block_size)
+    ranks = ranked(run, Options(similarity="dot", block_size=block_size)).rank(judgments, "t2t")
     assert by_query(ranks) == by_sorting(run, judgments, "t2t")
     assert sum(ranks.ties) > 100
 
@@ -44,7 +44,7 @@ def test_it_ranks_as_a_plain_sort_says(only_half, block_size):
 def test_folds_stay_apart(only_half, block_size):
     vectors = np.random.default_rng(1).integers(-3, 4, (COUNT, 40)).astype(np.float32)
     run, judgments = fives(vectors, query_folds=np.arange(COUNT) % 2, gallery_folds=np.arange(COUNT) % 2)
-    ranks = positive_ranks(run, judgments, "t2t", similarity="dot", block_size=block_size)
+    ranks = ranked(run, Options(similarity="dot", block_size=block_size)).rank(judgments, "t2t")
     assert by_query(ranks) == by_sorting(run, judgments, "t2t")
 
 
@@ -61,7 +61,7 @@ def test_twins_tie_however_far_apart(only_half, width, block_size):
     found = []
     for twin in twins:
         qrels = Judgments.from_pairs(queries, ids, queries, np.full(queries.size, twin), without_self=True)
-        ranks = positive_ranks(EmbeddingsRun(None, Embeddings(ids, vectors)), qrels, "t2t", block_size=block_size)
+        ranks = ranked(EmbeddingsRun(None, Embeddings(ids, vectors)), Options(block_size=block_size)).rank(qrels, "t2t")
         assert ranks.ties.tolist() == [twins.size - 1] * queries.size
         found.append(ranks.ranks.tolist())
     assert found == [found[0]] * twins.size
@@ -74,7 +74,7 @@ def test_twin_queries_rank_each_other_first(only_half):
     vectors[200] = vectors[5]
     ids = np.arange(COUNT)
     qrels = Judgments.from_pairs(ids, ids, ids, np.where(ids == 5, 200, 5), without_self=True)
-    ranks = positive_ranks(EmbeddingsRun(None, Embeddings(ids, vectors)), qrels, "t2t", block_size=60)
+    ranks = ranked(EmbeddingsRun(None, Embeddings(ids, vectors)), Options(block_size=60)).rank(qrels, "t2t")
     assert (ranks.ranks[5], ranks.ranks[200]) == (1, 1)
     assert ranks.ties[5] == 0
     assert ranks.ties[10] == 1
@@ -91,14 +91,14 @@ def test_a_gallery_item_that_never_asks_is_ranked_all_the_same(only_half):
         judgments.gallery_ids[judgments.indices][chosen],
         without_self=True,
     )
-    ranks = positive_ranks(run, some, "t2t", similarity="dot", block_size=50)
+    ranks = ranked(run, Options(similarity="dot", block_size=50)).rank(some, "t2t")
     assert by_query(ranks) == by_sorting(run, some, "t2t")
 
 
 @pytest.mark.parametrize("count", [40, 2_500])
 def test_a_constant_model_gets_a_whole_product_and_the_last_ranks(count):
     run, judgments = fives(np.full((count, 9), 0.1, dtype=np.float32))
-    ranks = positive_ranks(run, judgments, "t2t")
+    ranks = ranked(run).rank(judgments, "t2t")
     assert ranks.best.min() >= count - 1 - judgments.n_positives.max()
 
 
@@ -106,7 +106,7 @@ def test_very_many_twins_get_a_whole_product(monkeypatch):
     vectors = np.tile(np.random.default_rng(4).integers(-2, 3, (60, 8)), (3, 1)).astype(np.float32)
     run, judgments = fives(vectors)
     monkeypatch.setattr("cxc_eccv.ranking.shared_product.BLOCK_BYTES", 1_000)
-    ranks = positive_ranks(run, judgments, "t2t", similarity="dot")
+    ranks = ranked(run, Options(similarity="dot")).rank(judgments, "t2t")
     assert by_query(ranks) == by_sorting(run, judgments, "t2t")
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cxc_eccv.errors import RunTooShallow
-from cxc_eccv.ranking import ranks_of_run
+from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.ranking.readers import JudgedRows
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.runs.rankings import RankedLists
@@ -22,7 +22,7 @@ def sorted_ranks(scores, judged, verdicts):
 
 def read(run, judgments, direction="i2t", **options):
     reader = JudgedRows(judgments)
-    ranks_of_run(run, {}, readers={direction: [reader]}, **options)
+    ranked(run, Options(**options)).rank_all({}, {direction: [reader]})
     return reader.result
 
 

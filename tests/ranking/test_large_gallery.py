@@ -8,7 +8,7 @@ import pytest
 from plain_ranks import assert_equal_ranks
 
 from cxc_eccv.errors import DataError, MalformedRun, MissingIds, UnknownName
-from cxc_eccv.ranking import positive_ranks
+from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.ranking.large_gallery import LargeGallery
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings, Judgments
@@ -49,7 +49,7 @@ def test_ranks_of_a_memory_mapped_gallery_equal_those_of_one_in_memory(edges, tm
     queries, ids, vectors, qrels = judged()
     np.save(tmp_path / "gallery.npy", vectors)
     mapped = np.load(tmp_path / "gallery.npy", mmap_mode="r")
-    expected = positive_ranks(EmbeddingsRun(queries, Embeddings(ids, vectors)), qrels, "i2t", similarity="dot")
+    expected = ranked(EmbeddingsRun(queries, Embeddings(ids, vectors)), Options(similarity="dot")).rank(qrels, "i2t")
     assert_equal_ranks(in_shards(queries, ids, mapped, qrels, edges), expected)
     assert expected.ties.sum() > 1_000
 
@@ -82,7 +82,7 @@ def folded(qrels, seed=0):
 def test_items_of_another_fold_do_not_compete(edges):
     queries, ids, vectors, qrels = judged(seed=4)
     qrels = folded(qrels)
-    expected = positive_ranks(EmbeddingsRun(queries, Embeddings(ids, vectors)), qrels, "i2t", similarity="dot")
+    expected = ranked(EmbeddingsRun(queries, Embeddings(ids, vectors)), Options(similarity="dot")).rank(qrels, "i2t")
     found = in_shards(queries, ids, vectors, qrels, edges)
     assert_equal_ranks(found, expected)
     assert expected.ties.sum() > 100
@@ -98,7 +98,7 @@ def test_folds_where_a_query_is_left_out_of_its_own_ranking():
     qrels = Judgments.from_pairs(
         ids[asking], ids, *pairs, without_self=True, query_folds=folds[asking], gallery_folds=folds
     )
-    expected = positive_ranks(EmbeddingsRun(None, Embeddings(ids, vectors)), qrels, "t2t", similarity="dot")
+    expected = ranked(EmbeddingsRun(None, Embeddings(ids, vectors)), Options(similarity="dot")).rank(qrels, "t2t")
     own = Embeddings(ids[asking], vectors[asking])
     assert_equal_ranks(in_shards(own, ids, vectors, qrels, (0, 2_000, ITEMS)), expected)
     assert set(expected.n_gallery.tolist()) == {ITEMS // 2 - 1}

@@ -7,11 +7,11 @@ import pytest
 from plain_ranks import by_query, by_sorting, random_judgments, whole_number_run
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds, UnknownName
-from cxc_eccv.ranking import positive_ranks, ranks_of_run
+from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.ranking.counts import ScoresTooAlike
-from cxc_eccv.ranking.rank import pair_similarities
 from cxc_eccv.ranking.readers.columns import ColumnPairs, brackets
-from cxc_eccv.ranking.scores import Product, first_twins
+from cxc_eccv.ranking.scores import Product
+from cxc_eccv.ranking.twins import find_leaders
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings, Judgments, RatedPairs
 
@@ -25,7 +25,7 @@ def test_rounding_decides_no_gap_above_3e_7():
     captions = images + random.standard_normal((300, 384))
     ids = np.arange(300)
     run = EmbeddingsRun(Embeddings(ids, images.astype("float32")), Embeddings(ids, captions.astype("float32")))
-    ranks = positive_ranks(run, Judgments.from_pairs(ids, ids, ids, ids), "t2i").ranks
+    ranks = ranked(run).rank(Judgments.from_pairs(ids, ids, ids, ids), "t2i").ranks
     lengths = [np.linalg.norm(side.vectors.astype(float), axis=1, keepdims=True) for side in (run.captions, run.images)]
     cosines = (run.captions.vectors / lengths[0]) @ (run.images.vectors / lengths[1]).T
     gaps = cosines - np.diag(cosines)[:, None]
@@ -41,7 +41,7 @@ def test_rounding_decides_no_gap_above_3e_7():
 def test_exact_scores_rank_as_a_plain_sort_says(direction, block_size):
     run = whole_number_run(70, 260)
     judgments = random_judgments(run, direction)
-    ranks = positive_ranks(run, judgments, direction, similarity="dot", block_size=block_size)
+    ranks = ranked(run, Options(similarity="dot", block_size=block_size)).rank(judgments, direction)
     assert by_query(ranks) == by_sorting(run, judgments, direction)
     assert ranks.ties.sum() > 100
 
@@ -60,7 +60,7 @@ def test_both_directions_folds_and_a_smaller_gallery_share_one_product(block_siz
         "back": ("t2i", t2i),
         "back in folds": ("t2i", random_judgments(run, "t2i", seed=2, **back)),
     }
-    ranks = ranks_of_run(run, requests, similarity="dot", block_size=block_size)
+    ranks = ranked(run, Options(similarity="dot", block_size=block_size)).rank_all(requests)
     for name, (direction, judgments) in requests.items():
         assert by_query(ranks[name]) == by_sorting(run, judgments, direction)
         assert ranks[name].n_positives.tolist() == judgments.n_positives.tolist()
@@ -68,9 +68,9 @@ def test_both_directions_folds_and_a_smaller_gallery_share_one_product(block_siz
 
 def test_t2i_out_of_the_shared_product_needs_no_second_one(monkeypatch):
     run = whole_number_run(70, 260, seed=4)
-    monkeypatch.setattr("cxc_eccv.ranking.rank.count_by_row", None)
+    monkeypatch.setattr("cxc_eccv.ranking.by_vectors.count_by_row", None)
     requests = {d: (d, random_judgments(run, d)) for d in ("i2t", "t2i")}
-    ranks = ranks_of_run(run, requests, similarity="dot")
+    ranks = ranked(run, Options(similarity="dot")).rank_all(requests)
     assert by_query(ranks["t2i"]) == by_sorting(run, requests["t2i"][1], "t2i")
 
 
@@ -86,7 +86,7 @@ def test_identical_captions_tie_wherever_they_stand(width, block_size):
     run = EmbeddingsRun(Embeddings(np.arange(97), images), Embeddings(np.arange(1003), captions))
     each = Judgments.from_pairs(np.arange(97), np.arange(1003), np.arange(97), np.full(97, copies[30]))
     first = Judgments.from_pairs(np.arange(97), np.arange(1003), np.arange(97), np.full(97, copies[0]))
-    ranks = ranks_of_run(run, {"a": ("i2t", each), "b": ("i2t", first)}, block_size=block_size)
+    ranks = ranked(run, Options(block_size=block_size)).rank_all({"a": ("i2t", each), "b": ("i2t", first)})
     assert ranks["a"].ties.tolist() == [59] * 97
     assert ranks["a"].ranks.tolist() == ranks["b"].ranks.tolist()
 
@@ -100,7 +100,7 @@ def test_identical_images_tie_in_the_shared_product(block_size):
     run = EmbeddingsRun(Embeddings(np.arange(300), images), Embeddings(np.arange(400), captions))
     captions_of = Judgments.from_pairs(np.arange(300), np.arange(400), np.arange(300), np.arange(300))
     image_of = Judgments.from_pairs(np.arange(400), np.arange(300), np.arange(400), np.full(400, 120))
-    ranks = ranks_of_run(run, {"i": ("i2t", captions_of), "t": ("t2i", image_of)}, block_size=block_size)
+    ranks = ranked(run, Options(block_size=block_size)).rank_all({"i": ("i2t", captions_of), "t": ("t2i", image_of)})
     assert ranks["t"].ties.tolist() == [2] * 400
 
 
@@ -113,7 +113,7 @@ def test_a_constant_model_ranks_every_positive_last_in_both_directions():
             Judgments.from_pairs(np.arange(3_000), np.arange(2_000), np.arange(3_000), np.arange(3_000) % 2_000),
         ),
     }
-    ranks = ranks_of_run(run, requests)
+    ranks = ranked(run).rank_all(requests)
     assert set(ranks["i"].ranks.tolist()) == {3_000}
     assert set(ranks["t"].ranks.tolist()) == {2_000}
     assert set(ranks["t"].ties.tolist()) == {1_999}
@@ -130,20 +130,20 @@ def test_a_zero_vector_has_no_cosine():
         with pytest.raises(
             MalformedRun, match=r"1 of 3 captions have a zero vector.* the first: 9\. .*similarity='dot'"
         ):
-            ranks_of_run(run, requests)
-        ranks_of_run(run, requests, similarity="dot")
+            ranked(run).rank_all(requests)
+        ranked(run, Options(similarity="dot")).rank_all(requests)
     queries = {"t": ("t2i", Judgments.from_pairs([7], [1], [7], [1]))}
-    assert ranks_of_run(run, queries)["t"].ranks.tolist() == [1]  # nobody asks for the zero vector
+    assert ranked(run).rank_all(queries)["t"].ranks.tolist() == [1]  # nobody asks for the zero vector
 
 
 def test_a_run_is_ranked_by_the_similarity_that_it_is_meant_for():
     run = EmbeddingsRun(Embeddings([1], [[1.0, 0.0]]), Embeddings([7, 8], [[0.1, 0.0], [5.0, 5.0]]), similarity="dot")
     judgments = Judgments.from_pairs([1], [7, 8], [1], [7])
-    assert positive_ranks(run, judgments, "i2t").ranks.tolist() == [2]
-    assert positive_ranks(run, judgments, "i2t", similarity="cosine").ranks.tolist() == [1]
-    assert positive_ranks(replace(run, similarity=None), judgments, "i2t").ranks.tolist() == [1]
+    assert ranked(run).rank(judgments, "i2t").ranks.tolist() == [2]
+    assert ranked(run, Options(similarity="cosine")).rank(judgments, "i2t").ranks.tolist() == [1]
+    assert ranked(replace(run, similarity=None)).rank(judgments, "i2t").ranks.tolist() == [1]
     rated = RatedPairs(np.array([1]), np.array([8]), np.array([5.0]))
-    assert pair_similarities(run, "i2t", rated).tolist() == [5.0]
+    assert ranked(run).compare(rated, "i2t").tolist() == [5.0]
 
 
 def test_items_beyond_the_task_compete_with_nobody():
@@ -153,7 +153,7 @@ def test_items_beyond_the_task_compete_with_nobody():
     for name, side in (("images", run.images), ("captions", run.captions)):
         more = np.full((5, side.vectors.shape[1]), 100.0)
         sides[name] = Embeddings(np.append(side.ids, range(90_000, 90_005)), np.vstack([side.vectors, more]))
-    ranks = positive_ranks(EmbeddingsRun(**sides), judgments, "i2t", similarity="dot")
+    ranks = ranked(EmbeddingsRun(**sides), Options(similarity="dot")).rank(judgments, "i2t")
     assert by_query(ranks) == by_sorting(run, judgments, "i2t")
 
 
@@ -164,41 +164,41 @@ def test_missing_items_are_counted_and_named():
     with pytest.raises(
         MissingIds, match=rf"lacks 2 of 260 captions.*first: {run.captions.ids[0]}, .*Encode the missing"
     ):
-        positive_ranks(short, judgments, "i2t")
+        ranked(short).rank(judgments, "i2t")
     with pytest.raises(MissingIds, match="has no images"):
-        positive_ranks(EmbeddingsRun(None, run.captions), judgments, "i2t")
+        ranked(EmbeddingsRun(None, run.captions)).rank(judgments, "i2t")
     other = EmbeddingsRun(run.images, Embeddings(run.captions.ids + 10**6, run.captions.vectors))
     with pytest.raises(MissingIds, match="another split or data set"):
-        positive_ranks(other, judgments, "i2t")
+        ranked(other).rank(judgments, "i2t")
 
 
 def test_swapped_images_and_captions_are_recognised():
     run = whole_number_run(70, 260)
     swapped = EmbeddingsRun(run.captions, run.images)
     with pytest.raises(MissingIds, match="images and captions look swapped"):
-        positive_ranks(swapped, random_judgments(run, "i2t"), "i2t")
+        ranked(swapped).rank(random_judgments(run, "i2t"), "i2t")
 
 
 def test_options_out_of_range():
     run = whole_number_run(70, 260)
     judgments = random_judgments(run, "i2t")
     with pytest.raises(UnknownName, match="did you mean 'cosine'"):
-        positive_ranks(run, judgments, "i2t", similarity="cosin")
+        ranked(run, Options(similarity="cosin")).rank(judgments, "i2t")
     with pytest.raises(InvalidOption, match="block_size is 0"):
-        positive_ranks(run, judgments, "i2t", block_size=0)
+        ranked(run, Options(block_size=0)).rank(judgments, "i2t")
     with pytest.raises(UnknownName, match="direction"):
-        positive_ranks(run, judgments, "i2x")
+        ranked(run).rank(judgments, "i2x")
 
 
 def test_dot_products_beyond_float32_are_refused():
     run = EmbeddingsRun(Embeddings([1, 2], np.full((2, 4), 1e20)), Embeddings([7], np.full((1, 4), 1e20)))
     requests = {"i": ("i2t", Judgments.from_pairs([1], [7], [1], [7]))}
     with pytest.raises(MalformedRun, match="beyond float32"):
-        ranks_of_run(run, requests, similarity="dot")
+        ranked(run, Options(similarity="dot")).rank_all(requests)
     requests["t"] = ("t2i", Judgments.from_pairs([7], [1, 2], [7], [1]))
     with pytest.raises(MalformedRun, match="beyond float32"):
-        ranks_of_run(run, requests, similarity="dot")
-    assert ranks_of_run(run, requests)["t"].ranks.tolist() == [2]
+        ranked(run, Options(similarity="dot")).rank_all(requests)
+    assert ranked(run).rank_all(requests)["t"].ranks.tolist() == [2]
 
 
 @pytest.mark.parametrize("lengths", [(1e-20, 1e-20), (1.0, 1e-32), (1e-32, 1.0)])
@@ -210,23 +210,22 @@ def test_dot_products_that_vanish_in_float32_are_refused(lengths, zeros):
     run = EmbeddingsRun(Embeddings([1, 2, 3], images), Embeddings([7], np.full((1, 4), lengths[1])))
     requests = {"i": ("i2t", Judgments.from_pairs([3], [7], [3], [7]))}
     with pytest.raises(MalformedRun, match=r"fall to \de-\d\d \(query 3 with item 7\).*multiply all vectors"):
-        ranks_of_run(run, requests, similarity="dot")
+        ranked(run, Options(similarity="dot")).rank_all(requests)
     requests["t"] = ("t2i", Judgments.from_pairs([7], [1, 2, 3], [7], [3]))
     with pytest.raises(MalformedRun, match="fall to"):
-        ranks_of_run(run, requests, similarity="dot")
+        ranked(run, Options(similarity="dot")).rank_all(requests)
 
 
 def test_dot_products_within_one_modality_that_vanish_are_refused():
     run = EmbeddingsRun(Embeddings([1, 3], np.full((2, 2), 1e-18)), None)
+    judgments = Judgments.from_pairs([1, 3], [1, 3], [1, 3], [3, 1], without_self=True)
     with pytest.raises(MalformedRun, match="fall to"):
-        positive_ranks(
-            run, Judgments.from_pairs([1, 3], [1, 3], [1, 3], [3, 1], without_self=True), "i2i", similarity="dot"
-        )
+        ranked(run, Options("dot")).rank(judgments, "i2i")
 
 
 def test_zero_vectors_alone_have_dot_products():
     run = EmbeddingsRun(Embeddings([1], np.zeros((1, 2))), Embeddings([7, 8], np.zeros((2, 2))))
-    ranks = positive_ranks(run, Judgments.from_pairs([1], [7, 8], [1], [7]), "i2t", similarity="dot")
+    ranks = ranked(run, Options(similarity="dot")).rank(Judgments.from_pairs([1], [7, 8], [1], [7]), "i2t")
     assert ranks.ranks.tolist() == [2]
 
 
@@ -243,7 +242,7 @@ def test_brackets_hold_where_products_underflow():
 def test_a_query_cannot_be_its_own_positive():
     run = EmbeddingsRun(None, Embeddings([1, 2], np.eye(2)))
     with pytest.raises(DataError, match="its own positive"):
-        positive_ranks(run, Judgments.from_pairs([1], [1, 2], [1], [1], without_self=True), "t2t")
+        ranked(run).rank(Judgments.from_pairs([1], [1, 2], [1], [1], without_self=True), "t2t")
 
 
 @pytest.mark.parametrize("width", [3, 512, 2000])
@@ -269,10 +268,10 @@ def test_copies_have_one_score_though_a_library_rounds_by_position(monkeypatch):
     assert block.tolist() == [[4.0] * 7 + [-np.inf]] * 3
 
 
-def test_first_twins_tells_rows_apart_that_share_a_hash(monkeypatch):
-    monkeypatch.setattr("cxc_eccv.ranking.scores.row_hashes", lambda rows: np.zeros(len(rows)))
+def test_find_leaders_tells_rows_apart_that_share_a_hash(monkeypatch):
+    monkeypatch.setattr("cxc_eccv.ranking.twins.hash_rows", lambda rows: np.zeros(len(rows)))
     rows = np.array([[1, 2], [2, 1], [1, 2], [3, 3], [2, 1]], dtype=np.float32)
-    assert first_twins(rows).tolist() == [0, 1, 0, 3, 1]
+    assert find_leaders(rows).tolist() == [0, 1, 0, 3, 1]
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0], [1, 2, 0]])

@@ -8,8 +8,7 @@ from cxc_eccv import kernels
 from cxc_eccv.errors import MissingIds, RunTooShallow
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.kernels.numpy_kernels import SHORT, scores_at_depths
-from cxc_eccv.ranking import ranks_of_run
-from cxc_eccv.ranking.rank import top_k
+from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.ranking.readers.columns import BestOfColumns
 from cxc_eccv.ranking.readers.rows import PlausibleRows, TopRows, score_at_depth
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun
@@ -32,7 +31,7 @@ def test_a_constant_model_has_its_judged_items_last():
         run.images.ids, captions, np.arange(0, 81, 2), np.tile([0, 650], 40), np.zeros(40, int), gains=gains
     )
     for block_size in (None, 1, 17):
-        top = top_k(run, qrels, "i2t", 5, block_size=block_size)
+        top = ranked(run, Options(block_size=block_size)).find_top(qrels, "i2t", 5)
         assert top.ids.tolist() == [[captions[650], *captions[1:5].tolist()]] * 40
         assert top.cut.tolist() == [695] * 40
 
@@ -48,13 +47,13 @@ def test_readers_of_both_directions_share_a_product_if_one_looks_at_few_items(ot
     judged = {name: Judgments.from_pairs(*both, *both) for name, both in ids.items()}
     requests = {name: (name, one) for name, one in judged.items()}
     deep = {name: [TopRows(one, 170)] for name, one in judged.items()}
-    alone = top_k(run, judged[others], others, 3)
+    alone = ranked(run).find_top(judged[others], others, 3)
     with monkeypatch.context() as patch:
-        patch.setattr("cxc_eccv.ranking.rank.count_both", None)
-        ranks_of_run(run, requests, readers=deep)
-    monkeypatch.setattr("cxc_eccv.ranking.rank.count_by_row", None)
+        patch.setattr("cxc_eccv.ranking.by_vectors.count_both", None)
+        ranked(run).rank_all(requests, deep)
+    monkeypatch.setattr("cxc_eccv.ranking.by_vectors.count_by_row", None)
     shallow = TopRows(judged[others], 3)
-    ranks_of_run(run, requests, readers=deep | {others: [shallow]})
+    ranked(run).rank_all(requests, deep | {others: [shallow]})
     assert shallow.result.ids.tolist() == alone.ids.tolist()
     assert shallow.result.cut.tolist() == alone.cut.tolist()
 
@@ -78,7 +77,7 @@ def test_plausible_matches_of_both_directions_in_one_product_are_those_of_two(ca
     matches = {"i2t": CategoryMatches.of(*sides[0], *sides[1]), "t2i": CategoryMatches.of(*sides[1], *sides[0])}
     judged = Judgments.from_pairs(run.images.ids, run.captions.ids, run.images.ids, run.captions.ids[:700])
     readers = {name: [PlausibleRows(own, LOOKS)] for name, own in matches.items()}
-    ranks_of_run(run, {"a": ("i2t", judged)}, readers=readers, similarity="dot", block_size=111)
+    ranked(run, Options(similarity="dot", block_size=111)).rank_all({"a": ("i2t", judged)}, readers)
     for name, own in matches.items():
         alone = plausible_hits(run, own, name, LOOKS, similarity="dot")
         np.testing.assert_array_equal(readers[name][0].result.hits, alone.hits)
@@ -92,9 +91,9 @@ def test_readers_of_columns_get_rows_where_scores_are_all_alike():
     judged = {name: Judgments.from_pairs(*both, both[0], both[1][np.arange(both[0].size) % both[1].size])
               for name, both in ids.items()}  # fmt: skip
     readers = {name: [TopRows(one, 3)] for name, one in judged.items()}
-    ranks = ranks_of_run(run, {name: (name, one) for name, one in judged.items()}, readers=readers)
+    ranks = ranked(run).rank_all({name: (name, one) for name, one in judged.items()}, readers)
     for name, one in judged.items():
-        assert readers[name][0].result.ids.tolist() == top_k(run, one, name, 3).ids.tolist()
+        assert readers[name][0].result.ids.tolist() == ranked(run).find_top(one, name, 3).ids.tolist()
         assert (readers[name][0].result.cut == one.gallery_ids.size - 3).all()
         assert (ranks[name].ranks == one.gallery_ids.size).all()
 
@@ -102,22 +101,22 @@ def test_readers_of_columns_get_rows_where_scores_are_all_alike():
 def test_rankings_cut_short_serve_as_far_as_they_go():
     run = RankingsRun.from_dicts(i2t={1: [30, 10, 20], 2: [20, 10, 30]})
     qrels = Judgments.from_pairs([1, 2], [10, 20, 30, 40], [1, 2], [10, 20])
-    assert top_k(run, qrels, "i2t", 3).ids.tolist() == [[30, 10, 20], [20, 10, 30]]
+    assert ranked(run).find_top(qrels, "i2t", 3).ids.tolist() == [[30, 10, 20], [20, 10, 30]]
     with pytest.raises(RunTooShallow, match="query 1 needs 4 ranked items for its top 4, but its ranking holds 3"):
-        top_k(run, qrels, "i2t", 4)
+        ranked(run).find_top(qrels, "i2t", 4)
     sets = np.array([[True], [True], [True], [True], [False]])
     matches = CategoryMatches.of(np.array([1]), sets[:1], np.array([10, 20, 30, 40, 50]), np.roll(sets, 1, axis=0))
     assert plausible_hits(run, matches, "i2t", ((0, 3),)).hits.tolist() == [[2]]
     with pytest.raises(RunTooShallow, match="query 1 needs 4 ranked items for its plausible matches"):
         plausible_hits(run, matches, "i2t", ((0, None),))
     with pytest.raises(MissingIds, match="lacks the rankings of 1 of 3 queries"):
-        top_k(run, Judgments.from_pairs([1, 2, 3], [10], [1, 2, 3], [10] * 3), "i2t", 1)
+        ranked(run).find_top(Judgments.from_pairs([1, 2, 3], [10], [1, 2, 3], [10] * 3), "i2t", 1)
 
 
 def test_items_of_a_ranking_outside_the_gallery_and_the_query_itself_are_left_out():
     run = RankingsRun.from_dicts(t2t={10: [10, 99, 30, 20]})
     qrels = Judgments.from_pairs([10], [10, 20, 30], [10], [20], without_self=True)
-    assert top_k(run, qrels, "t2t", 5).ids.tolist() == [[30, 20]]
+    assert ranked(run).find_top(qrels, "t2t", 5).ids.tolist() == [[30, 20]]
 
 
 def test_an_error_in_a_reader_ends_the_pass(monkeypatch):
@@ -129,7 +128,7 @@ def test_an_error_in_a_reader_ends_the_pass(monkeypatch):
 
     monkeypatch.setattr(TopRows, "read", fail)
     with pytest.raises(ArithmeticError, match="on purpose"):
-        top_k(run, qrels, "i2t", 3, block_size=1)
+        ranked(run, Options(block_size=1)).find_top(qrels, "i2t", 3)
 
 
 @pytest.mark.skipif(not kernels.COMPILED, reason="no compiler was at hand when the package was installed")

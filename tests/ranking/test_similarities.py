@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cxc_eccv.errors import MalformedRun, MissingIds
-from cxc_eccv.ranking.rank import pair_similarities
+from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.runs.embeddings import EmbeddingsRun
 from cxc_eccv.types import Embeddings, RatedPairs
 
@@ -51,7 +51,7 @@ def plain(run, direction, rated, similarity):
 )
 def test_equal_to_a_plain_loop(direction, queries, items, similarity, random):
     run, rated = random_run(random), random_pairs(random, queries, items)
-    values = pair_similarities(run, direction, rated, similarity=similarity)
+    values = ranked(run, Options(similarity=similarity)).compare(rated, direction)
     assert values.dtype == np.float64
     np.testing.assert_allclose(values, plain(run, direction, rated, similarity), rtol=1e-12, atol=1e-14)
 
@@ -59,10 +59,10 @@ def test_equal_to_a_plain_loop(direction, queries, items, similarity, random):
 @pytest.mark.parametrize("width", [1, 7, 8, 64, 129, 9001])
 def test_the_other_pairs_change_no_bit(width, random):
     run, rated = random_run(random, width), random_pairs(random, IMAGES, CAPTIONS)
-    whole = pair_similarities(run, "i2t", rated)
+    whole = ranked(run).compare(rated, "i2t")
     for size in (1, 3, 64, 130):
         part = RatedPairs(rated.query_ids[-size:], rated.item_ids[-size:], rated.ratings[-size:])
-        assert pair_similarities(run, "i2t", part).tobytes() == whole[-size:].tobytes()
+        assert ranked(run).compare(part, "i2t").tobytes() == whole[-size:].tobytes()
 
 
 def test_pairs_of_identical_vectors_tie_in_either_order_and_at_every_place(random):
@@ -72,7 +72,7 @@ def test_pairs_of_identical_vectors_tie_in_either_order_and_at_every_place(rando
     rated = random_pairs(random, CAPTIONS[1::3], CAPTIONS[2::3])
     flip = random.random(200) < 0.5
     queries, items = np.where(flip, rated.item_ids, rated.query_ids), np.where(flip, rated.query_ids, rated.item_ids)
-    values = pair_similarities(run, "t2t", RatedPairs(queries, items, rated.ratings))
+    values = ranked(run).compare(RatedPairs(queries, items, rated.ratings), "t2t")
     assert np.unique(values).size == 1
 
 
@@ -81,32 +81,32 @@ def test_copies_have_a_cosine_of_exactly_one(random, scale):
     vectors = np.repeat(random.normal(scale=scale, size=(45, 101)).astype(np.float32), 2, axis=0)
     run = EmbeddingsRun(None, Embeddings(CAPTIONS, vectors))
     rated = RatedPairs(CAPTIONS[::2], CAPTIONS[1::2], np.zeros(45))
-    assert set(pair_similarities(run, "t2t", rated).tolist()) == {1.0}
+    assert set(ranked(run).compare(rated, "t2t").tolist()) == {1.0}
 
 
 def test_a_run_in_another_order_gives_the_same_bits(random):
     run, rated = random_run(random), random_pairs(random, CAPTIONS, CAPTIONS)
     order = random.permutation(CAPTIONS.size)
     moved = EmbeddingsRun(None, Embeddings(CAPTIONS[order], run.captions.vectors[order]))
-    assert pair_similarities(moved, "t2t", rated).tobytes() == pair_similarities(run, "t2t", rated).tobytes()
+    assert ranked(moved).compare(rated, "t2t").tobytes() == ranked(run).compare(rated, "t2t").tobytes()
 
 
 def test_a_zero_vector_has_no_cosine():
     run = EmbeddingsRun(None, Embeddings([1, 2, 3, 4], [[3, 4], [0, 0], [-1, 2], [0, 0]]))
     rated = RatedPairs(np.array([1, 1]), np.array([2, 3]), np.zeros(2))
     with pytest.raises(MalformedRun, match=r"1 of 2 captions have a zero vector.* the first: 2"):
-        pair_similarities(run, "t2t", rated)
-    assert pair_similarities(run, "t2t", rated, similarity="dot").tolist() == [0.0, 5.0]
-    assert pair_similarities(run, "t2t", RatedPairs(np.array([1]), np.array([3]), np.zeros(1))).size == 1
+        ranked(run).compare(rated, "t2t")
+    assert ranked(run, Options(similarity="dot")).compare(rated, "t2t").tolist() == [0.0, 5.0]
+    assert ranked(run).compare(RatedPairs(np.array([1]), np.array([3]), np.zeros(1)), "t2t").size == 1
 
 
 def test_large_dot_products_do_not_overflow():
     run = EmbeddingsRun(None, Embeddings([1, 2], np.full((2, 4), 3e38)))
     rated = RatedPairs(np.array([1]), np.array([2]), np.zeros(1))
-    assert pair_similarities(run, "t2t", rated, similarity="dot")[0] == pytest.approx(3.6e77, rel=1e-6)
+    assert ranked(run, Options(similarity="dot")).compare(rated, "t2t")[0] == pytest.approx(3.6e77, rel=1e-6)
 
 
 def test_missing_items_are_named(random):
     rated = RatedPairs(np.array([500, 501]), np.array([502, 9]), np.zeros(2))
     with pytest.raises(MissingIds, match="lacks 1 of 4 captions the task needs, the first: 9"):
-        pair_similarities(random_run(random), "t2t", rated)
+        ranked(random_run(random)).compare(rated, "t2t")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cxc_eccv.evaluation import evaluate
-from cxc_eccv.ranking import positive_ranks
+from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.registry import metric, task
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings
@@ -67,7 +67,7 @@ def test_eccv_metrics(real_library):
     theirs = peer.eccv_metrics(rankings, "all")
     for direction in DIRECTIONS:
         judgments = task("eccv_caption").judgments(real_library, "test", direction)
-        ranks = positive_ranks(run, judgments, direction, similarity="dot")
+        ranks = ranked(run, Options(similarity="dot")).rank(judgments, direction)
         for ours, name in (
             ("map_at_r", "eccv_map_at_r"),
             ("r_precision", "eccv_rprecision"),

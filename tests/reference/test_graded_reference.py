@@ -8,7 +8,7 @@ from report_samples import near_run
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.judgments.qrels import cxc_ratings, entailment_labels
 from cxc_eccv.metrics.ndcg_at_k import ndcg_at_k
-from cxc_eccv.ranking.rank import top_k
+from cxc_eccv.ranking import ranked
 
 pytestmark = pytest.mark.reference
 
@@ -20,7 +20,7 @@ def test_ndcg_equals_ir_measures_on_the_ratings(real_library, direction, k):
     qrels = cxc_ratings(real_library, "test", direction)
     grades = np.round(100 * qrels.gains).astype(int)
     np.testing.assert_allclose(grades / 100, qrels.gains, atol=1e-12)
-    top = top_k(near_run(real_library, width=24), qrels, direction, k)
+    top = ranked(near_run(real_library, width=24)).find_top(qrels, direction, k)
     some = np.random.default_rng(0).choice(top.query_ids.size, 400, replace=False)
     values = dict(zip(top.query_ids[some].tolist(), ndcg_at_k(top, qrels, k)[some], strict=True))
     judged = [
@@ -29,12 +29,12 @@ def test_ndcg_equals_ir_measures_on_the_ratings(real_library, direction, k):
         for entry in range(qrels.indptr[row], qrels.indptr[row + 1])
     ]
     # The scores are those of the ranks: ir_measures breaks ties by document name.
-    ranked = [
+    listed = [
         ir_measures.ScoredDoc(str(top.query_ids[row]), str(item), float(-rank))
         for row in some
         for rank, item in enumerate(top.ids[row].tolist())
     ]
-    theirs = {int(one.query_id): one.value for one in ir_measures.iter_calc([ir_measures.nDCG @ k], judged, ranked)}
+    theirs = {int(one.query_id): one.value for one in ir_measures.iter_calc([ir_measures.nDCG @ k], judged, listed)}
     assert len(theirs) == len(values)
     for query, value in values.items():
         assert value == pytest.approx(theirs[query], abs=1e-12), query
@@ -74,15 +74,15 @@ def test_entail_at_k_equals_a_loop_over_the_labels(real_library):
     for image, caption in zip(content.caption_image_ids.tolist(), content.caption_ids.tolist(), strict=True):
         assert by_query[image][caption] == 1
     run = near_run(real_library, width=24)
-    ranked = top_k(run, labels, "i2t", 30).ids.tolist()
+    tops = ranked(run).find_top(labels, "i2t", 30).ids.tolist()
     for unjudged in ("not_entailed", "leave_out"):
         report = evaluate(run, "entailment", data_dir=real_library, unjudged=unjudged, confidence=None)
         for row in report.results:
             k = row.parameters["k"]
-            slow = [oracles.entail_at_k(ids, by_query[q], k, unjudged) for ids, q in zip(ranked, by_query, strict=True)]
+            slow = [oracles.entail_at_k(ids, by_query[q], k, unjudged) for ids, q in zip(tops, by_query, strict=True)]
             defined = [value for value in slow if value is not None]
             assert row.value == pytest.approx(np.mean(defined), abs=1e-12)
             assert row.n_queries == len(defined)
-            judged = np.mean([item in by_query[q] for ids, q in zip(ranked, by_query, strict=True) for item in ids[:k]])
+            judged = np.mean([item in by_query[q] for ids, q in zip(tops, by_query, strict=True) for item in ids[:k]])
             assert row.coverage == pytest.approx(judged, abs=1e-12)
             assert row.parameters["unjudged"] == unjudged

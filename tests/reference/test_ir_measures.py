@@ -7,7 +7,7 @@ from cxc_eccv.metrics.mrr import mrr
 from cxc_eccv.metrics.mrr_at_k import mrr_at_k
 from cxc_eccv.metrics.r_precision import r_precision
 from cxc_eccv.metrics.recall_at_k import recall_at_k
-from cxc_eccv.ranking import positive_ranks
+from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings, Judgments
 
@@ -24,8 +24,8 @@ def test_per_query_values_equal(seed):
     positives = [(query, item) for query in queries for item in random.choice(gallery, random.integers(1, 15), False)]
     # One column per query and one-hot queries: the product is the table of scores itself, without ties.
     run = EmbeddingsRun(Embeddings(queries, np.eye(40)), Embeddings(gallery, scores.T))
-    ranks = positive_ranks(
-        run, Judgments.from_pairs(queries, gallery, *zip(*positives, strict=True)), "i2t", similarity="dot"
+    ranks = ranked(run, Options(similarity="dot")).rank(
+        Judgments.from_pairs(queries, gallery, *zip(*positives, strict=True)), "i2t"
     )
 
     qrels = [ir_measures.Qrel(str(query), str(item), 1) for query, item in positives]

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import kendalltau
 
 from cxc_eccv.judgments.flickr8k import flickr8k_verdicts
-from cxc_eccv.ranking import ranks_of_run
+from cxc_eccv.ranking import ranked
 from cxc_eccv.ranking.readers import JudgedRows
 from cxc_eccv.registry import metric
 from cxc_eccv.runs import ScoresRun
@@ -43,7 +43,7 @@ def test_per_query_values_equal_ir_measures(judged, name, parameters, measure, w
     ir_measures = pytest.importorskip("ir_measures", reason="the ir_measures package is not installed")
     judgments, scores = judged
     reader = JudgedRows(judgments)
-    ranks_of_run(ScoresRun(judgments.query_ids, judgments.gallery_ids, scores), {}, readers={"i2t": [reader]})
+    ranked(ScoresRun(judgments.query_ids, judgments.gallery_ids, scores)).rank_all({}, {"i2t": [reader]})
     values = metric(name).function(reader.result, **parameters, **metric(name).fixed)
 
     relevance = np.full(scores.shape, -1)

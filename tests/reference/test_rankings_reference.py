@@ -4,7 +4,7 @@ import pytest
 
 import cxc_eccv as ce
 from cxc_eccv.errors import MalformedRun, RunTooShallow
-from cxc_eccv.ranking.rank import top_k
+from cxc_eccv.ranking import ranked
 from cxc_eccv.registry import task
 
 pytestmark = pytest.mark.reference
@@ -22,7 +22,7 @@ def eccv_rankings(real_library, make_run):
     judged = {
         direction: task("eccv_caption").judgments(real_library, "test", direction) for direction in ("i2t", "t2i")
     }
-    tops = [top_k(run, own, direction, DEPTH) for direction, own in judged.items()]
+    tops = [ranked(run).find_top(own, direction, DEPTH) for direction, own in judged.items()]
     return [dict(zip(top.query_ids.tolist(), top.ids.tolist(), strict=True)) for top in tops]
 
 

@@ -9,8 +9,7 @@ from cxc_eccv.judgments.qrels import coco_links, merged_qrels, rated_pairs
 from cxc_eccv.metrics.bootstrap_spearman import bootstrap_spearman, query_draws
 from cxc_eccv.metrics.recall_at_k import recall_at_k
 from cxc_eccv.metrics.spearman_all_pairs import spearman_all_pairs
-from cxc_eccv.ranking import positive_ranks
-from cxc_eccv.ranking.rank import pair_similarities
+from cxc_eccv.ranking import ranked
 from cxc_eccv.runs.embeddings import EmbeddingsRun
 from cxc_eccv.types import Embeddings
 
@@ -68,7 +67,7 @@ def test_minilm_on_the_real_captions_gives_its_known_correlations(real_library):
     vectors = package.load_model("cpu").encode(captions["text"].to_pylist(), batch_size=128, show_progress_bar=False)
     run = EmbeddingsRun(None, Embeddings(np.asarray(captions["caption_id"]), vectors))
     pairs = rated_pairs(real_library, "test", "sts")
-    similarities = pair_similarities(run, "t2t", pairs)
+    similarities = ranked(run).compare(pairs, "t2t")
     samples = bootstrap_spearman(pairs, similarities)
     assert (round(samples.mean(), 3), round(samples.std(), 3)) == (0.757, 0.004)
     assert round(float(spearman_all_pairs(pairs, similarities)), 3) == 0.762
@@ -78,7 +77,7 @@ def test_minilm_on_the_real_captions_gives_its_known_correlations(real_library):
         (merged_qrels(real_library, "test", "t2t"), 0.3628, 0.3620),
         (coco_links(real_library, "test", "t2t"), 0.3614, 0.3607),
     ):
-        recall = recall_at_k(positive_ranks(run, qrels, "t2t"), 1).mean()
+        recall = recall_at_k(ranked(run).rank(qrels, "t2t"), 1).mean()
         assert recall == pytest.approx(expected, abs=2e-4)
         assert 0 <= by_position - recall < 1e-3
     scores = ce.evaluate(run, ["co_captions", "cxc/t2t"], data_dir=real_library, confidence=None).scores

@@ -22,7 +22,7 @@ from scipy.stats import spearmanr
 
 from cxc_eccv.judgments.qrels import rated_pairs
 from cxc_eccv.metrics.bootstrap_spearman import bootstrap_spearman, query_draws
-from cxc_eccv.ranking.rank import pair_similarities
+from cxc_eccv.ranking import ranked
 from cxc_eccv.runs.embeddings import EmbeddingsRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, RatedPairs
@@ -69,7 +69,7 @@ def peak_megabytes(run: EmbeddingsRun, pairs: dict[str, RatedPairs]) -> float:
     """Most memory held at once by the similarities and a short bootstrap of every kind."""
     tracemalloc.start()
     for kind, direction in DIRECTIONS.items():
-        bootstrap_spearman(pairs[kind], pair_similarities(run, direction, pairs[kind]), 20)
+        bootstrap_spearman(pairs[kind], ranked(run).compare(pairs[kind], direction), 20)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return peak / 1e6
@@ -86,7 +86,7 @@ def main() -> None:
     run = random_run(library)
 
     start = time.perf_counter()
-    scores = {kind: pair_similarities(run, direction, pairs[kind]) for kind, direction in DIRECTIONS.items()}
+    scores = {kind: ranked(run).compare(pairs[kind], direction) for kind, direction in DIRECTIONS.items()}
     print(f"similarities of all rated pairs, {WIDTH} dimensions: {seconds_since(start):.2f} s")
     scores = {kind: 10 * scores[kind] + pairs[kind].ratings for kind in DIRECTIONS}
     start = time.perf_counter()

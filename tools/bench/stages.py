@@ -15,11 +15,11 @@ __all__ = ["Stages"]
 
 WRAPPED = {
     "the product": ("ranking.scores:Product.fill", "ranking.shared_product:HalfProduct.fill"),
-    "vectors of unit length": ("ranking.scores:prepare", "ranking.scores:first_twins"),
+    "vectors of unit length": ("ranking.prepare:prepare", "ranking.twins:find_leaders"),
     "counting rows": ("ranking.counts:RowPairs.read", "ranking.shared_product:MutualPairs._count"),
     "pairs laid out": (
-        "ranking.rank:count_both",
-        "ranking.rank:count_within",
+        "ranking.by_vectors:count_both",
+        "ranking.by_vectors:count_within",
         "ranking.shared_product:MutualPairs.__init__",
         "ranking.shared_product:MutualPairs.resolve",
     ),
@@ -40,7 +40,7 @@ WRAPPED = {
         "ranking.readers.columns:ColumnReaders.finish",
         "ranking.readers.columns:BestOfColumns.lists",
     ),
-    "counts to ranks": ("ranking.rank:rank_positives",),
+    "counts to ranks": ("ranking.by_counts:rank_positives",),
     "judgments": ("evaluation.calls:make_plan", "ranking.counts:MergedJudgments.of"),
     "checks of the run": ("evaluation.calls:find_faults", "evaluation.calls:describe_run"),
     "bootstrap": (
@@ -50,7 +50,7 @@ WRAPPED = {
         "statistics.intervals:interval",
     ),
     "correlations": (
-        "evaluation.needs.items_and_pairs:similarities_of_run",
+        "ranking.by_vectors:compare_pairs",
         "evaluation.needs.items_and_pairs:PairSimilarities.score",
     ),
     "report": ("evaluation.calls:make_report",),

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from conformance.embeddings import make_kit
 from cxc_eccv.metrics.ndcg_at_k import ndcg_at_k
-from cxc_eccv.ranking.rank import positive_ranks, top_k
+from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.registry import metric_labelled
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings, IntArray, Judgments, PositiveRanks
@@ -78,14 +78,15 @@ class Part:
     @cached_property
     def ranks(self) -> PositiveRanks:
         """Our ranks: an item that ties with a positive stands above it."""
-        return positive_ranks(self._run, self.judgments, self.direction, similarity="dot")
+        return ranked(self._run, Options("dot")).rank(self.judgments, self.direction)
 
     def value(self, label: str, ranks: PositiveRanks | None = None) -> float:
         """The mean of one of our metrics, over our ranks or others."""
         if label.startswith(NDCG) and ranks is None:
             k = int(label.removeprefix(NDCG))
             graded = replace(self.judgments, gains=np.ones(self.judgments.indices.size))
-            return float(ndcg_at_k(top_k(self._run, graded, self.direction, k, similarity="dot"), graded, k).mean())
+            top = ranked(self._run, Options("dot")).find_top(graded, self.direction, k)
+            return float(ndcg_at_k(top, graded, k).mean())
         spec, parameters = metric_labelled(label)
         return float(spec.function(self.ranks if ranks is None else ranks, **parameters).mean())
 

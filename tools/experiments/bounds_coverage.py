@@ -30,7 +30,7 @@ from cxc_eccv.evaluation.bounds.extremes import bounds_of_ranks, extremes_of_ran
 from cxc_eccv.evaluation.bounds.retrieved import Retrieved, TopOfKnown
 from cxc_eccv.judgments.flickr8k import FOUND, LINKED, flickr8k_verdicts
 from cxc_eccv.judgments.qrels import coco_links, judged_pairs, merged_qrels
-from cxc_eccv.ranking.rank import ranks_from_scores
+from cxc_eccv.ranking.by_scores import rank_rows
 from cxc_eccv.ranking.readers import RowReader
 from cxc_eccv.registry import metric_labelled
 from cxc_eccv.runs import EmbeddingsRun, load_embeddings
@@ -82,9 +82,7 @@ class Setting:
         judged = Judgments.from_pairs(self.query_ids, self.gallery_ids, queries[chosen], items[chosen])
         top = TopOfKnown(judged, (queries[kept], items[kept]), DEPTH)
         readers: list[RowReader] = [*top.readers]
-        ranks = ranks_from_scores(
-            lambda rows: self.scores[rows], self.query_ids, self.gallery_ids, {"": judged}, readers
-        )[""]
+        ranks = rank_rows(lambda rows: self.scores[rows], self.query_ids, self.gallery_ids, {"": judged}, readers)[""]
         return top.retrieved(ranks), ranks
 
     def calibrators(self) -> dict[str, Calibrator]:

@@ -21,7 +21,7 @@ from cxc_eccv.demo import TfIdf
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.judgments.flickr8k import LINKED, flickr8k_verdicts
 from cxc_eccv.metrics.recall_at_k import recall_at_k
-from cxc_eccv.ranking.rank import ranks_of_run
+from cxc_eccv.ranking import ranked
 from cxc_eccv.runs import EmbeddingsRun, ScoresRun, load_embeddings
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.untrained.other_captions import score_by_other_captions
@@ -109,7 +109,7 @@ def hits_of_links(library: Library, run: ScoresRun, direction: str) -> FloatArra
     linked = np.asarray(judged.gains) == LINKED
     queries, items = judged.query_ids[judged.rows[linked]], judged.gallery_ids[judged.indices[linked]]
     links = Judgments.from_pairs(judged.query_ids, judged.gallery_ids, queries, items)
-    ranks = ranks_of_run(run, {"": (direction, links)})[""]
+    ranks = ranked(run).rank(links, direction)
     hits = recall_at_k(ranks if isinstance(ranks, PositiveRanks) else ranks.ranks, k=1)
     return np.asarray(hits[np.argsort(links.query_ids)])
 

@@ -14,7 +14,7 @@ from cxc_eccv.evaluation.bounds.retrieved import Flags, Retrieved
 from cxc_eccv.judgments.plausible import PlausibleHits
 from cxc_eccv.metrics.kinds import HIGHEST_GAIN
 from cxc_eccv.metrics.spec import Spec
-from cxc_eccv.ranking.lists import FAR
+from cxc_eccv.ranking.known_depth import FAR
 from cxc_eccv.types import Bounds, FloatArray, IntArray, Judgments, PositiveRanks, TopK, find_positions, look_up_gains
 from cxc_eccv.types.ids import make_indptr
 

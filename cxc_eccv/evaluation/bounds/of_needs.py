@@ -37,9 +37,10 @@ from cxc_eccv.evaluation.needs import (
 from cxc_eccv.evaluation.request import Request
 from cxc_eccv.judgments.qrels import judged_pairs
 from cxc_eccv.metrics.spec import Spec
-from cxc_eccv.ranking.lists import GivenRanks, rows_of
+from cxc_eccv.ranking import ranked
+from cxc_eccv.ranking.known_depth import GivenRanks
 from cxc_eccv.ranking.readers import RowReader, TopRows
-from cxc_eccv.runs import RankingsRun, Run
+from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import CROSS_MODAL, Bounds, FloatArray, IntArray, Judgments, TopK, look_up_gains
 from cxc_eccv.types.judged import orient
@@ -172,10 +173,7 @@ class _TopOfRanks(_Top):
     def __init__(self, need: Ranks, depth: int, run: Run, known: tuple[IntArray, IntArray]) -> None:
         super().__init__(depth)
         self.need: Ranks = need
-        deepest = max(map(self.looks_at, need.variants))
-        if isinstance(run, RankingsRun):
-            held = run.depths(need.direction)[rows_of(run, need.direction, need.query_ids)]
-            deepest = min(deepest, int(held.min()))
+        deepest = ranked(run).limit_depth(max(map(self.looks_at, need.variants)), need.judged, need.direction)
         self._top = TopOfKnown(need.judged, known, deepest)
         self.readers = self._top.readers
         needed = {variant.label: min(self.looks_at(variant), self._top.largest) for variant in need.variants}

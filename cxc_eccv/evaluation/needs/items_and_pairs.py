@@ -16,9 +16,8 @@ from cxc_eccv.evaluation.request import Request, Sides
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.metrics.entail_at_k import Classifier
 from cxc_eccv.metrics.spec import Spec
-from cxc_eccv.ranking.rank import similarities_of_run
+from cxc_eccv.ranking import Ranked
 from cxc_eccv.ranking.readers import JudgedRows, PlausibleRows, TopRows
-from cxc_eccv.runs import Run
 from cxc_eccv.statistics import Draws
 from cxc_eccv.tasks.task import Task
 from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, RatedPairs, Result, TopK, look_up_gains
@@ -38,7 +37,7 @@ class _FromRows(Need[Judged]):
         cls, task: Task, part: str, judged: Judged, variants: Sequence[Variant], sides: Sides
     ) -> list[Need[Judged]]:
         """One need for each metric of rankings, which may be long enough for some only."""
-        groups = [[variant] for variant in variants] if sides.kind == "rankings" else [variants]
+        groups = [[variant] for variant in variants] if sides.may_be_cut else [variants]
         return [cls(task, part, judged, group) for group in groups]
 
     @property
@@ -46,7 +45,7 @@ class _FromRows(Need[Judged]):
         """A warning about rankings that end within a tie."""
         return describe_cut(self.reader.n_cut, self.query_ids.size)
 
-    def learn(self, run: Run, ranks: Mapping[str, PositiveRanks], similarity: str | None) -> None:
+    def learn(self, ranker: Ranked, ranks: Mapping[str, PositiveRanks]) -> None:
         """Record an error if the rankings were too short."""
         if self.reader.error is not None:
             self.errors |= dict.fromkeys((variant.label for variant in self.variants), self.reader.error)
@@ -184,13 +183,11 @@ class PairSimilarities(Need[RatedPairs]):
     @classmethod
     def why_not(cls, sides: Sides, direction: str) -> str | None:
         """Why the run has no similarities, or None."""
-        if sides.kind == "rankings":
-            return "rankings have no similarities of rated pairs"
-        return super().why_not(sides, direction)
+        return sides.why_unrated(direction)
 
-    def learn(self, run: Run, ranks: Mapping[str, PositiveRanks], similarity: str | None) -> None:
+    def learn(self, ranker: Ranked, ranks: Mapping[str, PositiveRanks]) -> None:
         """Compute the similarities of the pairs."""
-        self._similarities = similarities_of_run(run, self.direction, self.judged, similarity=similarity)
+        self._similarities = ranker.compare(self.judged, self.direction)
 
     def score(self, variant: Variant, request: Request) -> list[Scored]:
         """One result; for a metric with samples their mean and standard deviation (ddof 0)."""

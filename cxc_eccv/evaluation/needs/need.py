@@ -12,9 +12,9 @@ import pyarrow as pa
 from cxc_eccv.errors import CxcEccvError, InvalidOption, RunTooShallow
 from cxc_eccv.evaluation.request import Request, Sides
 from cxc_eccv.metrics.spec import Spec
-from cxc_eccv.ranking.lists import GivenRanks, values_at_known_depth
+from cxc_eccv.ranking import Ranked
+from cxc_eccv.ranking.known_depth import GivenRanks, values_at_known_depth
 from cxc_eccv.ranking.readers import RowReader
-from cxc_eccv.runs import Run
 from cxc_eccv.tasks.task import Task, direction_of
 from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, Result
 from cxc_eccv.types.ids import make_indptr
@@ -98,7 +98,7 @@ class Need(Generic[Judged]):
         """A warning for the user, or an empty string."""
         return ""
 
-    def learn(self, run: Run, ranks: Mapping[str, PositiveRanks], similarity: str | None) -> None:
+    def learn(self, ranker: Ranked, ranks: Mapping[str, PositiveRanks]) -> None:
         """Take the results of the pass over the run."""
 
     def score(self, variant: Variant, request: Request) -> list[Scored]:
@@ -186,7 +186,7 @@ class Ranks(Need[Judgments]):
         self.query_ids, self.gallery_ids = judged.query_ids, judged.gallery_ids
         self.requests = {self.key: judged}
 
-    def learn(self, run: Run, ranks: Mapping[str, PositiveRanks], similarity: str | None) -> None:
+    def learn(self, ranker: Ranked, ranks: Mapping[str, PositiveRanks]) -> None:
         """Take the ranks."""
         self.settle(ranks[self.key])
 

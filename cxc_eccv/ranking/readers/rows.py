@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import RunTooShallow
 from cxc_eccv.judgments.plausible import CategoryMatches, Look, PlausibleHits
 from cxc_eccv.kernels import counts_matches, match_counts
-from cxc_eccv.ranking.counts import count_pushed_out, order_of_gains
+from cxc_eccv.ranking.ties import count_pushed_out, order_of_gains
 from cxc_eccv.types import IntArray, JudgedRanks, Judgments, TopK, check_whole, find_positions
 from cxc_eccv.types.ids import number_within
 

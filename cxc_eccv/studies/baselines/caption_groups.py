@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.metrics.recall_at_k import recall_at_k
-from cxc_eccv.ranking import positive_ranks
+from cxc_eccv.ranking import ranked
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.catalog import SPLIT_NAMES
 from cxc_eccv.sources.library import Library
@@ -123,6 +123,6 @@ def held_out_recalls(
     """``direction/recall_at_k`` of captions and images that are numbered from 0, and are positive by origin."""
     recalls: dict[str, float] = {}
     for direction in directions:
-        ranks = positive_ranks(run, link_judgments(owners, direction), direction)
+        ranks = ranked(run).rank(link_judgments(owners, direction), direction)
         recalls |= {f"{direction}/recall_at_{k}": float(recall_at_k(ranks, k=k).mean()) for k in depths}
     return recalls

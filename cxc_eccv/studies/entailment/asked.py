@@ -19,13 +19,13 @@ from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.evaluation import Request, evaluate
 from cxc_eccv.evaluation.calls import open_units, split_key
 from cxc_eccv.evaluation.plan import collections_held
-from cxc_eccv.evaluation.report import choose_similarity, provenance_of
+from cxc_eccv.evaluation.report import provenance_of
 from cxc_eccv.evaluation.request import check_split
 from cxc_eccv.judgments.evidence import labels_of_file
 from cxc_eccv.parquet import write_parquet
-from cxc_eccv.ranking.rank import top_k
+from cxc_eccv.ranking import ranked
 from cxc_eccv.registry import task
-from cxc_eccv.runs import RankingsRun, Run
+from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.studies.asking.exchange import find_format, find_images
@@ -127,8 +127,7 @@ def _draw_images(runs: Mapping[str, Run], judged: Judgments, wanted: int, random
     """The judgments of images drawn from those that every run has."""
     common = np.sort(judged.query_ids)
     for run in runs.values():
-        there = run.lists["i2t"].query_ids if isinstance(run, RankingsRun) else run.ids("images")
-        common = common[np.isin(common, there)]
+        common = common[np.isin(common, run.query_ids("i2t"))]
     if common.size < wanted:
         raise InvalidOption(
             f"only {common.size:,} images of the split are in every run, fewer than {wanted:,}. Lower --sample, or "
@@ -146,9 +145,9 @@ def _rank_captions(
         raise InvalidOption(f"depth {depth:,} (--depth): the split has only {asked.gallery_ids.size:,} captions")
     tops, models = {}, []
     for name, run in runs.items():
-        scoring = choose_similarity(run)
-        tops[name] = top_k(run, asked, "i2t", depth, similarity=scoring["similarity"])
-        models.append({"name": name, "run": dict(run.facts()), **scoring, "captions": tops[name].ids.tolist()})
+        ranker = ranked(run)
+        tops[name] = ranker.find_top(asked, "i2t", depth)
+        models.append({"name": name, "run": dict(run.facts()), **ranker.scoring, "captions": tops[name].ids.tolist()})
     return tops, models
 
 

@@ -33,9 +33,10 @@ from cxc_eccv.encoding.shards import (
 )
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.parquet import write_parquet
-from cxc_eccv.ranking.rank import top_k as rank_top
-from cxc_eccv.ranking.scores import one_blas_thread, refuse_zero_vectors, similarity_of, to_unit_length
-from cxc_eccv.runs import EmbeddingsRun, Run
+from cxc_eccv.ranking import Options, ranked
+from cxc_eccv.ranking.prepare import refuse_zero_vectors, to_unit_length
+from cxc_eccv.ranking.scores import one_blas_thread
+from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import MINED_FACTS, MINED_FORMAT, MINED_SCHEMA, KarpathySplit, MinedPairs
 from cxc_eccv.studies.entailment.labelled import Asked, LabelledPairs, find_image_files, seen_by
@@ -286,9 +287,9 @@ def _describe_retriever(run: Run, candidates: Candidates) -> dict[str, Any]:
     lists = hashlib.sha256(b"".join(np.ascontiguousarray(column, dtype=np.int64).tobytes() for column in candidates))
     name = run.model or (run.path.name if run.path else "a run")
     facts: dict[str, Any] = {"name": name, "fingerprint": lists.hexdigest(), "run": run.facts()}
-    if isinstance(run, EmbeddingsRun):
-        facts["similarity"] = similarity_of(run)
-        facts |= {} if run.images is not None else {"image_vectors": "mean of the image's own captions"}
+    if (vectors := run.as_embeddings()) is not None:
+        facts["similarity"] = vectors.choose_similarity()
+        facts |= {} if vectors.images is not None else {"image_vectors": "mean of the image's own captions"}
     return facts
 
 
@@ -338,20 +339,21 @@ def _write(mined: MinedPairs, path: Path | None, processes: Processes) -> None:
 
 def with_image_vectors(run: Run, content: KarpathySplit) -> Run:
     """The run; one of texts only gets the mean vector of an image's own captions as the image's vector."""
-    if not isinstance(run, EmbeddingsRun) or run.captions is None or run.images is not None:
+    texts = run.as_embeddings()
+    if texts is None or texts.captions is None or texts.images is not None:
         return run
-    places, known = find_positions(content.caption_ids, run.captions.ids)
-    if not known.all():
+    rows, present = find_positions(content.caption_ids, texts.captions.ids)
+    if not present.all():
         return run  # ranking reports the missing ids
-    vectors = run.captions.vectors[places]
-    if similarity_of(run) == "cosine":
+    vectors = texts.captions.vectors[rows]
+    if texts.choose_similarity() == "cosine":
         refuse_zero_vectors(content.caption_ids[~vectors.any(axis=1)], len(vectors), "captions", run.path or "run")
         vectors = to_unit_length(vectors)
     owners = find_positions(content.caption_image_ids, content.image_ids)[0]
     sums = np.zeros((content.image_ids.size, vectors.shape[1]))
     np.add.at(sums, owners, vectors)
     means = sums / np.bincount(owners, minlength=len(sums))[:, None]
-    return replace(run, images=Embeddings(content.image_ids, means.astype(np.float32)))
+    return replace(texts, images=Embeddings(content.image_ids, means.astype(np.float32)))
 
 
 def rank_captions(run: Run, content: KarpathySplit, *, top_k: int, processes: Processes, progress: bool) -> Candidates:
@@ -370,7 +372,7 @@ def rank_captions(run: Run, content: KarpathySplit, *, top_k: int, processes: Pr
             content.caption_ids[linked],
         )
         with one_blas_thread():
-            best = rank_top(run, links, "i2t", depth, progress=progress).ids
+            best = ranked(run, Options(progress=progress)).find_top(links, "i2t", depth).ids
         captions = find_positions(best.ravel(), content.caption_ids)[0].reshape(best.shape)
         others = owners[captions] != part[:, None]
         ranks = np.cumsum(others, axis=1)

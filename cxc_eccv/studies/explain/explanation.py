@@ -14,7 +14,8 @@ from scipy.stats import mode
 
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.plan import Plan
-from cxc_eccv.evaluation.report import choose_similarity, describe_run, name_model, provenance_of
+from cxc_eccv.evaluation.report import describe_run, name_model, provenance_of
+from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.sources.library import Library
@@ -71,7 +72,7 @@ def check_runs(
     """
     selections = {}
     for model, run in runs.items():
-        choose_similarity(run, similarity)
+        ranked(run, Options(similarity))
         selections[model] = check_run(run, library, split, directions)
     _refuse_other_queries(
         {model: {part.name: part.needs[0].query_ids for part in each.parts} for model, each in selections.items()}
@@ -103,7 +104,7 @@ def explain_run(
     name: str | None = None,
 ) -> Explanation:
     """Find and explain a run's failures, in the directions that :func:`check_run` selected."""
-    scoring, model = choose_similarity(run, similarity), name_model(run, name)
+    scoring, model = ranked(run, Options(similarity)).scoring, name_model(run, name)
     chosen = selection or check_run(run, library, split)
     explained = {}
     for direction in (part.name for part in chosen.parts):

@@ -25,11 +25,10 @@ from cxc_eccv.metrics.concept_agreement import concept_agreement
 from cxc_eccv.metrics.concept_enumeration import concept_enumeration
 from cxc_eccv.metrics.non_common_similarity import non_common_similarity
 from cxc_eccv.metrics.size_disagreement import size_disagreement
-from cxc_eccv.ranking import ranks_of_run
-from cxc_eccv.ranking.lists import ranks_from_rankings
+from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.ranking.scores import one_blas_thread
-from cxc_eccv.runs import RankingsRun, Run
+from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.wordnet import similarity_matrix
 from cxc_eccv.studies.explain.concepts import ImageConcepts, find_mentions
@@ -144,16 +143,12 @@ def find_failures(
         chosen = selection or check_run(run, library, split, [direction])
         (need,) = (need for part in chosen.parts if part.name == direction for need in part.needs)
         assert isinstance(need, Ranks)  # noqa: S101 - recall is computed from ranks
-        judged, depth = need.judged, DEPTH
-        if isinstance(run, RankingsRun):
-            listed = ranks_from_rankings(run, direction, judged)
-            need.settle(listed)
-            raise_all(need.errors.values())  # a ranking without an item of the gallery
-            depth = min(depth, int(listed.depths.min()))
-        reader = TopRows(judged, depth)
-        request, readers = {direction: (direction, judged)}, {direction: [reader]}
-        ranks = ranks_of_run(run, request, readers=readers, progress=True, similarity=similarity)[direction]
+        judged = need.judged
+        ranker = ranked(run, Options(similarity, progress=True))
+        reader = TopRows(judged, ranker.limit_depth(DEPTH, judged, direction))
+        ranks = ranker.rank_all({direction: (direction, judged)}, {direction: [reader]})[direction]
     need.settle(ranks)
+    raise_all(need.errors.values())  # a ranking without an item of the gallery
     if caution := need.caution:
         warnings.warn(f"{direction}: {caution}", stacklevel=2)
     top, truths = reader.result, images_behind(judged.query_ids, library, split, direction)

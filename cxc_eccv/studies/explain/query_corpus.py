@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds, UnknownName
 from cxc_eccv.evaluation.report import provenance_of
-from cxc_eccv.ranking import ranks_of_run
+from cxc_eccv.ranking import Options, ranked
+from cxc_eccv.ranking.prepare import refuse_zero_vectors
 from cxc_eccv.ranking.readers import TopRows
-from cxc_eccv.ranking.scores import refuse_zero_vectors
 from cxc_eccv.registry import metric_labelled
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun
 from cxc_eccv.runs.rankings import RankedLists, narrow_ids
@@ -293,7 +293,7 @@ def evaluate_query_corpus(
     owners = np.asarray(captions["image_id"], dtype=np.int64)
     ids = np.asarray(captions["caption_id"], dtype=np.int64)
     words = [" ".join(text.lower().split()) for text in captions["text"].to_pylist()]
-    draws, ranked, tops = Draws(SEED), [], []
+    draws, scored, tops = Draws(SEED), list[tuple[Pairing, PositiveRanks]](), []
     if corpus is None:
         corpus = mean_corpus(vectors, normalize=normalize)
         corpus_name = "the mean of their other captions" + (", each of length 1" if normalize else "")
@@ -304,12 +304,12 @@ def evaluate_query_corpus(
         items, queries = corpus(pairing), Embeddings(ids[pairing.queries], vectors[pairing.queries])
         judgments = Judgments.from_pairs(queries.ids, items.ids, queries.ids, pairing.image_ids)
         run, reader = EmbeddingsRun(items, queries), TopRows(judgments, DEPTH)
-        ranks = ranks_of_run(run, {"": ("t2i", judgments)}, readers={"t2i": [reader]}, similarity="cosine")[""]
-        ranked.append((pairing, ranks))
+        ranks = ranked(run, Options("cosine")).rank_all({"": ("t2i", judgments)}, {"t2i": [reader]})[""]
+        scored.append((pairing, ranks))
         tops.append(reader.result)
-    groups = [(str(pairing.position), [(pairing, ranks)]) for pairing, ranks in ranked]
+    groups = [(str(pairing.position), [(pairing, ranks)]) for pairing, ranks in scored]
     if query_position == ALL:
-        groups.append((ALL, ranked))
+        groups.append((ALL, scored))
     rows = [_score(position, group, words, draws) for position, group in groups]
     settings = {"collection": collection, "query_position": query_position, "corpus": corpus_name, **facts}
     rankings = RankingsRun({"t2i": _join_tops(tops)}, facts.get("model"), corpus_name)

@@ -11,9 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownIds, UnknownName
-from cxc_eccv.ranking import positive_ranks
-from cxc_eccv.ranking.rank import pair_similarities
-from cxc_eccv.ranking.scores import refuse_zero_vectors, similarity_of, to_unit_length
+from cxc_eccv.ranking import Options, ranked
+from cxc_eccv.ranking.prepare import refuse_zero_vectors, to_unit_length
 from cxc_eccv.runs import EmbeddingsRun, Run
 from cxc_eccv.runs.embeddings import side_of_arrays
 from cxc_eccv.sources.library import Library
@@ -174,17 +173,18 @@ def check_altered(
     run: Run, altered: EmbeddingsRun, captions: pa.Table, directions: Sequence[str] | None = None
 ) -> tuple[EmbeddingsRun, Embeddings, dict[str, Embeddings], list[str]]:
     """Check the arguments of ``rerank``; return the run, the vectors of captions and altered ones, and directions."""
-    if not isinstance(run, EmbeddingsRun) or run.captions is None:
+    vectors = run.as_embeddings()
+    if vectors is None or vectors.captions is None:
         raise InvalidOption("altered queries need vectors: give a file with embeddings of the captions")
     for what in ("model", "similarity"):
-        expected, actual = getattr(run, what), getattr(altered, what)
+        expected, actual = getattr(vectors, what), getattr(altered, what)
         if expected and actual and expected != actual:
             raise InvalidOption(
                 f"{altered.path or 'the altered queries'}: their {what} is {actual}, but that of "
                 f"{run.path or 'the run'} is {expected}. Encode both with one model."
             )
     ids = np.asarray(captions["caption_id"], dtype=np.int64)
-    originals = Embeddings(ids, take_rows(run.captions, ids, run.path or "the run"))
+    originals = Embeddings(ids, take_rows(vectors.captions, ids, run.path or "the run"))
     queries = read_altered(altered, ids, originals.vectors.shape[1])
     for kind, of_kind in queries.items():
         if not _differ(of_kind, originals).any():
@@ -192,7 +192,7 @@ def check_altered(
                 f"adversarial {kind}: all {of_kind.ids.size} altered queries have the vectors of their originals; "
                 "encode the altered sentences"
             )
-    return run, originals, queries, _choose(directions, run)
+    return vectors, originals, queries, _choose(directions, vectors)
 
 
 def _differ(queries: Embeddings, originals: Embeddings) -> NDArray[np.bool_]:
@@ -232,7 +232,7 @@ def _galleries(
     if direction == "t2i" and run.images is not None:
         images = find_distinct(owners)
         items = Embeddings(images, take_rows(run.images, images, run.path or "the run", "images"))
-        yield _Gallery(ids, owners, items, similarity_of(run, similarity))
+        yield _Gallery(ids, owners, items, run.choose_similarity(similarity))
         return
     corpus = mean_corpus(vectors)
     for position in choose_positions("all", owners):
@@ -262,9 +262,9 @@ class _Search:
                 part, truths = Embeddings(queries.ids[here], queries.vectors[here]), gallery.truth_ids[places[here]]
                 run, items = EmbeddingsRun(gallery.items, part), gallery.items.ids
                 judgments = Judgments.from_pairs(part.ids, items, part.ids, truths)
-                ranks[here] = positive_ranks(run, judgments, "t2i", similarity=gallery.similarity).best
+                ranks[here] = ranked(run, Options(gallery.similarity)).rank(judgments, "t2i").best
                 rated = RatedPairs(part.ids, truths, np.zeros(truths.size))
-                cosines[here] = pair_similarities(run, "t2i", rated, similarity="cosine")
+                cosines[here] = ranked(run, Options("cosine")).compare(rated, "t2i")
         return ranks, cosines
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from cxc_eccv.errors import InvalidOption, MissingIds
 from cxc_eccv.judgments.evidence import co_captions
-from cxc_eccv.ranking.rank import top_k
+from cxc_eccv.ranking import ranked
 from cxc_eccv.runs import EmbeddingsRun, Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
@@ -27,12 +27,10 @@ from cxc_eccv.studies.annotation.proposing.pool import (
     Pool,
     Proposal,
     Strategy,
-    choose_scoring,
-    find_similarity,
     join_entries,
-    judge_nothing,
+    rank_in_blocks,
 )
-from cxc_eccv.types import DIRECTIONS, Embeddings, FloatArray, IntArray, find_positions
+from cxc_eccv.types import DIRECTIONS, Embeddings, FloatArray, IntArray, Judgments, find_positions
 
 SIDE_IDS = ("left_id", "right_id")
 
@@ -70,13 +68,14 @@ def choose_caption_pairs(
 def _with_side(runs: Mapping[str, Run], side: str) -> dict[str, EmbeddingsRun]:
     able = {}
     for name, run in runs.items():
-        if not isinstance(run, EmbeddingsRun):
+        vectors = run.as_embeddings()
+        if vectors is None:
             raise InvalidOption(
                 f"{name} has {run.kind}, which cannot compare images with images or captions with captions: give "
                 "embeddings"
             )
-        if getattr(run, side) is not None:
-            able[name] = run
+        if vectors.ids(side).size:
+            able[name] = vectors
     if not able:
         raise InvalidOption(f"no model has vectors of {side}, which the choice of pairs needs: give one that has")
     return able
@@ -101,8 +100,8 @@ def _average_captions(name: str, run: EmbeddingsRun, content: KarpathySplit) -> 
 
 def _find_neighbours(name: str, run: EmbeddingsRun, image_ids: IntArray, neighbours: int) -> pa.Table:
     """The nearest images of each image, the most similar pairs first, ties in Karpathy order."""
-    judged = judge_nothing(image_ids, image_ids, without_self=True)
-    top = top_k(run, judged, "i2i", neighbours, **choose_scoring(run))
+    judged = Judgments.of_nothing(image_ids, image_ids, without_self=True)
+    top = rank_in_blocks(run).find_top(judged, "i2i", neighbours)
     scores = cast("FloatArray", top.scores).ravel()  # runs of vectors have scores
     order = np.argsort(-scores, kind="stable")
     columns = {
@@ -181,7 +180,10 @@ def propose_alike(
         "strategy": "cxc",
         "split": split,
         "options": {"budget": budget, "depth": depth, "seed": seed},
-        "models": {name: {"run": dict(run.facts()), "similarity": find_similarity(run)} for name, run in runs.items()},
+        "models": {
+            name: {"run": dict(run.facts()), "similarity": ranked(run).scoring["similarity"]}
+            for name, run in runs.items()
+        },
         "counts": counts,
     }
     candidates = pa.Table.from_pylist(rows[:budget], schema=CANDIDATES)

@@ -16,6 +16,7 @@ from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation.policies import PairValues
 from cxc_eccv.judgments.evidence import readable_official
 from cxc_eccv.judgments.qrels import merge
+from cxc_eccv.ranking import ranked
 from cxc_eccv.runs import Run
 from cxc_eccv.runs.run import whole_ids
 from cxc_eccv.sources.library import Library
@@ -31,7 +32,6 @@ from cxc_eccv.studies.annotation.proposing.pool import (
     Pool,
     Proposal,
     Strategy,
-    find_similarity,
 )
 from cxc_eccv.studies.annotation.proposing.strategies import strategies
 from cxc_eccv.studies.entailment.judge import ClassifierJudge
@@ -87,7 +87,8 @@ def propose(
         limit: only the first images by id and their captions, as of ``cxc-eccv encode --limit``; None for all.
 
     Example:
-        >>> from cxc_eccv.runs import EmbeddingsRun
+        >>> from cxc_eccv.ranking import ranked
+    from cxc_eccv.runs import EmbeddingsRun
         >>> from cxc_eccv.types import Embeddings
         >>> library, random = Library("sample"), np.random.default_rng(0)
         >>> content = library.karpathy("test")
@@ -156,7 +157,7 @@ def _make_proposal(chosen: Chosen, pool: Pool, known: _Known, before: IntArray, 
     counts = _count(every, chosen.entries, known, before, pool) | {"candidates": candidates.size}
     strategy = facts["strategy"]
     # Of all images and captions, not only of the queries.
-    tops = [lists[:, :NEAR].ravel() for ranked in pool.lists.values() for lists in ranked.values()]
+    tops = [lists[:, :NEAR].ravel() for of_model in pool.lists.values() for lists in of_model.values()]
     near = find_distinct(np.concatenate([NONE.pairs, *tops]))
     return Proposal(
         candidates=_tabulate(candidates, priority, chosen.entries, pool, strategy, known),
@@ -354,7 +355,7 @@ def _describe(pool: Pool, strategy: Strategy, seed: int) -> dict[str, Any]:
         "models": {
             name: {
                 "run": dict(run.facts()),
-                "similarity": find_similarity(run),
+                "similarity": ranked(run).scoring["similarity"],
                 "lists": {direction: _digest(lists[:, :NEAR]) for direction, lists in pool.lists[name].items()},
             }
             for name, run in pool.runs.items()
@@ -367,9 +368,9 @@ def _find_searched(pool: Pool, strategy: Strategy) -> dict[str, list[int]]:
     """Direction to the ids of the queries whose lists the strategy reads, whether or not it finds open pairs there."""
     if not strategy.depth:
         return {}
-    ranked = {direction for lists in pool.lists.values() for direction in lists} & set(strategy.directions)
+    directions = {direction for lists in pool.lists.values() for direction in lists} & set(strategy.directions)
     every = zip(CROSS_MODAL, (pool.pairs.image_ids, pool.pairs.caption_ids), pool.queries, strict=True)
-    return {direction: np.sort(ids[rows]).tolist() for direction, ids, rows in every if direction in ranked}
+    return {direction: np.sort(ids[rows]).tolist() for direction, ids, rows in every if direction in directions}
 
 
 def _digest(*arrays: NDArray[Any]) -> str:

@@ -14,8 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption
-from cxc_eccv.evaluation.report import choose_similarity
-from cxc_eccv.ranking.rank import ranks_of_run
+from cxc_eccv.ranking import Options, Ranked, ranked
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
@@ -116,21 +115,21 @@ class Pool:
     def lists(self) -> dict[str, dict[str, IntArray]]:
         """Model to direction to (Q, D) pairs, best first, a row per image or caption."""
         depth = max(self.depth, NEAR)
-        ranked = {name: rank_lists(run, self.pairs, depth) for name, run in self.runs.items()}
-        for (name, first), (other, second) in itertools.combinations(ranked.items(), 2):
+        lists = {name: rank_lists(run, self.pairs, depth) for name, run in self.runs.items()}
+        for (name, first), (other, second) in itertools.combinations(lists.items(), 2):
             alike = first.keys() == second.keys() and all(np.array_equal(first[way], second[way]) for way in first)
             if first and alike:
                 raise InvalidOption(f"{name} and {other} have the same ranked lists: give each model once")
-        return ranked
+        return lists
 
     @cached_property
     def entries(self) -> Entries:
         """The top entries of every query's list, of all models and directions."""
         parts = []
-        for model, ranked in enumerate(self.lists.values()):
+        for model, of_model in enumerate(self.lists.values()):
             for direction, queries in zip(CROSS_MODAL, self.queries, strict=True):
-                if direction in ranked:
-                    lists = ranked[direction][queries, : self.depth]
+                if direction in of_model:
+                    lists = of_model[direction][queries, : self.depth]
                     ranks = np.tile(np.arange(1, lists.shape[1] + 1), len(lists))
                     models, ways = np.full(lists.size, model), np.full(lists.size, DIRECTIONS.index(direction))
                     parts.append(Entries(lists.ravel(), models, ways, ranks))
@@ -148,32 +147,20 @@ def join_entries(parts: Sequence[Entries]) -> Entries:
     return Entries(*(np.concatenate(columns) for columns in zip(NONE, *parts, strict=True)))
 
 
-def judge_nothing(query_ids: IntArray, gallery_ids: IntArray, *, without_self: bool = False) -> Judgments:
-    """Judgments without any pair, under which ties are ordered by id."""
-    nothing = np.zeros(query_ids.size + 1, dtype=np.int64), np.empty(0, dtype=np.int64)
-    return Judgments(query_ids, gallery_ids, *nothing, np.ones(query_ids.size, dtype=np.int64), without_self)
-
-
-def find_similarity(run: Run) -> str | None:
-    """The similarity of a model's vectors; None if it has no vectors."""
-    return choose_similarity(run)["similarity"]
-
-
-def choose_scoring(run: Run) -> dict[str, Any]:
-    """How a model's vectors are compared; nothing if it has no vectors."""
-    similarity = find_similarity(run)
-    return {"similarity": similarity, "block_size": BLOCK_SIZE} if similarity else {}
+def rank_in_blocks(run: Run) -> Ranked:
+    """A run whose vectors, if it has any, are multiplied in blocks of the same size on every machine."""
+    return ranked(run, Options(block_size=BLOCK_SIZE) if run.as_embeddings() else Options())
 
 
 def rank_lists(run: Run, pairs: Pairs, depth: int) -> dict[str, IntArray]:
     """Direction to (Q, D) pairs of every image or caption of the split with its top items."""
     ids = {"images": pairs.image_ids, "captions": pairs.caption_ids}
     readers = {
-        direction: [TopRows(judge_nothing(*(ids[side] for side in find_sides(direction))), depth)]
+        direction: [TopRows(Judgments.of_nothing(*(ids[side] for side in find_sides(direction))), depth)]
         for direction in CROSS_MODAL
         if run.why_not(direction) is None
     }
-    ranks_of_run(run, {}, readers=readers, **choose_scoring(run))
+    rank_in_blocks(run).rank_all({}, readers)
     return {direction: pairs.of_lists(direction, reader.result.ids) for direction, (reader,) in readers.items()}
 
 

@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, UnknownName
-from cxc_eccv.evaluation.report import choose_similarity, images_behind, provenance_of
+from cxc_eccv.evaluation.report import images_behind, provenance_of
 from cxc_eccv.evaluation.request import check_split
 from cxc_eccv.judgments.evidence import Thresholds, gather, item_ids, sources_of
 from cxc_eccv.judgments.qrels import coco_links
-from cxc_eccv.ranking import ranks_of_run
+from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
@@ -290,8 +290,7 @@ class _Study:
                 if labels is not None:
                     readers.append(TopRows(labels.judgments, int(labels.judgments.n_positives.max())))
                 if readers:
-                    options: dict[str, Any] = {} if similarity is None else {"similarity": similarity}
-                    ranks_of_run(run, {}, readers={direction: readers}, **options)
+                    ranked(run, Options(similarity)).rank_all({}, {direction: readers})
                     near[name], deep[name] = readers[0].result, readers[-1].result
             if len(able) > 1:
                 likenesses += compare_lists(near, direction, self.estimate)
@@ -338,5 +337,5 @@ def _refuse_other_models(
         proposer, pairs = round_.proposal["models"].get(name), f"proposed the pairs of round {round_.number}"
         if proposer and _identify(proposer["run"]) != _identify(runs[name].facts()):
             raise DataError(f"the file of {name} differs from the one that {pairs}: give that file")
-        if proposer and proposer["similarity"] != choose_similarity(runs[name], similarity)["similarity"]:
+        if proposer and proposer["similarity"] != ranked(runs[name], Options(similarity)).scoring["similarity"]:
             raise DataError(f"{name} {pairs} by the similarity {proposer['similarity']}: give that similarity, or none")

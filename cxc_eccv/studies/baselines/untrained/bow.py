@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.demo import TfIdf
 from cxc_eccv.evaluation import Request, report_of_ranks
-from cxc_eccv.ranking.rank import ranks_from_scores
+from cxc_eccv.ranking.by_scores import rank_rows
 from cxc_eccv.registry import task
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.untrained import Baseline, Inputs
@@ -37,6 +37,6 @@ def evaluate_bow(library: Library, split: str = "test") -> Report:
         return np.asarray((vectors[rows] @ transposed).toarray(), dtype=np.float32)
 
     judgments = task("cxc").judgments(library, split, "t2t")
-    ranks = ranks_from_scores(score_rows, content.caption_ids, content.caption_ids, {"cxc/t2t": judgments})
+    ranks = rank_rows(score_rows, content.caption_ids, content.caption_ids, {"cxc/t2t": judgments})
     request = Request(split=split, per_query=True, name="TF-IDF bag of words")
     return report_of_ranks({"cxc/t2t": (judgments, ranks["cxc/t2t"])}, library, request)
