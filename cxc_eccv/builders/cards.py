@@ -105,13 +105,15 @@ def folder_card(summary: BuildSummary, catalog: Catalog) -> DatasetCard:
 
 
 def _labels_line(file: str, facts: Mapping[str, Any], sha256: str) -> str:
-    """A label file's source, version, counts, terms and origin."""
+    """The source of labels, counts, and what is known of version, people, rule, terms and origin."""
+    version = f", version {markdown_text(facts['version'])}" if "version" in facts else ""
+    people = f" by {facts['people']:,} people" if "people" in facts else ""
+    rule = f" by the rule {code_span(facts['rule'])}" if "rule" in facts else ""
     terms = f"; licence {code_span(facts['licence'])}" if "licence" in facts else ""
     origin = f"; from {code_span(facts['repository'])} at `{facts['revision']}`" if "repository" in facts else ""
     return (
-        f"`{file}`: source `{facts['name']}` of `pairs` and `retrieval`, version {markdown_text(facts['version'])}: "
-        f"{facts['pairs']:,} pairs labelled by {facts['people']:,} people, {facts['positive']:,} of them positive by "
-        f"the rule {code_span(facts['rule'])}{terms}{origin}; sha256 `{sha256}`"
+        f"`{file}`: source `{facts['name']}` of `pairs` and `retrieval`{version}: {facts['pairs']:,} pairs labelled"
+        f"{people}, {facts['positive']:,} of them positive{rule}{terms}{origin}; sha256 `{sha256}`"
     )
 
 

@@ -68,8 +68,9 @@ def open_library(**options: Any) -> Library:  # noqa: ANN401 - as of Library
 Labels = Annotated[
     list[str] | None,
     typer.Option(
-        help="Labels that people gave, a source under their own name: a file of annotate merge, a folder with such "
-        "files, or a dataset on the Hub (user/name). Repeat for several.",
+        help="Labels that people gave, a source under their own name: a table of image_id, caption_id and, if not "
+        "all match, positive or gain; a file of annotate merge; a folder of these, or a dataset on the Hub "
+        "(user/name). Repeat for several.",
         rich_help_panel=OF_LABELS,
     ),
 ]
@@ -77,7 +78,7 @@ Sources = Annotated[
     list[str] | None,
     typer.Option(
         help="Sources of labels that define the positives of every task, comma-separated or repeated: coco, cxc, "
-        "eccv, entailment and names of --labels. Default: each task's own.",
+        "eccv, entailment and names of --labels. Default: the tables of --labels, else each task's own.",
         rich_help_panel=OF_LABELS,
     ),
 ]

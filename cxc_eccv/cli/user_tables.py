@@ -13,7 +13,6 @@ from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation.policies import Unjudged
 from cxc_eccv.metrics.entail_at_k import POLICIES
 from cxc_eccv.sources.columns import LABEL, NUMBER, PROBABILITY, TABLES, Forms, read_columns
-from cxc_eccv.types import LABELS, PROBABILITIES, check_values
 
 IDS: Forms = {"image_id": NUMBER, "caption_id": NUMBER}
 
@@ -24,9 +23,7 @@ def policy(value: str, images: Path | None = None, device: str | None = None) ->
     """The value of ``--unjudged``: a policy, the table in a file, or a classifier by its folder or Hub id."""
     path = Path(value)
     if path.suffix in TABLES:
-        table = read_columns(path, "predicted labels", {**IDS, "label": LABEL, "probability": PROBABILITY})
-        _check_column(path, table, "probability", PROBABILITIES)
-        return _check_column(path, table, "label", LABELS)
+        return read_columns(path, "predicted labels", {**IDS, "label": LABEL, "probability": PROBABILITY})
     if value in POLICIES:
         return value
     return _load_judge("policy for unjudged pairs", value, [*POLICIES, "a file of labels"], images, device)
@@ -60,18 +57,10 @@ def read_captions(path: Path) -> pa.Table:
 
 def read_probabilities(path: Path) -> pa.Table:
     """The probabilities of pairs in a file, with ``probability`` and the columns that name the pairs."""
-    table = read_columns(path, "probabilities", {**IDS, "probability": PROBABILITY}, "probability")
-    return _check_column(path, table, "probability", PROBABILITIES)
+    return read_columns(path, "probabilities", {**IDS, "probability": PROBABILITY}, "probability")
 
 
 def read_summaries(path: Path) -> pa.Table:
     """The summaries in a file, with image_id and summary, and query_position if an image has several."""
     forms = {"image_id": NUMBER, "query_position": NUMBER}
     return read_columns(path, "summaries", forms, "image_id", "summary")
-
-
-def _check_column(path: Path, table: pa.Table, name: str, allowed: str) -> pa.Table:
-    """The table, after a check of the values of a column of numbers."""
-    if name in table.column_names:
-        check_values(table[name], f"{path}: column {name}", allowed)
-    return table

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, InvalidOption
-from cxc_eccv.sources.readers import LabelFile, find_label_files
+from cxc_eccv.sources.readers import LabelFile, find_labels, read_labels
 from cxc_eccv.sources.reading import check_content
 from cxc_eccv.statistics import Estimate, estimate_mean
 from cxc_eccv.types import FloatArray, IntArray, Report
@@ -90,11 +90,11 @@ class Answers:
 
 def read_answers(path: str | Path) -> Answers:
     """The answers in the folder or label file of an annotation project; DataError if any drawn pair lacks a label."""
-    file, *others = find_label_files(path)
+    file, *others = find_labels(path)[0]
     if others:
-        names = ", ".join(each.path.name for each in (file, *others))
+        names = ", ".join(each.name for each in (file, *others))
         raise InvalidOption(f"answers: {path} has several label files, {names}; give the path of one of them")
-    return answers_of(file)
+    return answers_of(read_labels(file))
 
 
 def answers_of(file: LabelFile) -> Answers:

@@ -91,7 +91,8 @@ def evaluate(
         answers: folder or label file of an annotation project that asked about pairs drawn for one of the numbers;
             with bounds and probabilities, that number's bounds get an estimate with an interval.
         sources: sources of labels that define the positives instead of those of each task: ``coco``, ``cxc``, ``eccv``,
-            ``entailment``, and names of label files of the library. None for the sources that each task declares.
+            ``entailment``, and names of labels of the library. None for the library's plain tables of labels, else
+            for the sources that each task declares.
         training_data: what the model was trained on, for the provenance: ``coco_train``, ``coco_val``, ``flickr30k``,
             ``web``, ``unknown`` or other names; None for what the run says, if it does.
 

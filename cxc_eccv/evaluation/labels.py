@@ -26,9 +26,14 @@ OTHERS = {
 """Needs of metrics, as in ``Spec.needs``, that are not lists of positives."""
 
 
-def check_sources(sources: str | Sequence[str], library: Library, split: str) -> tuple[str, ...]:
-    """The named sources of labels in their declared order; labels of models are refused."""
-    sources = [sources] if isinstance(sources, str) else sources
+def find_sources(sources: str | Sequence[str] | None, library: Library, split: str) -> tuple[str, ...]:
+    """The sources of labels in place of those of the tasks, in their declared order; labels of models are refused.
+
+    They are the named ones; without names the library's plain tables, as no task reads these; often none.
+    """
+    if sources is None and not library.table_names:
+        return ()
+    sources = library.table_names if sources is None else [sources] if isinstance(sources, str) else sources
     known = [name for name, source in sources_of(library).items() if source.official]
     if not sources:
         raise InvalidOption(f"sources (--sources) is empty; choose among {', '.join(known)}")

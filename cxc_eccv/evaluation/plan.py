@@ -11,7 +11,7 @@ import numpy as np
 
 from cxc_eccv import registry
 from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, MissingIds, SourceMissing, UnknownName
-from cxc_eccv.evaluation.labels import check_sources, drop_other_labels, relabel, why_not_relabelled
+from cxc_eccv.evaluation.labels import drop_other_labels, find_sources, relabel, why_not_relabelled
 from cxc_eccv.evaluation.needs import NEEDS, Need, Variant
 from cxc_eccv.evaluation.request import Request, Sides
 from cxc_eccv.judgments.plausible import CategoryMatches
@@ -104,7 +104,7 @@ def make_plan(request: Request, library: Library, sides: Sides) -> Plan:
 
     ``sides`` is the run, or the sides that a model will encode: nothing is ranked yet.
     """
-    labels = () if request.sources is None else check_sources(request.sources, library, request.split)
+    labels = find_sources(request.sources, library, request.split)
     parts: list[Part] = []
     skipped: dict[str, str] = {}
     refused: list[CxcEccvError] = []
@@ -140,7 +140,8 @@ def _choose_tasks(
 ) -> Iterator[tuple[Task, Sequence[str], bool]]:
     """Each task with its parts and whether the user named it; for "all", the tasks of the run's collections."""
     if request.tasks == "all":
-        known = [task for task in tasks().values() if not task.of_label_files or library.label_names]
+        has_searched = library.label_names != library.table_names
+        known = [task for task in tasks().values() if not task.of_label_files or has_searched]
         reasons = collections_held([task.collection for task in known], sides, library, request.split)
         for task in known:
             if reasons[task.collection] is None:

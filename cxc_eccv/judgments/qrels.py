@@ -261,19 +261,19 @@ def cxc_ratings(library: Library, split: str, direction: str) -> Judgments:
 
 def searched_qrels(library: Library, split: str, direction: str) -> Judgments:
     """The benchmark of label files: their searched queries, with the positives of official sources and of the files."""
-    sources = readable_official(library, split)
+    sources = _without_tables(library, split)
     return _only_searched(library, split, direction, merged_qrels(library, split, direction, sources=sources))
 
 
 def searched_degrees(library: Library, split: str, direction: str) -> Judgments:
     """All judged pairs of these queries: an official positive has degree 1, others their highest gain, negatives 0."""
-    pairs = merge(library, split, direction, sources=readable_official(library, split))
+    pairs = merge(library, split, direction, sources=_without_tables(library, split))
     official = np.array([name not in library.label_names for name in pairs.sources], dtype=bool)
     degrees = np.asarray(pairs.said_positive[:, official].any(axis=1), dtype=np.float64)
     numbers = pairs.queries * pairs.gallery_ids.size + pairs.items
     for name in library.label_names:
         file = library.labels(name, split)
-        if file is not None:
+        if file is not None and not file.is_plain:
             columns = ("image_id", "caption_id", "gain", "positive")
             images, captions, gains, positive = (np.asarray(file.table[column]) for column in columns)
             own = number_pairs(*orient(images, captions, direction), pairs.query_ids, pairs.gallery_ids)
@@ -282,6 +282,11 @@ def searched_degrees(library: Library, split: str, direction: str) -> Judgments:
     asked, rows = np.unique(pairs.queries[kept], return_inverse=True)
     judged = _with_gains(pairs.query_ids[asked], pairs.gallery_ids, rows, pairs.items[kept], degrees[kept])
     return _only_searched(library, split, direction, judged)
+
+
+def _without_tables(library: Library, split: str) -> list[str]:
+    """The official sources and label files; nobody knows what was searched for a plain table."""
+    return [name for name in readable_official(library, split) if name not in library.table_names]
 
 
 def _only_searched(library: Library, split: str, direction: str, judged: Judgments) -> Judgments:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, MalformedSource
 from cxc_eccv.sources.reading import read_csv, read_json_lines, read_table, shown
@@ -18,30 +19,38 @@ TABLES = (".parquet", ".csv", ".jsonl")
 
 
 class Form(NamedTuple):
-    """The values of a column: the pattern of a CSV cell, how it is read, a test of any value, and kinds of arrays."""
+    """The values that a column may hold, and how they are written."""
 
-    cell: re.Pattern[str]
-    read: Callable[[str], int | float]
-    holds: Callable[[object], bool]
     expected: str
-    kinds: str  # of NumPy
+    lowest: int
+    highest: int
+    cell: re.Pattern[str]  # of CSV
+    read: Callable[[str], int | float]
+    types: tuple[type, ...]  # of JSON
+    kinds: str  # of NumPy, for Parquet
+
+    def holds(self, value: object) -> bool:
+        """Whether a value may stand in the column."""
+        return type(value) in self.types and self.lowest <= value <= self.highest  # type: ignore[operator] # numbers
 
 
-NUMBER = Form(
-    re.compile(r"-?[0-9]{1,18}"), int, lambda value: type(value) is int and abs(value) < 2**63, "a whole number", "iu"
-)
+NUMBER = Form("a whole number", -(2**63), 2**63 - 1, re.compile(r"-?[0-9]{1,18}"), int, (int,), "iu")
 PROBABILITY = Form(
+    "a number from 0 to 1",
+    0,
+    1,
     re.compile(r"(0|1)(\.[0-9]*)?|0?\.[0-9]+|[0-9](\.[0-9]+)?[eE]-[0-9]+"),
     float,
-    lambda value: isinstance(value, int | float) and type(value) is not bool and 0 <= value <= 1,
-    "a number from 0 to 1",
+    (int, float),
     "iuf",
 )
 LABEL = Form(
+    "1 or 0, true or false",
+    0,
+    1,
     re.compile(r"0|1|true|false", re.IGNORECASE),
     lambda cell: int(cell.lower() in ("1", "true")),
-    lambda value: type(value) in (int, bool) and value in (0, 1),
-    "1 or 0, true or false",
+    (int, bool),
     "biu",
 )
 
@@ -90,10 +99,18 @@ def _read(path: Path, what: str, forms: Forms) -> pa.Table:
 
 
 def _check_types(path: Path, table: pa.Table, forms: Forms) -> pa.Table:
-    """The table, if the columns of these forms hold numbers."""
+    """The table, if the columns of these forms hold such values and no nulls."""
     for name in forms.keys() & set(table.column_names):
-        if np.asarray(table[name].slice(0, 0)).dtype.kind not in forms[name].kinds:
-            raise MalformedSource(path, f"column {name!r}", f"values of type {table[name].type}", forms[name].expected)
+        form, column = forms[name], table[name]
+        if np.asarray(column.slice(0, 0)).dtype.kind not in form.kinds:
+            raise MalformedSource(path, f"column {name!r}", f"values of type {column.type}", form.expected)
+        fits = np.asarray(pc.is_valid(column))
+        if fits.all():
+            values = np.asarray(column)
+            fits = (values >= form.lowest) & (values <= form.highest)
+        if not fits.all():
+            row = int(np.argmin(fits))
+            raise MalformedSource(path, f"row {row}, column {name!r}", shown(column[row].as_py()), form.expected)
     return table
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -43,9 +44,10 @@ class Library:
         restval_in_train: fold ``restval`` into ``train``.
         progress: show download bars.
         mined: files of weak positives, at most one for each split; no task reads them.
-        labels: labels by people, each a source of labels under its name: files that ``cxc-eccv annotate merge`` wrote,
-            folders of such files, or datasets of them on the Hugging Face Hub (``user/name`` or
-            ``user/name@revision``).
+        labels: labels by people, each a source of labels under its name: tables (``.csv``, ``.jsonl``, ``.parquet``)
+            with ``image_id``, ``caption_id`` and, unless all pairs match, ``positive`` or ``gain``; files that
+            ``cxc-eccv annotate merge`` wrote; folders of such files, or datasets of them on the Hugging Face Hub
+            (``user/name`` or ``user/name@revision``).
 
     Raises:
         InvalidOption: ``data_dir`` is not a folder.
@@ -276,6 +278,12 @@ class Library:
         return tuple(self.once("labels", self._read_labels))
 
     @property
+    def table_names(self) -> tuple[str, ...]:
+        """Those of them that are plain tables."""
+        files = self.label_files.values()
+        return tuple(name for name in self.label_names if any(file.is_plain and file.name == name for file in files))
+
+    @property
     def label_files(self) -> dict[str, LabelFile]:
         """The label files that the library was opened with, under their names in :meth:`files_used`."""
         return {
@@ -374,7 +382,7 @@ class Library:
     def _read_labels(self) -> dict[str, dict[str, LabelFile]]:
         files: dict[str, dict[str, LabelFile]] = {}
         for named in self._labels:
-            for file in readers.find_label_files(named, offline=self.offline_reason):
+            for file in self._read_label_place(named):
                 by_split = files.setdefault(file.name, {})
                 if file.split in by_split:
                     raise DataError(
@@ -384,8 +392,21 @@ class Library:
                 by_split[file.split] = file
         return files
 
+    def _read_label_place(self, named: str | Path) -> Iterator[LabelFile]:
+        """The labels of a file, a folder or a dataset on the Hub."""
+        paths, origin = readers.find_labels(named, offline=self.offline_reason)
+        for path in paths:
+            for file in readers.read_label_files(path, self._read_ids):
+                yield replace(file, origin=origin)
+
+    def _read_ids(self) -> dict[str, tuple[IntArray, IntArray]]:
+        """Image ids and caption ids of the splits of COCO."""
+        return {split: (content.image_ids, content.caption_ids) for split, content in self._karpathy().items()}
+
     def check_labels(self, file: LabelFile) -> None:
         """Refuse labels of other images or captions than those of this library with a DataError."""
+        if file.is_plain:
+            return
         remedy = "label the pairs of this data in a new project"
         self._check_pairs(file.path, file.table, file.facts, "labels of", remedy)
 

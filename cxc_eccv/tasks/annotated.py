@@ -15,12 +15,13 @@ NAMES = ("version", "scheme", "rule", "people")
 
 
 def _check_names(library: Library, split: str) -> tuple[str, ...]:
-    """Names of the label files of the split."""
-    if not library.label_names:
+    """Names of the label files of the split, plain tables aside."""
+    searched = [name for name in library.label_names if name not in library.table_names]
+    if not searched:
         raise NotApplicable("there is no label file; pass one that cxc-eccv annotate merge wrote (--labels)")
-    names = tuple(name for name in library.label_names if library.labels(name, split) is not None)
+    names = tuple(name for name in searched if library.labels(name, split) is not None)
     if not names:
-        raise NotApplicable(f"no label file ({', '.join(library.label_names)}) has labels of the {split} split")
+        raise NotApplicable(f"no label file ({', '.join(searched)}) has labels of the {split} split")
     return names
 
 

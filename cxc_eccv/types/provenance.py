@@ -176,7 +176,7 @@ class LabelFacts:
     def __str__(self) -> str:
         """The sources in words, files with their versions."""
         files = self.files
-        return " + ".join(f"{name} {files[name].version}" if name in files else name for name in self.sources)
+        return " + ".join(f"{name} {files[name].version}".rstrip() if name in files else name for name in self.sources)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -185,7 +185,7 @@ class Report:
         facts = self.provenance.get("labels") or {}
         files = facts.get("files") or {}
         sources = facts.get("sources") or ()
-        return " + ".join(f"{name} {files[name].get('version')}" if name in files else str(name) for name in sources)
+        return " + ".join(f"{name} {files.get(name, {}).get('version', '')}".rstrip() for name in sources)
 
     @property
     def repeated_parts(self) -> Mapping[str, str]:

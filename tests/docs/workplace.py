@@ -96,6 +96,9 @@ def make_workplace(folder):
     (folder / "my_labels" / "README.md").write_text("# My labels\n")
     write_label_file(folder / "my_labels" / "labels.parquet", library, *label_best(model(0)))
     shutil.copy(folder / "my_labels" / "labels.parquet", folder / "mine.parquet")
+    images, captions = (library.images("test")["image_id"], library.captions("test")["caption_id"][5::5])
+    rows = (f"{image},{caption}\n" for image, caption in zip(images, captions, strict=False))
+    (folder / "matches.csv").write_text(f"image_id,caption_id\n{''.join(rows)}")
     (folder / "choices.csv").write_text("winner,loser,count\nA,B,30\nB,A,10\n")
     (folder / "glove.6B.300d.txt").write_text("red 1 0\nblue 0 1\ncircle 1 1\nsquare 1 -1\na 0.5 0\n")
     for direction in ("i2t", "t2i"):

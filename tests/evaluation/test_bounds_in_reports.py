@@ -222,13 +222,13 @@ def test_probabilities_come_from_a_file(run, report_of, tmp_path, ending):
 
 
 @pytest.mark.parametrize("value", [2.0, float("nan"), -0.5])
-def test_a_file_with_what_is_no_probability_or_label_is_named_with_row_and_value(tmp_path, value):
+def test_wrong_value_of_file_is_named_with_row(tmp_path, value):
     path = tmp_path / "said.parquet"
     pq.write_table(pa.table({"image_id": [1, 1], "caption_id": [2, 3], "probability": [0.5, value]}), path)
-    with pytest.raises(DataError, match=rf"said.parquet: column probability, row 1: found {value}, expected a number"):
+    with pytest.raises(DataError, match=rf"said.parquet, row 1, column 'probability': found {value}, expected a n"):
         read_probabilities(path)
     pq.write_table(pa.table({"image_id": [1, 1], "caption_id": [2, 3], "label": [1, 2]}), path)
-    with pytest.raises(DataError, match=r"said.parquet: column label, row 1: found 2, expected 0 or 1"):
+    with pytest.raises(DataError, match=r"said.parquet, row 1, column 'label': found 2, expected 1 or 0"):
         policy(str(path))
 
 

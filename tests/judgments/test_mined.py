@@ -20,7 +20,7 @@ from cxc_eccv.judgments.evidence import label_sources, official_sources
 from cxc_eccv.judgments.qrels import entailed_pairs, merge
 from cxc_eccv.registry import tasks
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import MINED_FACTS, read_mined
+from cxc_eccv.sources.readers import FACTS_KEY, read_mined
 from cxc_eccv.tasks.task import NotApplicable
 
 RULE = "mined pairs that an official source judges"
@@ -48,8 +48,8 @@ def mined(tmp_path, sample_library):
 
 def change_facts(file, **facts):
     table = pq.read_table(file)
-    whole = json.loads(table.schema.metadata[MINED_FACTS]) | facts
-    pq.write_table(table.replace_schema_metadata({MINED_FACTS: json.dumps(whole)}), file)
+    whole = json.loads(table.schema.metadata[FACTS_KEY]) | facts
+    pq.write_table(table.replace_schema_metadata({FACTS_KEY: json.dumps(whole)}), file)
     return file
 
 

@@ -11,7 +11,7 @@ from label_files import label_table
 from mined_files import write_mined
 
 from cxc_eccv.cli.user_tables import policy, read_captions, read_probabilities, read_summaries
-from cxc_eccv.sources.readers import LABELS_FACTS, read_entailment, read_labels, read_mined
+from cxc_eccv.sources.readers import FACTS_KEY, read_entailment, read_labels, read_mined
 
 ROW = {"image_id": 1, "caption_id": 2, "probability": 0.5, "label": 1, "text": "A dog.", "summary": "A “dog”."}
 PAIR = {"image": "a.jpg", "image_id": 1, "premise": ["x", "y"], "hypothesis": "z", "label": 1, "votes": [1, "a"]}
@@ -62,7 +62,7 @@ def test_metadata(place, new, piece, tmp_path, sample_library):
     table = label_table([(1, 2)], [1.0])
     path = tmp_path / "a.parquet"
     for content in (text, text.replace(b"mine", piece)):
-        pq.write_table(table.replace_schema_metadata({LABELS_FACTS: content}), path)
+        pq.write_table(table.replace_schema_metadata({FACTS_KEY: content}), path)
         check(read_labels, path, path.read_bytes())
     write_mined(
         path,

@@ -15,7 +15,7 @@ from cxc_eccv.judgments.evidence import label_sources, sources_of
 from cxc_eccv.judgments.qrels import judged_pairs, merge, merged_qrels
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import LABELS_FACTS, LABELS_SCHEMA, read_labels, write_labels
+from cxc_eccv.sources.readers import FACTS_KEY, LABELS_SCHEMA, read_labels, write_labels
 
 PAIRS, GAINS = [(1, 10), (1, 11), (2, 10)], [1.0, 0.0, 0.5]
 
@@ -60,7 +60,7 @@ def test_rows_that_contradict_themselves_are_refused(tmp_path, sample_library, c
     assert expected in str(caught.value)
     assert not path.exists()
     whole = {**facts, "schema": 1, "kind": "labels", "collection": "coco"}
-    write_parquet(table.replace_schema_metadata({LABELS_FACTS: json.dumps(whole)}), path)
+    write_parquet(table.replace_schema_metadata({FACTS_KEY: json.dumps(whole)}), path)
     with pytest.raises(MalformedSource) as again:
         read_labels(path)
     assert str(again.value) == str(caught.value)
@@ -86,7 +86,7 @@ def test_rows_that_contradict_themselves_are_refused(tmp_path, sample_library, c
 def test_facts_that_do_not_say_whose_labels_these_are_are_refused(tmp_path, sample_library, facts, expected):
     whole = {**label_facts(sample_library), "schema": 1, "kind": "labels", "collection": "coco", **facts}
     path = tmp_path / "mine.parquet"
-    write_parquet(label_table(PAIRS, GAINS).replace_schema_metadata({LABELS_FACTS: json.dumps(whole)}), path)
+    write_parquet(label_table(PAIRS, GAINS).replace_schema_metadata({FACTS_KEY: json.dumps(whole)}), path)
     with pytest.raises(MalformedSource) as caught:
         read_labels(path)
     assert expected in str(caught.value)
@@ -97,7 +97,7 @@ def test_other_files_are_refused(tmp_path, sample_library):
     write_parquet(label_table(PAIRS, GAINS), plain)
     with pytest.raises(MalformedSource, match="the facts that cxc-eccv annotate merge writes"):
         read_labels(plain)
-    write_parquet(label_table(PAIRS, GAINS).replace_schema_metadata({LABELS_FACTS: "[1]"}), plain)
+    write_parquet(label_table(PAIRS, GAINS).replace_schema_metadata({FACTS_KEY: "[1]"}), plain)
     with pytest.raises(MalformedSource, match=r"metadata: found \[1\], expected an object"):
         read_labels(plain)
     text.write_text("image_id,caption_id")

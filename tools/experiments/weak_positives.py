@@ -49,7 +49,7 @@ from scipy import stats
 
 from cxc_eccv.sources.download import sha256_of
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import MINED_FACTS, MINED_SCHEMA, read_mined
+from cxc_eccv.sources.readers import FACTS_KEY, MINED_SCHEMA, read_mined
 
 Pair = tuple[int, int]
 
@@ -130,7 +130,7 @@ def write(path: Path, library: Library, split: str, pairs: Sequence[Pair], name:
     by = pa.DictionaryArray.from_arrays(np.zeros(len(pairs), np.int32), pa.array([name]))
     columns = {"image_id": images, "caption_id": captions, "score": np.ones(len(pairs), np.float32)}
     columns |= {"rank": np.ones(len(pairs), np.int32), "classifier": by, "retriever": by, "rule": by}
-    metadata = {MINED_FACTS: json.dumps(facts | {"rule": {"made": name}, "data": data})}
+    metadata = {FACTS_KEY: json.dumps(facts | {"rule": {"made": name}, "data": data})}
     pq.write_table(pa.table(columns, schema=MINED_SCHEMA.with_metadata(metadata)), path)
     print(f"{path}: {len(pairs):,} pairs of {len(set(images.tolist())):,} images")
 

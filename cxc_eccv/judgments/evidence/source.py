@@ -158,8 +158,8 @@ def sources_of(library: Library) -> Mapping[str, Source]:
     taken = [name for name in library.label_names if name in label_sources()]
     if taken:
         raise DataError(
-            f"the labels are named {taken[0]!r}, which is the name of a declared source. Merge them again under a name "
-            f"other than {', '.join(label_sources())}"
+            f"the labels are named {taken[0]!r}, which is the name of a declared source. Rename the table, or merge "
+            f"them again, under a name other than {', '.join(label_sources())}"
         )
     files = {name: label_file_source(name) for name in library.label_names}
     return dict(sorted({**label_sources(), **files}.items(), key=lambda entry: entry[1].order))
@@ -213,10 +213,7 @@ def _read_label_file(
     if file is None:
         return None
     images, captions, positive = (np.asarray(file.table[column]) for column in ("image_id", "caption_id", "positive"))
-    return replace(
-        Evidence.of(*orient(images, captions, direction), positive),
-        rule=f"{file.facts['rule']}, {file.facts['version']}",
-    )
+    return replace(Evidence.of(*orient(images, captions, direction), positive), rule=file.rule)
 
 
 def gather(library: Library, split: str, direction: str, source: str, thresholds: Thresholds) -> Evidence | None:

@@ -18,27 +18,22 @@ from cxc_eccv.sources.readers.judged import (
     read_ratings,
 )
 from cxc_eccv.sources.readers.karpathy import KarpathySplit, fold_restval, read_karpathy
-from cxc_eccv.sources.readers.pairs import (
-    LABELS_FACTS,
+from cxc_eccv.sources.readers.label_files import (
     LABELS_SCHEMA,
-    MINED_FACTS,
-    MINED_FORMAT,
-    MINED_SCHEMA,
     LabelFile,
-    MinedPairs,
-    find_label_files,
+    read_label_files,
     read_labels,
-    read_mined,
     write_labels,
 )
+from cxc_eccv.sources.readers.label_places import find_labels
+from cxc_eccv.sources.readers.pairs import FACTS_KEY, MINED_FORMAT, MINED_SCHEMA, MinedPairs, read_mined
 from cxc_eccv.sources.readers.sentence_pairs import SentencePairs, read_aligned, read_semeval, read_sick, read_stsb
 from cxc_eccv.sources.readers.visual_genome import read_visual_genome
 
 __all__ = [
+    "FACTS_KEY",
     "KINDS",
-    "LABELS_FACTS",
     "LABELS_SCHEMA",
-    "MINED_FACTS",
     "MINED_FORMAT",
     "MINED_SCHEMA",
     "UNREACHABLE_CAPTIONS",
@@ -49,7 +44,7 @@ __all__ = [
     "LabelFile",
     "MinedPairs",
     "SentencePairs",
-    "find_label_files",
+    "find_labels",
     "fold_restval",
     "invalid_items",
     "read_aligned",
@@ -61,6 +56,7 @@ __all__ = [
     "read_flickr8k_experts",
     "read_instances",
     "read_karpathy",
+    "read_label_files",
     "read_labels",
     "read_mined",
     "read_positives",

@@ -38,7 +38,7 @@ from cxc_eccv.ranking.prepare import refuse_zero_vectors, to_unit_length
 from cxc_eccv.ranking.scores import one_blas_thread
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import MINED_FACTS, MINED_FORMAT, MINED_SCHEMA, KarpathySplit, MinedPairs
+from cxc_eccv.sources.readers import FACTS_KEY, MINED_FORMAT, MINED_SCHEMA, KarpathySplit, MinedPairs
 from cxc_eccv.studies.entailment.labelled import Asked, LabelledPairs, find_image_files, seen_by
 from cxc_eccv.studies.entailment.mining_rule import (
     COLLECTIONS,
@@ -324,7 +324,7 @@ def _keep(
         "rank": candidates.ranks[kept].astype(np.int32),
         **constants,
     }
-    metadata = {MINED_FACTS: json.dumps(facts, ensure_ascii=False)}
+    metadata = {FACTS_KEY: json.dumps(facts, ensure_ascii=False)}
     return pa.table(columns, schema=MINED_SCHEMA.with_metadata(metadata))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cxc_eccv.sources.readers import MINED_FACTS, MINED_SCHEMA
+from cxc_eccv.sources.readers import FACTS_KEY, MINED_SCHEMA
 
 
 def write_mined(path, library, split, pairs, **others):
@@ -20,6 +20,6 @@ def write_mined(path, library, split, pairs, **others):
     name = pa.DictionaryArray.from_arrays(np.zeros(len(pairs), np.int32), pa.array(["by hand"]))
     columns = {"image_id": images, "caption_id": captions, "score": np.ones(len(pairs), np.float32)}
     columns |= {"rank": np.ones(len(pairs), np.int32), "classifier": name, "retriever": name, "rule": name}
-    metadata = {MINED_FACTS: json.dumps(facts | {"data": data} | others)}
+    metadata = {FACTS_KEY: json.dumps(facts | {"data": data} | others)}
     pq.write_table(pa.table(columns, schema=MINED_SCHEMA.with_metadata(metadata)), path)
     return str(path)

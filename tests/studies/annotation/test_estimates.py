@@ -17,7 +17,7 @@ from cxc_eccv.evaluation.answers import read_answers
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.runs import RankingsRun
 from cxc_eccv.sources.download import mirror_folder
-from cxc_eccv.sources.readers import LABELS_FACTS
+from cxc_eccv.sources.readers import FACTS_KEY
 from cxc_eccv.statistics import estimate_mean
 from cxc_eccv.studies.annotation.merging import merge_labels
 from cxc_eccv.studies.annotation.project import Project
@@ -191,8 +191,8 @@ def test_a_changed_probability_is_refused(tmp_path, sample_library):
 def test_damaged_name_in_the_metadata_is_no_traceback(tmp_path, sample_library, name):
     _, labels = merge(tmp_path, draw(tmp_path, sample_library))
     table = pq.read_table(labels.path)
-    facts = table.schema.metadata[LABELS_FACTS].replace(f'"{name}"'.encode(), f'"{name[:-1]}_"'.encode())
-    write_parquet(table.replace_schema_metadata({LABELS_FACTS: facts}), labels.path)
+    facts = table.schema.metadata[FACTS_KEY].replace(f'"{name}"'.encode(), f'"{name[:-1]}_"'.encode())
+    write_parquet(table.replace_schema_metadata({FACTS_KEY: facts}), labels.path)
     if name == "open_pairs":  # only recorded
         assert read_answers(labels.path).key == KEY
     else:

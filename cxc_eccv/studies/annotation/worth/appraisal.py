@@ -147,7 +147,7 @@ def appraise(
         split=split,
         seed=seed,
         confidence=confidence,
-        labels={name: dict(file.facts) for name in files if (file := library.labels(name, split)) is not None},
+        labels={name: dict(file.facts) for name in files if (file := library.labels(name, split)) and file.facts},
         models={name: run.facts() for name, run in (runs or {}).items()},
     )
     return Appraisal(split, counted, counts, worth, biases, likenesses, tuple(preferences), study.reasons, facts)

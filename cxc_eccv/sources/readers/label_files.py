@@ -1,0 +1,233 @@
+"""Labels of pairs of images and captions: files that ``cxc-eccv annotate merge`` wrote, and plain tables of users."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cxc_eccv.errors import MalformedSource, SourceMissing
+from cxc_eccv.parquet import write_parquet
+from cxc_eccv.sources.catalog import SPLITS
+from cxc_eccv.sources.columns import LABEL, NUMBER, PROBABILITY, TABLES, name_row, read_columns
+from cxc_eccv.sources.readers.pairs import (
+    FACTS_KEY,
+    check_columns,
+    check_facts,
+    check_kinds,
+    check_rows,
+    read_pairs,
+    whole_rows,
+)
+from cxc_eccv.sources.reading import first_repeated_pair, read_table, shown
+from cxc_eccv.types import CROSS_MODAL, IntArray, find_positions
+from cxc_eccv.writing import replaced_file
+
+LABELS_SCHEMA = whole_rows(
+    image_id=pa.int64(), caption_id=pa.int64(), gain=pa.float64(), positive=pa.bool_(), answers=pa.int32()
+)
+"""``gain`` is in [0, 1], above 0 if ``positive`` and below 1 otherwise; ``answers`` is the number of people."""
+
+DRAWN = pa.field("drawn", pa.float64())
+"""The probability with which a pair was drawn to be asked about; null for a chosen one. Files may lack the column."""
+
+PLAIN_SCHEMA = pa.schema([LABELS_SCHEMA.field(name) for name in ("image_id", "caption_id", "gain", "positive")])
+"""The columns of a plain table: nobody knows how many people answered."""
+
+LABELS_FORMAT = 1
+
+LABEL_FACTS: Mapping[str, type] = {
+    "schema": int,
+    **dict.fromkeys(("kind", "name", "version", "collection", "split", "rule", "scheme"), str),
+    "people": int,
+    "models": list,
+    "searched": dict,
+    "data": dict,
+}
+"""``searched`` has, for i2t and t2i, the ids of the queries for which people judged what models ranked highest."""
+
+CONSTANT: Mapping[str, Any] = {"schema": LABELS_FORMAT, "kind": "labels", "collection": "coco"}
+"""Facts that are equal in every file of labels; the writer adds them."""
+
+TERMS = {"licence": str, "citation": str}  # facts that a file of labels may lack
+
+SUMMARIZED = ("version", "scheme", "rule", "people", "licence")
+
+
+NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelFile:
+    """Labelled pairs of one split, each once: a table of ``LABELS_SCHEMA``, or of its ``PLAIN_SCHEMA``."""
+
+    path: Path
+    name: str  # of the source of labels
+    split: str
+    table: pa.Table
+    facts: Mapping[str, Any] = field(default_factory=dict)  # of LABEL_FACTS and TERMS; none for a plain table
+    origin: Mapping[str, str] = field(default_factory=dict)  # on the Hub: repository, revision
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a table of pairs alone, of which nobody said who judged them and what was searched."""
+        return not self.facts
+
+    @property
+    def rule(self) -> str:
+        """How people's answers became labels, and the version; empty for a plain table."""
+        return "" if self.is_plain else f"{self.facts['rule']}, {self.facts['version']}"
+
+    def searched(self, direction: str) -> IntArray:
+        """Ids of the queries for which people judged what models ranked highest, ascending."""
+        return np.array(self.facts.get("searched", {}).get(direction, ()), dtype=np.int64)
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Facts for reports and manifests: people, rule, terms, and the repository on the Hub."""
+        facts = {name: self.facts[name] for name in SUMMARIZED if name in self.facts}
+        counts = {"pairs": self.table.num_rows, "positive": int(np.count_nonzero(self.table["positive"]))}
+        return {**facts, **counts, **self.origin}
+
+
+def write_labels(path: Path, table: pa.Table, facts: Mapping[str, Any]) -> LabelFile:
+    """Write a label file in one step; refuse labels that :func:`read_labels` would refuse."""
+    labels = _check_labels(path, table, {**facts, **CONSTANT})
+    metadata = {FACTS_KEY: json.dumps(labels.facts, ensure_ascii=False)}
+    with replaced_file(path) as part:
+        write_parquet(table.replace_schema_metadata(metadata), part)
+    return labels
+
+
+def read_labels(path: Path) -> LabelFile:
+    """The labels in a Parquet file that ``cxc-eccv annotate merge`` wrote."""
+    return _check_labels(path, *read_pairs(path, "labels", "cxc-eccv annotate merge"))
+
+
+def _check_labels(path: Path, table: pa.Table, facts: Mapping[str, Any]) -> LabelFile:
+    check_kinds(path, facts, {**LABEL_FACTS, **{name: kind for name, kind in TERMS.items() if name in facts}})
+    expected = {
+        **{name: (facts[name] == value, repr(value)) for name, value in CONSTANT.items()},
+        "name": (NAME.fullmatch(facts["name"]), "a name of lower-case letters, digits and _ that begins with a letter"),
+        "version": (facts["version"].strip(), "a version such as 1.0.0"),
+        "split": (facts["split"] in SPLITS, f"one of {', '.join(SPLITS)}"),
+        "people": (facts["people"] > 0, "a number of people, at least 1"),
+        "searched": (_are_ids(facts["searched"]), "an object of directions with whole numbers, ascending"),
+        "data": (isinstance(facts["data"].get("content"), str), "an entry content with the fingerprint of the split"),
+    }
+    check_facts(path, facts, expected)
+    drawn = table["drawn"] if "drawn" in table.column_names else None
+    if drawn is not None and drawn.type != DRAWN.type:
+        raise MalformedSource(path, "drawn", str(drawn.type), str(DRAWN.type))
+    table = check_columns(path, table, LABELS_SCHEMA).cast(LABELS_SCHEMA)
+    if not table.num_rows:
+        raise MalformedSource(path, "", "no row", "at least one labelled pair")
+    gains, positive, answers = (np.asarray(table[name]) for name in ("gain", "positive", "answers"))
+    wrong = {
+        "a number in [0, 1]": ("gain", ~((gains >= 0) & (gains <= 1))),
+        "a gain above 0 if positive is true": ("gain", positive & (gains == 0)),
+        "a gain below 1 if positive is false": ("gain", ~positive & (gains == 1)),
+        "a number of people, at least 1": ("answers", answers < 1),
+    }
+    if drawn is not None:
+        table = table.append_column(DRAWN, drawn)
+        chances = np.asarray(drawn.fill_null(1.0))
+        wrong["a probability above 0 and at most 1"] = "drawn", ~((chances > 0) & (chances <= 1))
+    check_rows(path, table, wrong)
+    return LabelFile(path, facts["name"], facts["split"], table, facts)
+
+
+def _are_ids(searched: Mapping[str, Any]) -> bool:
+    return set(searched) <= set(CROSS_MODAL) and all(
+        isinstance(ids, list) and all(type(number) is int for number in ids) and ids == sorted(set(ids))
+        for ids in searched.values()
+    )
+
+
+IdsOfSplits = Mapping[str, tuple[IntArray, IntArray]]
+"""Split to its image ids and caption ids."""
+
+FORMS = {"image_id": NUMBER, "caption_id": NUMBER, "positive": LABEL, "gain": PROBABILITY}
+
+OTHER_NAMES = ("label", "probability", "rating", "relevance", "score")
+"""Columns that look like verdicts: a table with one of them, without ``positive`` and ``gain``, is refused."""
+
+
+def read_label_files(path: Path, read_ids: Callable[[], IdsOfSplits]) -> list[LabelFile]:
+    """The labels in a file that ``cxc-eccv annotate merge`` wrote, or in a plain table: one for each split.
+
+    Args:
+        path: file that ends in one of :data:`cxc_eccv.sources.columns.TABLES`.
+        read_ids: reads the ids of the splits, for a plain table.
+    """
+    if not path.is_file():
+        raise SourceMissing(
+            f"{path}: there is no such file of labels. Give a table of image_id and caption_id ({', '.join(TABLES)}), "
+            "or what cxc-eccv annotate merge writes."
+        )
+    if path.suffix == ".parquet" and FACTS_KEY in (read_table(path, "a table of labels").schema.metadata or {}):
+        return [read_labels(path)]
+    return _read_plain(path, read_ids)
+
+
+def _read_plain(path: Path, read_ids: Callable[[], IdsOfSplits]) -> list[LabelFile]:
+    if not NAME.fullmatch(path.stem):
+        expected = "lower-case letters, digits and _, as labels have the name of their file"
+        raise MalformedSource(path, "its name", shown(path.stem), expected)
+    table = read_columns(path, "labels", FORMS, "image_id", "caption_id")
+    if not table.num_rows:
+        raise MalformedSource(path, "", "no row", "at least one labelled pair")
+    images, captions = (np.asarray(table[name], dtype=np.int64) for name in ("image_id", "caption_id"))
+    twice = first_repeated_pair(images, captions)
+    if twice is not None:
+        actual = f"image {images[twice]} with caption {captions[twice]} again"
+        raise MalformedSource(path, name_row(path, twice), actual, "every pair of image_id and caption_id once")
+    gains, positive = _read_verdicts(path, table)
+    whole = pa.table([images, captions, gains, positive], schema=PLAIN_SCHEMA)
+    by_split = _find_splits(path, images, captions, read_ids())
+    return [LabelFile(path, path.stem, split, whole.filter(rows)) for split, rows in by_split.items()]
+
+
+def _read_verdicts(path: Path, table: pa.Table) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """(P,) gains and (P,) whether pairs are positive: without ``positive`` those with a gain above 0, else all."""
+    columns = {name: np.asarray(table[name]) for name in ("positive", "gain") if name in table.column_names}
+    misnamed = [name for name in OTHER_NAMES if name in table.column_names]
+    if misnamed and not columns:
+        expected = "verdicts in a column positive (1 or 0) or gain (0 to 1)"
+        raise MalformedSource(path, f"column {misnamed[0]!r}", "no column positive or gain beside it", expected)
+    gains = columns.get("gain", columns.get("positive", np.ones(len(table)))).astype(np.float64)
+    positive = columns.get("positive", gains > 0).astype(bool)
+    wrong = np.flatnonzero(gains == np.where(positive, 0, 1))
+    if wrong.size:
+        verdict = bool(positive[wrong[0]])
+        expected = f"a gain {'above 0' if verdict else 'below 1'} where positive is {str(verdict).lower()}"
+        raise MalformedSource(path, name_row(path, wrong[0]), f"gain {gains[wrong[0]]:g}", expected)
+    return gains, positive
+
+
+def _find_splits(path: Path, images: IntArray, captions: IntArray, ids: IdsOfSplits) -> dict[str, NDArray[np.bool_]]:
+    """Split to whether the pairs are of it; raises MalformedSource for the first unknown id or pair of two splits."""
+    expected = f"one of the splits {', '.join(ids)}; leave the row out, or name the data that it is of (--data-dir)"
+    homes = []
+    for column, values in (("image_id", images), ("caption_id", captions)):
+        known = [content[column == "caption_id"] for content in ids.values()]
+        positions, is_known = find_positions(values, np.concatenate(known))
+        if not is_known.all():
+            row = int(np.argmin(is_known))
+            place = f"{name_row(path, row)}, column {column!r}"
+            raise MalformedSource(path, place, f"id {values[row]}", expected)
+        homes.append(np.repeat(np.arange(len(known)), [array.size for array in known])[positions])
+    apart = np.flatnonzero(homes[0] != homes[1])
+    names = list(ids)
+    if apart.size:
+        row = int(apart[0])
+        actual = f"an image of {names[homes[0][row]]} and a caption of {names[homes[1][row]]}"
+        raise MalformedSource(path, name_row(path, row), actual, "pairs within one split; leave the row out")
+    return {name: homes[0] == number for number, name in enumerate(names) if (homes[0] == number).any()}
