@@ -6,16 +6,16 @@
       | request   every option, checked -> Request
       | plan      tasks() and metrics() of the registry -> Plan: its parts, one direction of one task, with their Needs
       | measure   all errors at once: items that the run lacks, unknown items; then one pass of
-      |           ranking.ranked(run), in which every Need reads the input of its metrics
-      | score     Need.score: values of queries -> their mean or median; intervals by bootstrap over images
+      |           ranking.ranked(run) over what every Need reads -> Measured
+      | score     a judge labels unjudged pairs; Measured.values: values of queries -> their mean or median, with bounds
+      |           and intervals by bootstrap over images
       | report    numbers over a whole task, reasons, provenance -> Report
     report.json
 
 With "all" tasks, those that cannot be computed are skipped with the reason; for a named task this is an error. The
-error of one metric is kept in ``Need.errors``. :mod:`~cxc_eccv.evaluation.labels` replaces the positives of tasks by
-those of other sources; :mod:`~cxc_eccv.evaluation.bounds` adds readers to the pass and reads the finished needs. No
-other module depends on these two, but for :func:`~cxc_eccv.evaluation.calls.open_units`, which lists the open pairs of
-one number before people are asked, and :mod:`~cxc_eccv.evaluation.answers`, which estimates it afterwards.
+error of one metric is kept in ``Measured.errors``. :mod:`~cxc_eccv.evaluation.labels` replaces the positives of tasks
+by those of other sources; :mod:`~cxc_eccv.evaluation.bounds` computes how far labels of unjudged pairs could move a
+number, and :mod:`~cxc_eccv.evaluation.answers` estimates it from people's answers.
 """
 
 from cxc_eccv.evaluation.calls import evaluate, evaluate_rankings, evaluate_request, report_of_ranks

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.evaluation.bounds import Units
 from cxc_eccv.sources.readers import LabelFile, find_labels, read_labels
 from cxc_eccv.sources.reading import check_content
 from cxc_eccv.statistics import Estimate, estimate_mean
-from cxc_eccv.types import FloatArray, IntArray, Report
+from cxc_eccv.types import Bounds, FloatArray, IntArray, Report
 from cxc_eccv.types.strict_json import COUNT, MAPPING, NUMBER, TEXT, Shape
 
-if TYPE_CHECKING:
-    from cxc_eccv.evaluation.bounds import Units
+CONFIDENCE = 0.95
+"""Level behind a value that is shown without an interval."""
 
 DRAW = "Pairs must be drawn for a number: cxc-eccv annotate propose FOLDER MODEL --for TASK/DIRECTION/METRIC"
 
@@ -47,6 +48,23 @@ class Answers:
         """What a report records."""
         return {"number": self.key, "pairs": self.labels.size, "positive": int(self.labels.sum())}
 
+    def add_to(self, bounds: Bounds, units: Units, clusters: IntArray, level: float | None) -> Bounds:
+        """The bounds with the number if people had labelled all open pairs, and with the precision of a judge of them.
+
+        Args:
+            bounds: bounds of the number.
+            units: all units of the number.
+            clusters: (U,) image of each unit.
+            level: confidence level of the intervals; None for none.
+        """
+        drawn = self.estimate(units, clusters, level or CONFIDENCE)
+        low, high = (None, None) if level is None else (drawn.low, drawn.high)
+        estimated = replace(bounds, estimate=drawn.value, estimate_low=low, estimate_high=high)
+        if (share := self._find_precision(units, level or CONFIDENCE)) is None:
+            return estimated
+        low, high = (None, None) if level is None else (share.low, share.high)
+        return replace(estimated, precision=share.value, precision_low=low, precision_high=high)
+
     def estimate(self, units: Units, clusters: IntArray, confidence: float) -> Estimate:
         """The number if people had labelled all open pairs, with an interval over the answers and over images.
 
@@ -60,14 +78,13 @@ class Answers:
                 f"{self.path}: the pairs were drawn for {self.key} of another run or with other labels: this one has "
                 "other unlabelled pairs. Evaluate the run that they were drawn for, with the same --sources"
             )
-        labels, chances = np.full((2, units.owners.size), np.nan)
-        place = {pair: at for at, pair in enumerate(zip(units.images.tolist(), units.captions.tolist(), strict=True))}
-        asked = [place.get(pair, -1) for pair in zip(self.images.tolist(), self.captions.tolist(), strict=True)]
+        asked = self._find(units.images, units.captions)
         if -1 in asked or np.isin(units.owners, units.owners[asked]).sum() != len(asked):
             raise DataError(
                 f"{self.path}: its pairs are not those that were drawn for {self.key}; the file was changed. "
                 "Merge again"
             )
+        labels, chances = np.full((2, units.owners.size), np.nan)
         labels[asked], chances[asked] = self.labels, self.drawn
         # A unit without open pairs is known.
         of_unit = np.ones(units.query_ids.size)
@@ -77,6 +94,27 @@ class Answers:
         return estimate_mean(
             units.predicted, known, values[known], of_unit[known], clusters=clusters, confidence=confidence
         ).as_share
+
+    def _find_precision(self, units: Units, confidence: float) -> Estimate | None:
+        """The share of positives among the pairs that the judge calls entailed; None without a judge or too few."""
+        if units.labels is None:
+            return None
+        entailed = np.flatnonzero(units.labels == 1)
+        indices = self._find(units.images[entailed], units.captions[entailed])
+        rows = np.flatnonzero(indices >= 0)
+        predicted = units.predicted[units.owners[entailed]]
+        try:
+            return estimate_mean(
+                predicted, indices[rows], self.labels[rows], self.drawn[rows], confidence=confidence
+            ).as_share
+        except DataError:  # too few, or all alike
+            return None
+
+    def _find(self, images: IntArray, captions: IntArray) -> IntArray:
+        """(P,) index of each drawn pair among these pairs, or -1."""
+        indices = {pair: index for index, pair in enumerate(zip(images.tolist(), captions.tolist(), strict=True))}
+        drawn = zip(self.images.tolist(), self.captions.tolist(), strict=True)
+        return np.array([indices.get(pair, -1) for pair in drawn], dtype=np.int64)
 
     def refuse_unused(self, report: Report, split: str) -> None:
         """Raise InvalidOption unless they estimate a number of the report."""

@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, RunTooShallow, raise_all
 from cxc_eccv.evaluation.answers import Answers
-from cxc_eccv.evaluation.bounds import BoundsOfNeeds, Units
 from cxc_eccv.evaluation.labels import describe_sources, find_repeats
-from cxc_eccv.evaluation.measure import find_faults, measure
-from cxc_eccv.evaluation.needs import Ranks
+from cxc_eccv.evaluation.measure import MeasuredPart, find_faults, measure
+from cxc_eccv.evaluation.needs import Measured, Ranks, Variant
 from cxc_eccv.evaluation.plan import Part, Plan, Restriction, choose_metrics, make_plan
 from cxc_eccv.evaluation.report import describe_run, make_report, name_model, training_data_of
 from cxc_eccv.evaluation.request import Fields, Request
@@ -132,11 +131,9 @@ def evaluate_request(run: Run, request: Request, library: Library, *, progress: 
     with one_blas_thread():  # idle BLAS threads would slow down our threads
         plan = plan_run(run, request, library)
         ranker = ranked(run, request.make_options(progress=progress))
-        bounds = _make_bounds(run, plan) if request.bounds else None
-        measure(ranker, plan, bounds)
-        report = make_report(
-            plan, {"run": describe_run(run, plan.parts), **ranker.scoring, **_describe(run, plan)}, bounds
-        )
+        parts = measure(ranker, plan)
+        facts = {"run": describe_run(run, plan.parts), **ranker.scoring, **_describe(run, plan)}
+        report = make_report(plan, parts, facts)
     _refuse_empty_tasks(report, request.tasks)
     if isinstance(request.answers, Answers):
         request.answers.refuse_unused(report, request.split)
@@ -155,10 +152,6 @@ def plan_run(run: Run, request: Request, library: Library) -> Plan:
     plan = make_plan(request, library, run)
     raise_all([*plan.refused, *find_faults(run, plan)])
     return plan
-
-
-def _make_bounds(run: Run, plan: Plan) -> BoundsOfNeeds:
-    return BoundsOfNeeds(run, plan.needs, plan.library, plan.request.split, plan.request.depth, plan.sources)
 
 
 def _describe(run: Run, plan: Plan) -> dict[str, Any]:
@@ -253,30 +246,27 @@ def report_of_ranks(
     for key, (judgments, ranks) in ranked.items():
         name, _, direction = key.partition("/")
         metrics = choose_metrics(task(name), None)
-        variants = [variant for variant in metrics.parts[direction] if variant.spec.needs == "ranks"]
+        variants = tuple(variant for variant in metrics.parts[direction] if variant.spec.needs == "ranks")
         need = Ranks(metrics.task, direction, judgments, variants)
-        need.settle(ranks)
-        parts.append(Part(metrics, direction, (need,)))
+        parts.append(MeasuredPart(Part(metrics, direction, (need,)), (need.of_ranks(ranks),)))
     nothing = Restriction(np.empty(0, np.int64), np.empty(0, np.int64), {})
-    plan = Plan(request, library, parts, {}, [], nothing, ())
-    return make_report(plan, {} if request.name is None else {"model": request.name})
+    plan = Plan(request, library, [each.part for each in parts], {}, [], nothing, ())
+    return make_report(plan, parts, {} if request.name is None else {"model": request.name})
 
 
-def open_units(run: Run, request: Request, library: Library) -> Units:
-    """The units of a number of a run, before people are asked about some of them.
+def measure_request(run: Run, request: Request, library: Library) -> list[tuple[Variant, Measured]]:
+    """The metrics that a request names and that can be computed, each with what was measured for it.
 
-    The request names one task with its direction, one metric, and probabilities.
+    Neither a judge nor anybody else was asked about unjudged pairs.
     """
-    part, metric = str(request.tasks), str(request.metrics)
     with one_blas_thread():
         plan = plan_run(run, request, library)
-        bounds = _make_bounds(run, plan)
-        measure(ranked(run, request.make_options()), plan, bounds)
-    for each in plan.parts:
-        for variant, need in each.needs_of_variants:
-            if each.key == part and variant.label == metric:
-                return bounds.units(need, variant, request.on(library, each.task.collection))
-    raise InvalidOption(f"{part}/{metric}: {part} has no metric {metric}")
+        parts = measure(ranked(run, request.make_options()), plan)
+    metrics = [each for part in parts for each in part.metrics]
+    computed = [(variant, measured) for variant, measured in metrics if variant.label not in measured.errors]
+    if not computed:
+        raise_all(error for part in parts for error in part.errors.values())
+    return computed
 
 
 def split_key(key: str) -> tuple[str, str]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from cxc_eccv.errors import CxcEccvError, SourceMissing, UnknownIds
-from cxc_eccv.evaluation.bounds import BoundsOfNeeds
-from cxc_eccv.evaluation.needs import Need
-from cxc_eccv.evaluation.plan import Plan
+from cxc_eccv.evaluation.needs import Measured, Need, Outputs, Variant
+from cxc_eccv.evaluation.plan import Part, Plan
 from cxc_eccv.ranking import Ranked, ranked
 from cxc_eccv.ranking.ranked import collect_ids
 from cxc_eccv.ranking.readers import RowReader
@@ -18,26 +18,51 @@ from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import UNREACHABLE_CAPTIONS
 from cxc_eccv.tasks.task import Collection
-from cxc_eccv.types import SIDES, IntArray, find_positions, other_side
+from cxc_eccv.types import SIDES, IntArray, Judgments, find_positions, other_side
 from cxc_eccv.types.ids import find_distinct
 
 NAMED = 3
 SWAP_SHARE = 0.5
 
 
-def measure(ranker: Ranked, plan: Plan, bounds: BoundsOfNeeds | None = None) -> None:
-    """Let every need read the input of its metrics, in one pass over the run."""
-    needs = plan.needs
-    judgments = {name: (need.direction, judged) for need in needs for name, judged in need.requests.items()}
+@dataclass(frozen=True, slots=True, eq=False)
+class MeasuredPart:
+    """A part of a task, and what was measured for its needs."""
+
+    part: Part
+    measured: tuple[Measured, ...]
+
+    @property
+    def metrics(self) -> list[tuple[Variant, Measured]]:
+        """Each metric, in the order of the plan, with what it is computed from."""
+        of_labels = {variant.label: each for each in self.measured for variant in each.need.variants}
+        variants = self.part.metrics.parts[self.part.name]
+        return [(variant, of_labels[variant.label]) for variant in variants if variant.label in of_labels]
+
+    @property
+    def errors(self) -> dict[str, CxcEccvError]:
+        """Label to error, for the metrics that cannot be computed."""
+        return {label: error for each in self.measured for label, error in each.errors.items()}
+
+
+def measure(ranker: Ranked, plan: Plan) -> list[MeasuredPart]:
+    """What one pass over the run computes for every need."""
+    readings = {need: need.reading(ranker) for need in plan.needs}
+    judgments: dict[str, tuple[str, Judgments]] = {}
     readers: dict[str, list[RowReader]] = {}
-    for need in needs:
-        if reading := [*need.readers, *(() if bounds is None else bounds.readers(need))]:
-            readers.setdefault(need.direction, []).extend(reading)
+    for need, reading in readings.items():
+        if reading.judgments is not None:
+            judgments[need.key] = need.direction, reading.judgments
+        if reading.all_readers:
+            readers.setdefault(need.direction, []).extend(reading.all_readers)
     ranks = ranker.rank_all(judgments, readers)
-    for need in needs:
-        need.learn(ranker, ranks)
-    if bounds is not None:
-        bounds.settle()
+
+    def finish(need: Need[Any]) -> Measured:
+        pairs = readings[need].pairs
+        similarities = None if pairs is None else ranker.compare(pairs, need.direction)
+        return need.measured(Outputs(readings[need], ranks.get(need.key), similarities))
+
+    return [MeasuredPart(part, tuple(map(finish, part.needs))) for part in plan.parts]
 
 
 def find_faults(run: Run, plan: Plan) -> list[CxcEccvError]:

@@ -49,17 +49,6 @@ class Part:
         """``task/part``, or the task alone."""
         return f"{self.task.name}/{self.name}" if self.name else self.task.name
 
-    @property
-    def needs_of_variants(self) -> list[tuple[Variant, Need[Any]]]:
-        """Each metric, in the order of the plan, with its need."""
-        needs = {variant.label: need for need in self.needs for variant in need.variants}
-        return [(variant, needs[variant.label]) for variant in self.metrics.parts[self.name] if variant.label in needs]
-
-    @property
-    def errors(self) -> dict[str, CxcEccvError]:
-        """Label to error, for the metrics that cannot be computed."""
-        return {label: error for need in self.needs for label, error in need.errors.items()}
-
 
 Judged = TypeVar("Judged", Judgments, CategoryMatches, RatedPairs, Judgments | CategoryMatches | RatedPairs)
 
@@ -199,7 +188,8 @@ def _find_needs(plan: Plan, sides: Sides, metrics: TaskMetrics, part: str) -> tu
             judged = plan.restriction.apply(judged, direction)
             if not judged.query_ids.size:
                 raise NotApplicable("none of its judged items is in the part of the split that is scored")
-            needs += need.build(task, part, judged, variants_of_need, sides)
+            made = need(task, part, judged, tuple(variants_of_need))
+            needs.append(made.bounded(plan.request, plan.library, plan.sources) if plan.request.bounds else made)
     return tuple(needs)
 
 
@@ -216,7 +206,8 @@ def choose_metrics(task: Task, metrics: Sequence[str] | None) -> TaskMetrics:
     for variant in whole:
         inputs = [metric_variants(label) for label in variant.spec.inputs if label not in shown]
         variants += [Variant(spec, calls[0], shown=False) for spec, calls in inputs]
-    fitting = [variant for variant in variants if NEEDS[variant.spec.needs].fits(variant.spec, task)]
+    needed = [(variant, NEEDS[variant.spec.needs]) for variant in variants if variant.spec.needs in NEEDS]
+    fitting = [variant for variant, need in needed if need.fits(variant.spec, task)]
     offers = task.offers
     parts = {
         part: _once(variant for variant in fitting if part in offers.get(variant.spec.needs, ())) for part in task.parts

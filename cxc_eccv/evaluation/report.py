@@ -1,22 +1,23 @@
-"""Makes a report from finished needs: values of queries, their aggregates, intervals, and provenance."""
+"""Makes a report from what was measured: numbers, their intervals and bounds, and provenance."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 import cxc_eccv
-from cxc_eccv.errors import DataError, InvalidOption, raise_all
+from cxc_eccv.errors import InvalidOption, raise_all
 from cxc_eccv.evaluation.answers import Answers
-from cxc_eccv.evaluation.bounds import BoundsOfNeeds, Units
-from cxc_eccv.evaluation.needs import OtherScores, QueryValues, Scored, TopItems
+from cxc_eccv.evaluation.bounds import bounds_of_sums
+from cxc_eccv.evaluation.measure import MeasuredPart
+from cxc_eccv.evaluation.needs import Measured, QueryValues, Scored, Undefined, Variant
 from cxc_eccv.evaluation.plan import Part, Plan
-from cxc_eccv.evaluation.policies import Judge, policy_of
+from cxc_eccv.evaluation.policies import Judge
 from cxc_eccv.evaluation.report_files import per_query_table
 from cxc_eccv.evaluation.request import Request
 from cxc_eccv.ranking.ranked import collect_ids
@@ -24,123 +25,140 @@ from cxc_eccv.ranking.scores import one_blas_thread, workers
 from cxc_eccv.runs import Run
 from cxc_eccv.runs.run import check_name, read_record
 from cxc_eccv.sources.library import Library
-from cxc_eccv.statistics import ClusterBootstrap, Draws, estimate_mean, interval, wilson
+from cxc_eccv.statistics import ClusterBootstrap, Draws, interval, wilson
 from cxc_eccv.tasks.task import COCO, Collection
-from cxc_eccv.types import SIDES, Bounds, FloatArray, IntArray, Report, find_positions
+from cxc_eccv.types import SIDES, Bounds, FloatArray, IntArray, Report, Result, find_positions
+from cxc_eccv.types.reported import SPREAD
 
 
-def make_report(plan: Plan, facts: Mapping[str, Any], bounds: BoundsOfNeeds | None = None) -> Report:
-    """Score the finished needs of a plan and make the report; ``facts`` are those about the run."""
-    parts, library, request = plan.parts, plan.library, plan.request
-    for part in parts:
-        for need in part.needs:
-            if caution := need.caution:
-                warnings.warn(f"{part.key}: {caution}", stacklevel=4)
-    raise_all(error for part in parts if part.metrics.strict for error in part.errors.values())
-    rows = _score_tasks(parts, Scorer(plan, bounds), bounds, reasons := dict(plan.skipped))
-    shown = [row for row in rows if row.variant.shown]
-    tasks = {part.task.name: part.task for part in parts}.values()
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoredPart:
+    """The results of a part of a task, or of the whole task, and the reasons for those that are missing."""
+
+    part: Part
+    rows: Sequence[Scored]
+    reasons: Mapping[str, str]
+    n_asked: int = 0  # pairs that a classifier labelled
+
+
+def make_report(plan: Plan, parts: Sequence[MeasuredPart], facts: Mapping[str, Any]) -> Report:
+    """Score what was measured for the parts of a plan, and make the report; ``facts`` are those about the run."""
+    library, request = plan.library, plan.request
+    for each in parts:
+        for caution in dict.fromkeys(caution for measured in each.measured for caution in measured.cautions):
+            warnings.warn(f"{each.part.key}: {caution}", stacklevel=4)
+    raise_all(error for each in parts if each.part.metrics.strict for error in each.errors.values())
+    scored = _score_tasks(parts, Scorer(library, request))
+    shown = [row for each in scored for row in each.rows if row.variant.shown]
+    reasons = plan.skipped | {key: reason for each in scored for key, reason in each.reasons.items()}
+    tasks = {each.part.task.name: each.part.task for each in parts}.values()
     labels = {name: fact for task in tasks for name, fact in task.facts(library, request.split).items()}
     options = {"split": request.split, **request.facts, **request.facts_of_bounds}
-    provenance = provenance_of(library, **options, **labels, **_describe_judge(plan), **facts)
+    provenance = provenance_of(library, **options, **labels, **_describe_judge(request, scored), **facts)
     table = per_query_table(shown) if request.per_query else None
     return Report(tuple(row.result for row in shown), reasons, provenance, table)
 
 
-def _score_tasks(
-    parts: Sequence[Part], scorer: Scorer, bounds: BoundsOfNeeds | None, reasons: dict[str, str]
-) -> list[Scored]:
-    """All results, those of a whole task after its parts; adds reasons for missing ones to ``reasons``."""
+def _score_tasks(parts: Sequence[MeasuredPart], scorer: Scorer) -> list[ScoredPart]:
+    """The results of all parts, and of each whole task after its parts."""
     with one_blas_thread(), ThreadPoolExecutor(workers()) as pool:
         scored = list(pool.map(scorer.score, parts))
-    rows: list[Scored] = []
-    for name in dict.fromkeys(part.task.name for part in parts):
-        of_task = [(part, scores) for part, scores in zip(parts, scored, strict=True) if part.task.name == name]
-        metrics = of_task[0][0].metrics
-        directions = {part.name: scores for part, scores in of_task if part.name in metrics.task.directions}
-        whole = Part(metrics, "", (OtherScores(metrics.task, "", directions, metrics.parts[""]),))
-        for part, scores in [*of_task, (whole, scorer.score(whole))]:
-            rows += scores
-            hidden = {variant.label for variant in metrics.parts[part.name] if not variant.shown}
-            reasons |= {f"{part.key}/{label}": str(e) for label, e in part.errors.items() if label not in hidden}
-            if bounds is None:
-                continue
-            for need in part.needs:
-                reasons |= {
-                    f"{part.key}/{label} bounds": reason
-                    for label, reason in bounds.reasons(need).items()
-                    if label not in hidden | part.errors.keys()
-                }
-    return rows
+    by_task: dict[str, list[ScoredPart]] = {}
+    for each in scored:
+        by_task.setdefault(each.part.task.name, []).append(each)
+    return [each for of_task in by_task.values() for each in (*of_task, scorer.score_whole(of_task))]
 
 
 class Scorer:
-    """Computes the results of finished needs, with intervals and bounds."""
+    """Computes results with intervals and bounds."""
 
-    def __init__(self, plan: Plan, bounds: BoundsOfNeeds | None = None) -> None:
-        self._library, self._request, self._bounds = plan.library, plan.request, bounds
-        self._draws = None if plan.request.level is None else Draws(plan.request.seed)
+    def __init__(self, library: Library, request: Request) -> None:
+        self._library, self._request = library, request
+        self._draws = None if request.level is None else Draws(request.seed)
 
-    def score(self, part: Part) -> list[Scored]:
-        """Results of all metrics of one part that can be computed, in their order."""
-        request = self._request.on(self._library, part.task.collection)
+    def score(self, measured_part: MeasuredPart) -> ScoredPart:
+        """The results of all metrics of one part that can be computed, in their order."""
+        part, errors = measured_part.part, measured_part.errors
+        settings = self._request.on(self._library, part.task.collection)
+        measured = {
+            each: each.judged_by(settings.unjudged, settings.probabilities_of) for each in measured_part.measured
+        }
         rows: list[Scored] = []
-        for variant, need in part.needs_of_variants:
-            if variant.label in need.errors:
-                continue
-            scored = need.score(variant, request)
-            if self._bounds is not None:
-                bounds = self._bounds.find(need, variant, request)
-                answers = request.answers
-                if isinstance(answers, Answers) and answers.key == f"{part.key}/{variant.label}" and bounds is not None:
-                    units = self._bounds.units(need, variant, request)
-                    bounds = self._add_estimate(bounds, units, answers, part)
-                    if scored[0].result.parameters.get("unjudged") == "classifier":
-                        bounds = self._add_precision(bounds, units, answers, request)
-                scored = [replace(row, result=replace(row.result, bounds=bounds)) for row in scored]
-            rows += scored
-        return [self._with_interval(row) for row in self._resample(part, rows)]
+        for variant, each in measured_part.metrics:
+            if variant.label not in errors:
+                try:
+                    rows += self._score_metric(part, variant, measured[each])
+                except Undefined as error:
+                    errors[variant.label] = error
+        reasons = {label: str(error) for label, error in errors.items()} | {
+            f"{label} bounds": reason
+            for each in measured_part.measured
+            for label, reason in each.unbounded.items()
+            if label not in errors
+        }
+        rows = [self._with_interval(row) for row in self._resample(part, rows)]
+        return ScoredPart(part, rows, _of_shown(part, reasons), sum(each.n_asked for each in measured.values()))
 
-    def _add_estimate(self, bounds: Bounds, units: Units, answers: Answers, part: Part) -> Bounds:
-        direction, collection = part.needs[0].direction, part.task.collection
-        images = images_behind(units.query_ids, self._library, self._request.split, direction, collection)
-        level = self._request.level
-        drawn = answers.estimate(units, images, level or 0.95)
-        low, high = (None, None) if level is None else (drawn.low, drawn.high)
-        return replace(bounds, estimate=drawn.value, estimate_low=low, estimate_high=high)
+    def score_whole(self, parts: Sequence[ScoredPart]) -> ScoredPart:
+        """The results over all directions of a task; samples of the directions share the draws."""
+        metrics = parts[0].part.metrics
+        whole = Part(metrics, "", ())
+        directions = {each.part.name: each.rows for each in parts if each.part.name in metrics.task.directions}
+        rows, reasons = [], {}
+        for variant in metrics.parts[""]:
+            labels = list(variant.spec.inputs)
+            if lacking := _find_lacking(labels, metrics.task.directions, directions):
+                reasons[variant.label] = f"needs {' and '.join(lacking)} too"
+            else:
+                inputs = [[row for row in of_one if row.variant.label in labels] for of_one in directions.values()]
+                rows.append(self._with_interval(_combine(variant, metrics.task.name, inputs, directions)))
+        return ScoredPart(whole, rows, _of_shown(whole, reasons))
 
-    def _add_precision(self, bounds: Bounds, units: Units, answers: Answers, request: Request) -> Bounds:
-        """Add the judge's precision among the pairs that it calls entailed, whose drawn ones people answered."""
-        judge = policy_of(request.unjudged)
-        said = np.asarray(judge(units.images, units.captions)) == 1 if callable(judge) else np.empty(0)
-        entailed = zip(units.images[said].tolist(), units.captions[said].tolist(), strict=True)
-        place = {pair: at for at, pair in enumerate(entailed)}
-        pairs = zip(answers.images.tolist(), answers.captions.tolist(), strict=True)
-        rows = [(row, place[pair]) for row, pair in enumerate(pairs) if pair in place]
-        drawn, places = np.array(rows, dtype=np.int64).reshape(-1, 2).T
-        level, guesses = request.level, units.predicted[units.owners[said]]
-        try:
-            found = estimate_mean(
-                guesses, places, answers.labels[drawn], answers.drawn[drawn], confidence=level or 0.95
-            )
-        except DataError:  # too few, or all alike
+    def _score_metric(self, part: Part, variant: Variant, measured: Measured) -> list[Scored]:
+        """The result of one metric with its bounds, and that of its spread if it has one."""
+        values = measured.values(variant, self._request.seed)
+        samples = values.samples
+        if samples is None and self._draws is not None:
+            samples = measured.resample(variant, self._draws)
+        row = Result(
+            part.task.name,
+            part.name,
+            variant.label,
+            values.number,
+            values.n_queries,
+            ties=values.ties,
+            coverage=values.coverage,
+            parameters=values.parameters,
+            bounds=self._bound(part, variant, measured) if self._request.bounds else None,
+        )
+        scored = [Scored(variant, row, values.queries, samples=samples)]
+        if values.spread is not None:
+            spread = replace(row, metric=f"{variant.label}{SPREAD}", value=values.spread)
+            scored.append(Scored(variant, spread))
+        return scored
+
+    def _bound(self, part: Part, variant: Variant, measured: Measured) -> Bounds | None:
+        """The bounds of a metric, with people's answers if they are about this number."""
+        bounds, answers = measured.bounds(variant), self._request.answers
+        if bounds is None or not isinstance(answers, Answers) or answers.key != f"{part.key}/{variant.label}":
             return bounds
-        low, high = (None, None) if level is None else (found.as_share.low, found.as_share.high)
-        return replace(bounds, precision=found.as_share.value, precision_low=low, precision_high=high)
+        units, direction = measured.units(variant), measured.need.direction
+        images = images_behind(units.query_ids, self._library, self._request.split, direction, part.task.collection)
+        return answers.add_to(bounds, units, images, self._request.level)
 
     def _resample(self, part: Part, rows: Sequence[Scored]) -> list[Scored]:
         """Add samples over drawn images; metrics over the same queries share the draws."""
         groups: dict[int, list[tuple[int, QueryValues]]] = {}
-        for place, row in enumerate(rows):
+        for index, row in enumerate(rows):
             if row.queries is not None:
-                groups.setdefault(id(row.queries.ids), []).append((place, row.queries))
+                groups.setdefault(id(row.queries.ids), []).append((index, row.queries))
         resampled, direction = list(rows), part.needs[0].direction
         for group in groups.values():
             images = images_behind(group[0][1].ids, self._library, self._request.split, direction, part.task.collection)
-            aggregates = [rows[place].variant.spec.aggregate for place, _ in group]
+            aggregates = [rows[index].variant.spec.aggregate for index, _ in group]
             samples = self._draw(images, aggregates, [queries.values for _, queries in group])
-            for (place, _), drawn in zip(group, samples, strict=True):
-                resampled[place] = replace(rows[place], images=images, samples=drawn)
+            for (index, _), drawn in zip(group, samples, strict=True):
+                resampled[index] = replace(rows[index], images=images, samples=drawn)
         return resampled
 
     def _draw(
@@ -166,6 +184,46 @@ class Scorer:
         return replace(row, result=replace(row.result, low=low, high=high))
 
 
+def _of_shown(part: Part, reasons: Mapping[str, str]) -> dict[str, str]:
+    """Report key to reason, without metrics that are computed only for others."""
+    hidden = {variant.label for variant in part.metrics.parts[part.name] if not variant.shown}
+    return {f"{part.key}/{label}": reason for label, reason in reasons.items() if label.partition(" ")[0] not in hidden}
+
+
+def _find_lacking(labels: Sequence[str], directions: Iterable[str], rows: Mapping[str, Sequence[Scored]]) -> list[str]:
+    """Missing directions, or scores of a direction."""
+    lacking: list[str] = []
+    for direction in directions:
+        if direction in rows:
+            there = {row.variant.label for row in rows[direction]}
+            lacking += [f"{direction}/{label}" for label in labels if label not in there]
+        else:
+            lacking.append(direction)
+    return lacking
+
+
+def _combine(
+    variant: Variant, task: str, inputs: Sequence[Sequence[Scored]], directions: Mapping[str, Sequence[Scored]]
+) -> Scored:
+    """The result of a metric of other scores of all directions."""
+    function, rows, firsts = (
+        variant.spec.function,
+        [row for of_one in inputs for row in of_one],
+        [of_one[0].result for of_one in directions.values()],
+    )
+    samples = [row.samples for row in rows if row.samples is not None]
+    result = Result(
+        task,
+        "",
+        variant.label,
+        float(function(np.array([row.result.value for row in rows]))),
+        sum(first.n_queries for first in firsts),
+        ties=sum(first.ties for first in firsts),
+        bounds=bounds_of_sums(function, [[row.result.bounds for row in of_one] for of_one in inputs]),
+    )
+    return Scored(variant, result, samples=function(np.stack(samples, axis=-1)) if samples else None)
+
+
 def images_behind(
     query_ids: IntArray, library: Library, split: str, direction: str, collection: Collection = COCO
 ) -> IntArray:
@@ -176,16 +234,12 @@ def images_behind(
     return content.caption_image_ids[find_positions(query_ids, content.caption_ids)[0]]
 
 
-def _describe_judge(plan: Plan) -> dict[str, Any]:
+def _describe_judge(request: Request, scored: Sequence[ScoredPart]) -> dict[str, Any]:
     """The entry ``unjudged`` of the provenance: who labelled unjudged pairs, and how many of each part."""
-    if not isinstance(plan.request.unjudged, Judge):
+    if not isinstance(request.unjudged, Judge):
         return {}
-    asked: dict[str, int] = {}
-    for part in plan.parts:
-        for need in part.needs:
-            if isinstance(need, TopItems) and need.n_asked:
-                asked[part.key] = max(need.n_asked, asked.get(part.key, 0))
-    return {"unjudged": {**plan.request.unjudged.facts, "pairs": asked}}
+    pairs = {each.part.key: each.n_asked for each in scored if each.n_asked}
+    return {"unjudged": {**request.unjudged.facts, "pairs": pairs}}
 
 
 def provenance_of(library: Library, **entries: Any) -> dict[str, Any]:  # noqa: ANN401 - recorded as they are

@@ -55,7 +55,9 @@ def entail_at_k(top: TopK, judgments: Judgments, k: int = 1, unjudged: str | Cla
     gains, judged = look_up_gains(top, judgments, k, "entail_at_k")
     _check_labels(gains, "the judgments")
     if callable(unjudged):
-        return np.asarray(_ask(unjudged, top, gains, judged).mean(axis=1))
+        rows, columns, labels = ask_labels(unjudged, top, judged)
+        gains[rows, columns] = labels
+        return np.asarray(gains.mean(axis=1))
     if unjudged == "not_entailed":
         return np.asarray(gains.mean(axis=1))
     labelled = judged.sum(axis=1)
@@ -79,18 +81,17 @@ def _check_labels(labels: NDArray[np.generic], source: str, pairs: tuple[IntArra
     check_values(labels, f"entail_at_k: labels of {source}", LABELS, pairs)
 
 
-def _ask(classifier: Classifier, top: TopK, gains: FloatArray, judged: NDArray[np.bool_]) -> FloatArray:
-    """(Q, K) gains; the classifier labels pairs without a label."""
-    rows, places = np.nonzero(~judged)
-    if not rows.size:
-        return gains
-    pairs = top.query_ids[rows], top.ids[rows, places]
-    labels = np.asarray(classifier(*pairs))
+def ask_labels(
+    classifier: Classifier, top: TopK, judged: NDArray[np.bool_], name: str = "entail_at_k"
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """Rows, columns and the classifier's labels of the pairs of a (Q, K) top that are not judged."""
+    rows, columns = np.nonzero(~judged)
+    pairs = top.query_ids[rows], top.ids[rows, columns]
+    labels = np.asarray(classifier(*pairs)) if rows.size else np.empty(0)
     if labels.shape != rows.shape:
-        raise DataError(f"entail_at_k: the classifier returned labels of shape {labels.shape} for {rows.size} pairs")
+        raise DataError(f"{name}: the classifier returned labels of shape {labels.shape} for {rows.size} pairs")
     _check_labels(labels, "the classifier", pairs)
-    gains[rows, places] = labels
-    return gains
+    return rows, columns, labels
 
 
 def expect(top: TopK, judgments: Judgments, k: int, probabilities: FloatArray) -> FloatArray:

@@ -30,9 +30,12 @@ DEFAULT: Mapping[str, str | None] = MappingProxyType({"similarity": None, "simil
 class Items(Protocol):
     """The queries of a direction, and the items that they rank."""
 
-    direction: str
-    query_ids: IntArray
-    gallery_ids: IntArray
+    @property
+    def direction(self) -> str: ...  # noqa: D102
+    @property
+    def query_ids(self) -> IntArray: ...  # noqa: D102
+    @property
+    def gallery_ids(self) -> IntArray: ...  # noqa: D102
 
 
 def collect_ids(side: str, needs: Iterable[Items]) -> IntArray:

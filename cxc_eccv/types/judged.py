@@ -153,6 +153,22 @@ class Judgments:
         indptr, unreachable = np.zeros(query_ids.size + 1, dtype=np.int64), np.ones(query_ids.size, dtype=np.int64)
         return cls(query_ids, gallery_ids, indptr, np.empty(0, dtype=np.int64), unreachable, without_self)
 
+    def with_gains(self, rows: IntArray, columns: IntArray, gains: ArrayLike) -> Judgments:
+        """Judgments with gains of further pairs, which are given by positions of queries and of gallery items.
+
+        Example:
+            >>> qrels = Judgments.from_pairs([7], [1, 2, 3], [7], [3], gains=[1.0])
+            >>> more = qrels.with_gains(np.array([0]), np.array([1]), 0.5)
+            >>> more.indices.tolist(), more.gains.tolist()
+            ([1, 2], [0.5, 1.0])
+        """
+        size, added = self.gallery_ids.size, rows * self.gallery_ids.size + columns
+        pairs = np.append(self.rows * size + self.indices, added)
+        grades = np.append(np.asarray(self.gains), np.broadcast_to(gains, added.shape))
+        order = np.argsort(pairs)
+        counts = np.bincount(pairs // size, minlength=self.query_ids.size)
+        return replace(self, indptr=make_indptr(counts), indices=(pairs % size)[order], gains=grades[order])
+
     def without(self, query_ids: IntArray, gallery_ids: IntArray) -> Judgments:
         """Judgments without these queries and items; queries that lose all their positives are dropped too.
 
@@ -225,6 +241,11 @@ class RatedPairs:
     query_ids: IntArray
     item_ids: IntArray
     ratings: FloatArray
+
+    @property
+    def gallery_ids(self) -> IntArray:
+        """(P,) the items, which a run must have as it has a gallery."""
+        return self.item_ids
 
     def without(self, query_ids: IntArray, item_ids: IntArray) -> RatedPairs:
         """The pairs whose query and item are both not among these.

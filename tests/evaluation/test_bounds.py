@@ -10,7 +10,7 @@ import pytest
 from cxc_eccv.errors import DataError
 from cxc_eccv.evaluation.bounds.expected import ask_probabilities, expected_median
 from cxc_eccv.evaluation.bounds.extremes import bounds_of_ranks, bounds_of_top
-from cxc_eccv.evaluation.bounds.retrieved import TopOfKnown
+from cxc_eccv.evaluation.bounds.retrieved import read_tops, retrieve
 from cxc_eccv.metrics.kinds import HIGHEST_GAIN, RankMetric, TopMetric
 from cxc_eccv.ranking.by_scores import rank_rows
 from cxc_eccv.ranking.readers import TopRows
@@ -81,8 +81,8 @@ class Case:
 
     def retrieved(self, depth):
         judgments = self.judgments()
-        top = TopOfKnown(judgments, self.known, depth)
-        return top.retrieved(self.rank(judgments, top.readers))
+        tops = read_tops(judgments, self.known, depth)
+        return retrieve(judgments, tops, self.rank(judgments, tops))
 
     def columns(self, ids):
         return np.searchsorted(-self.gallery_ids, -ids)
@@ -228,9 +228,9 @@ def test_a_query_is_not_in_its_own_top():
     scores = np.array([[9.0, 5, 1], [5, 9, 3], [1, 3, 9]])
     ids = np.array([1, 2, 3])
     judgments = Judgments.from_pairs(ids, ids, [1, 2, 3], [3, 3, 2], without_self=True)
-    top = TopOfKnown(judgments, (ids[:0], ids[:0]), 50)
-    ranks = rank_rows(lambda rows: scores[rows], ids, ids, {"": judgments}, top.readers)[""]
-    retrieved = top.retrieved(ranks)
+    tops = read_tops(judgments, (ids[:0], ids[:0]), 50)
+    ranks = rank_rows(lambda rows: scores[rows], ids, ids, {"": judgments}, tops)[""]
+    retrieved = retrieve(judgments, tops, ranks)
     assert retrieved.ids.tolist() == [[2, 3], [1, 3], [2, 1]]
     assert retrieved.unjudged.tolist() == [[True, False], [True, False], [False, True]]
 

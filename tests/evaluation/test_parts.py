@@ -12,7 +12,7 @@ from tiny_flickr import IMAGES, flickr_library
 import cxc_eccv as ce
 from cxc_eccv import registry
 from cxc_eccv.errors import DataError, InvalidOption, MissingIds
-from cxc_eccv.evaluation.needs import NEEDS, Need, QueryValues
+from cxc_eccv.evaluation.needs import NEEDS, Measured, Need, QueryValues, Reading, Values
 from cxc_eccv.judgments.plausible import category_matches
 from cxc_eccv.judgments.qrels import cxc_ratings, entailment_labels, rated_pairs
 from cxc_eccv.metrics.bootstrap_spearman import bootstrap_spearman
@@ -23,6 +23,7 @@ from cxc_eccv.metrics.pmrp_at_50 import pmrp_at_50
 from cxc_eccv.metrics.spearman_all_pairs import spearman_all_pairs
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.ranking import ranked
+from cxc_eccv.ranking.readers import RowReader
 from cxc_eccv.registry import task
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.sources.download import mirror_folder
@@ -218,62 +219,97 @@ def test_flickr_ranks_its_images_with_five_captions_each(real_library, name, spl
     assert re.match("the run holds 0 of the 5,0.. images of COCO", report.skipped["coco_5k"])
 
 
-class QueryLengths(Need[Judgments]):
-    """How long the vectors of the queries are: a need that the package does not have."""
+class BestRows(RowReader):
+    """Reads the highest score of every query."""
 
-    def __init__(self, task, part, judged, variants):
-        super().__init__(task, part, judged, variants)
-        self.query_ids, self.gallery_ids = judged.query_ids, judged.gallery_ids
+    deepest = None
+
+    def __init__(self, judgments):
+        super().__init__(judgments.query_ids, judgments.gallery_ids)
+        self._best = np.zeros(self.query_ids.size)
+
+    @property
+    def needs(self):
+        return np.ones_like(self.query_ids)
+
+    @property
+    def result(self):
+        return self._best
+
+    def _read(self, block, start):
+        for queries, scores in self._own.strips(block, start):
+            self._take(queries, scores, None)
+
+    def _take(self, queries, scores, items):
+        self._best[queries] = scores.max(axis=1)
+
+
+class BestScores(Need[Judgments]):
+    """The highest score of every query: a need that the package does not have."""
 
     @classmethod
     def why_not(cls, run, direction):
-        return None if isinstance(run, EmbeddingsRun) else f"{run.kind} have no lengths"
+        return "rankings have no scores" if isinstance(run, RankingsRun) else None
 
-    def learn(self, ranker, ranks):
-        embeddings = ranker.run.images if self.direction.startswith("i") else ranker.run.captions
-        self.lengths = np.linalg.norm(embeddings.vectors[find_positions(self.query_ids, embeddings.ids)[0]], axis=1)
+    def reading(self, ranker):
+        return Reading(readers=dict.fromkeys((each.label for each in self.variants), BestRows(self.judged)))
 
-    def score(self, variant, settings):
-        return self.aggregate(variant, QueryValues(self.query_ids, variant.spec.function(self.lengths)), ties=0)
-
-
-class LengthMetric(Spec):
-    needs = "query_lengths"
+    def measured(self, outputs):
+        (scores,) = (reader.result for reader in outputs.reading.all_readers)
+        return MeasuredScores(self, {}, {}, (), scores)
 
 
-def squared_length(lengths):
-    return lengths**2
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class MeasuredScores(Measured):
+    """The scores."""
+
+    scores: np.ndarray
+
+    def values(self, variant, seed=0):
+        queries = QueryValues(self.need.query_ids, variant.spec.function(self.scores))
+        return Values.of_queries(variant, queries, 0)
+
+
+class BestMetric(Spec):
+    needs = "best_scores"
+
+
+def squared_score(scores):
+    return scores**2
 
 
 @pytest.fixture
 def new_need(monkeypatch):
     """A metric that needs something new, and a task that offers it."""
-    monkeypatch.setattr("cxc_eccv.evaluation.plan.NEEDS", {**NEEDS, "query_lengths": QueryLengths})
-    spec = LengthMetric(squared_length, "squared length", citation="none", bounds=(0.0, None), unit="number")
+    monkeypatch.setattr("cxc_eccv.evaluation.plan.NEEDS", {**NEEDS, "best_scores": BestScores})
+    spec = BestMetric(squared_score, "squared score", citation="none", bounds=(0.0, None), unit="number")
     known = registry.metrics(), registry.tasks()
-    monkeypatch.setattr(registry, "metrics", lambda: {**known[0], "squared_length": spec})
-    lengths = dataclasses.replace(
-        known[1]["coco_5k"], name="lengths", serves="query_lengths", metrics=("squared_length",), whole=()
+    monkeypatch.setattr(registry, "metrics", lambda: {**known[0], "squared_score": spec})
+    best = dataclasses.replace(
+        known[1]["coco_5k"], name="best", serves="best_scores", metrics=("squared_score",), whole=()
     )
-    monkeypatch.setattr(registry, "tasks", lambda: {**known[1], "lengths": lengths})
+    monkeypatch.setattr(registry, "tasks", lambda: {**known[1], "best": best})
 
 
 @pytest.mark.usefixtures("new_need")
-def test_a_new_need_is_a_class_and_its_name(run, report_of):
-    """Selected, checked, measured, scored with an interval, and kept by query, in no other place than its own."""
-    report = report_of(run, ["lengths", "coco_5k"], per_query=True)
+def test_new_need_is_selected_measured_and_scored(run, report_of):
+    report = report_of(run, ["best", "coco_5k"], per_query=True, similarity="dot")
     rows = {row.key: row for row in report.results}
-    squares = np.linalg.norm(run.captions.vectors, axis=1) ** 2
-    row = rows["lengths/t2i/squared_length"]
-    assert row.value == pytest.approx(squares.mean(), rel=1e-6)
+    squares = (run.captions.vectors @ run.images.vectors.T).max(axis=1) ** 2
+    row = rows["best/t2i/squared_score"]
+    assert row.value == pytest.approx(squares.mean(), rel=1e-5)
     assert row.low < row.value < row.high
     assert row.n_queries == squares.size
-    kept = report.per_query.to_pandas().query("task == 'lengths' and direction == 't2i'")
-    assert kept["value"].to_numpy() == pytest.approx(squares, rel=1e-6)
-    alone = report_of(run, "coco_5k")
+    kept = report.per_query.to_pandas().query("task == 'best' and direction == 't2i'")
+    assert kept["value"].to_numpy() == pytest.approx(squares, rel=1e-5)
+    alone = report_of(run, "coco_5k", similarity="dot")
     assert [rows[row.key] for row in alone.results] == list(alone.results)
-    scores = ScoresRun(run.images.ids, run.captions.ids, run.images.vectors @ run.captions.vectors.T)
-    with pytest.raises(InvalidOption, match="lengths cannot be computed: scores have no lengths"):
-        report_of(scores, "lengths")
+
+
+@pytest.mark.usefixtures("new_need")
+def test_new_need_says_what_a_run_lacks(run, report_of):
+    rankings = RankingsRun.from_dicts(i2t=dict.fromkeys(run.images.ids.tolist(), run.captions.ids.tolist()))
+    with pytest.raises(InvalidOption, match="best cannot be computed: rankings have no scores"):
+        report_of(rankings, "best")
     with pytest.raises(MissingIds, match="lacks 1 of 300 captions"):
-        report_of(EmbeddingsRun(run.images, Embeddings(run.captions.ids[1:], run.captions.vectors[1:])), "lengths")
+        report_of(EmbeddingsRun(run.images, Embeddings(run.captions.ids[1:], run.captions.vectors[1:])), "best")

@@ -51,12 +51,15 @@ WRAPPED = {
     ),
     "correlations": (
         "ranking.by_vectors:compare_pairs",
-        "evaluation.needs.items_and_pairs:PairSimilarities.score",
+        "evaluation.needs.items_and_pairs:MeasuredPairs.values",
     ),
     "report": ("evaluation.calls:make_report",),
     "imports of tasks and metrics": ("registry:task", "evaluation.plan:tasks", "evaluation.plan:choose_metrics"),
     "libraries of threads found": ("ranking.scores:_libraries",),
-    "values of queries": ("evaluation.needs.need:Ranks.score", "evaluation.needs.items_and_pairs:TopItems.score"),
+    "values of queries": (
+        "evaluation.needs.ranks:MeasuredRanks.values",
+        "evaluation.needs.items_and_pairs:MeasuredTops.values",
+    ),
 }
 """Stage to functions, each ``module:name`` as it is called; time in an inner stage is the inner one's alone."""
 

@@ -27,11 +27,10 @@ from scipy.optimize import isotonic_regression
 
 from cxc_eccv.demo import TfIdf
 from cxc_eccv.evaluation.bounds.extremes import bounds_of_ranks, extremes_of_ranks
-from cxc_eccv.evaluation.bounds.retrieved import Retrieved, TopOfKnown
+from cxc_eccv.evaluation.bounds.retrieved import Retrieved, read_tops, retrieve
 from cxc_eccv.judgments.flickr8k import FOUND, LINKED, flickr8k_verdicts
 from cxc_eccv.judgments.qrels import coco_links, judged_pairs, merged_qrels
 from cxc_eccv.ranking.by_scores import rank_rows
-from cxc_eccv.ranking.readers import RowReader
 from cxc_eccv.registry import metric_labelled
 from cxc_eccv.runs import EmbeddingsRun, load_embeddings
 from cxc_eccv.sources.library import Library
@@ -80,10 +79,9 @@ class Setting:
         queries, items = self.query_ids[self.rows], self.gallery_ids[self.columns]
         chosen = kept & self.positive
         judged = Judgments.from_pairs(self.query_ids, self.gallery_ids, queries[chosen], items[chosen])
-        top = TopOfKnown(judged, (queries[kept], items[kept]), DEPTH)
-        readers: list[RowReader] = [*top.readers]
-        ranks = rank_rows(lambda rows: self.scores[rows], self.query_ids, self.gallery_ids, {"": judged}, readers)[""]
-        return top.retrieved(ranks), ranks
+        tops = read_tops(judged, (queries[kept], items[kept]), DEPTH)
+        ranks = rank_rows(lambda rows: self.scores[rows], self.query_ids, self.gallery_ids, {"": judged}, tops)[""]
+        return retrieve(judged, tops, ranks), ranks
 
     def calibrators(self) -> dict[str, Calibrator]:
         """The two ways to learn probabilities."""

@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.cli.user_tables import read_probabilities
-from cxc_eccv.evaluation.bounds.of_needs import Units, units_of_ranks, units_of_top
-from cxc_eccv.evaluation.bounds.retrieved import Retrieved
+from cxc_eccv.evaluation.bounds import Retrieved, Units, units_of_ranks, units_of_top
 from cxc_eccv.evaluation.policies import PairValues
 from cxc_eccv.judgments.flickr8k import read_votes
 from cxc_eccv.registry import metric_labelled

@@ -20,7 +20,22 @@ exceptions in which it is wider: below the top D every item but a known positive
 the end of the top D is broken for ``high``.
 """
 
-from cxc_eccv.evaluation.bounds.of_needs import BoundsOfNeeds, Units
-from cxc_eccv.evaluation.bounds.retrieved import Retrieved, TopOfKnown
+from cxc_eccv.evaluation.bounds.expected import ProbabilitiesOf, ask_probabilities
+from cxc_eccv.evaluation.bounds.extremes import bounds_of_matches, bounds_of_ranks, bounds_of_sums, bounds_of_top
+from cxc_eccv.evaluation.bounds.retrieved import Retrieved, read_tops, retrieve
+from cxc_eccv.evaluation.bounds.units import Units, units_of_ranks, units_of_top
 
-__all__ = ["BoundsOfNeeds", "Retrieved", "TopOfKnown", "Units"]
+__all__ = [
+    "ProbabilitiesOf",
+    "Retrieved",
+    "Units",
+    "ask_probabilities",
+    "bounds_of_matches",
+    "bounds_of_ranks",
+    "bounds_of_sums",
+    "bounds_of_top",
+    "read_tops",
+    "retrieve",
+    "units_of_ranks",
+    "units_of_top",
+]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,7 +15,6 @@ from cxc_eccv.metrics.kinds import HIGHEST_GAIN
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.ranking.known_depth import FAR
 from cxc_eccv.types import Bounds, FloatArray, IntArray, Judgments, PositiveRanks, TopK, find_positions, look_up_gains
-from cxc_eccv.types.ids import make_indptr
 
 TINY = np.finfo(np.float64).tiny
 """The smallest degree: it counts towards R, and adds nothing to the gain."""
@@ -71,7 +69,7 @@ def bounds_of_top(
     # positive does not lower it further. A tiny degree adds to R and hardly to the gain.
     degrees = (HIGHEST_GAIN[spec.gains], *([TINY] if spec.gains == "degrees" else []))
     low, high = _extremes(
-        spec.function(top, _add_gains(judgments, rows, columns, gain), **parameters)
+        spec.function(top, judgments.with_gains(rows, columns, gain), **parameters)
         for rows, columns in _worst_and_best_pairs(top, judgments, k, parameters.get("k", top.depth))
         for gain in degrees
     )
@@ -173,13 +171,3 @@ def _find_below(columns: IntArray, judgments: Judgments, most: int) -> Flags:
         inside = items < width
         free[rows[inside], items[inside]] = False
     return free
-
-
-def _add_gains(judgments: Judgments, rows: IntArray, columns: IntArray, gain: float) -> Judgments:
-    """The judgments with pairs added at this gain."""
-    size, added = judgments.gallery_ids.size, rows * judgments.gallery_ids.size + columns
-    pairs = np.append(judgments.rows * size + judgments.indices, added)
-    gains = np.append(np.asarray(judgments.gains), np.full(added.size, gain))
-    order = np.argsort(pairs)
-    counts = np.bincount(pairs // size, minlength=judgments.query_ids.size)
-    return replace(judgments, indptr=make_indptr(counts), indices=(pairs % size)[order], gains=gains[order])

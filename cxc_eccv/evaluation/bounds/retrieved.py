@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError
 from cxc_eccv.metrics.spec import Spec
-from cxc_eccv.ranking.counts import gallery_sizes
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.types import IntArray, Judgments, PositiveRanks, TopK, find_positions, look_up_gains
 from cxc_eccv.types.ids import make_indptr
@@ -101,31 +100,26 @@ class Retrieved:
         )
 
 
-class TopOfKnown:
-    """Reads the top of every query, fold by fold, with the known labels of its pairs."""
+def read_tops(judged: Judgments, known: tuple[IntArray, IntArray], depth: int) -> list[TopRows]:
+    """A reader for each fold of the top of its queries, with the labels of known pairs of queries and items."""
+    (folds, item_folds), labelled = judged.folds, _add_known(judged, *known)
+    return [TopRows(_cut_fold(labelled, folds == fold, item_folds == fold), depth) for fold in np.unique(folds)]
 
-    def __init__(self, judged: Judgments, known: tuple[IntArray, IntArray], depth: int) -> None:
-        self._n_queries = judged.query_ids.size
-        (folds, item_folds), labelled = judged.folds, _add_known(judged, *known)
-        self._rows = [np.flatnonzero(folds == fold) for fold in np.unique(folds)]
-        self._labelled = [_cut_fold(labelled, folds == fold, item_folds == fold) for fold in np.unique(folds)]
-        self.readers = [TopRows(of_fold, depth) for of_fold in self._labelled]
-        self.depth = min(reader.depth for reader in self.readers)
-        self.largest = int(min(gallery_sizes(judged)))
 
-    def retrieved(self, ranks: PositiveRanks, depth: int | None = None) -> Retrieved:
-        """The top of every query with the ranks of its positives; ``depth`` items, or all, for metrics without K."""
-        ids, above, ends, lowest = np.zeros((4, self._n_queries, self.depth), dtype=np.int64)
-        n_unjudged = np.zeros(self._n_queries, dtype=np.int64)
-        unjudged = np.zeros_like(ids, dtype=bool)
-        for rows, labelled, reader in zip(self._rows, self._labelled, self.readers, strict=True):
-            top = _shorten(reader.result, self.depth)
-            gains, known = look_up_gains(top, labelled, self.depth, "bounds")
-            ids[rows], above[rows] = top.ids, np.cumsum(gains > 0, axis=1)
-            unjudged[rows] = ~known
-            n_unjudged[rows] = ranks.n_gallery[rows] - np.diff(labelled.indptr)
-            ends[rows], lowest[rows] = _find_ties(top, gains > 0, _ranks_of_rows(ranks, rows))
-        return Retrieved(ranks, ids, unjudged, above, ends, lowest, n_unjudged, depth or self.depth)
+def retrieve(judged: Judgments, tops: Sequence[TopRows], ranks: PositiveRanks, depth: int | None = None) -> Retrieved:
+    """The top of every query from finished readers; ``depth`` items, or all, count for metrics without K."""
+    (folds, _), width = judged.folds, min(top.depth for top in tops)
+    ids, above, ends, lowest = np.zeros((4, judged.query_ids.size, width), dtype=np.int64)
+    n_unjudged = np.zeros(judged.query_ids.size, dtype=np.int64)
+    unjudged = np.zeros_like(ids, dtype=bool)
+    for fold, reader in zip(np.unique(folds), tops, strict=True):
+        rows, labelled, top = np.flatnonzero(folds == fold), reader.judgments, _shorten(reader.result, width)
+        gains, known = look_up_gains(top, labelled, width, "bounds")
+        ids[rows], above[rows] = top.ids, np.cumsum(gains > 0, axis=1)
+        unjudged[rows] = ~known
+        n_unjudged[rows] = ranks.n_gallery[rows] - np.diff(labelled.indptr)
+        ends[rows], lowest[rows] = _find_ties(top, gains > 0, _ranks_of_rows(ranks, rows))
+    return Retrieved(ranks, ids, unjudged, above, ends, lowest, n_unjudged, depth or width)
 
 
 def _add_known(judged: Judgments, queries: IntArray, items: IntArray) -> Judgments:

@@ -1,6 +1,7 @@
-"""Needs of metrics: one class for each kind of input, which reads it from a run and computes values from it.
+"""Needs of metrics: one class for each kind of input that a run is read for.
 
-A :class:`Need` is the input of some metrics of one part of a task. To add one, write a class here and add it to
+A :class:`Need` is the input of some metrics of one part of a task; a :class:`Measured` is what a pass over a run found,
+from which values, bounds and unjudged pairs follow. Neither changes. To add a kind, write both here and add the need to
 :data:`NEEDS` under a name that :mod:`cxc_eccv.metrics.spec` lists; ``Spec.needs`` and ``Task.offers`` use this name.
 """
 
@@ -8,31 +9,36 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from cxc_eccv.evaluation.needs.items_and_pairs import (
-    JudgedItems,
-    MatchCounts,
-    PairSimilarities,
-    TopItems,
-)
+from cxc_eccv.evaluation.needs.items_and_pairs import JudgedItems, MatchCounts, PairSimilarities, TopItems
 from cxc_eccv.evaluation.needs.need import (
+    Measured,
     Need,
-    OtherScores,
+    Outputs,
     QueryValues,
-    Ranks,
+    Reading,
     Scored,
+    Undefined,
+    Values,
     Variant,
 )
+from cxc_eccv.evaluation.needs.ranks import MeasuredRanks, Ranks
 
 __all__ = [
     "NEEDS",
     "JudgedItems",
     "MatchCounts",
+    "Measured",
+    "MeasuredRanks",
     "Need",
-    "OtherScores",
+    "Outputs",
+    "PairSimilarities",
     "QueryValues",
     "Ranks",
+    "Reading",
     "Scored",
     "TopItems",
+    "Undefined",
+    "Values",
     "Variant",
 ]
 
@@ -43,7 +49,6 @@ NEEDS: Mapping[str, type[Need[Any]]] = MappingProxyType(
         "top_k": TopItems,
         "plausible_hits": MatchCounts,
         "rated_pairs": PairSimilarities,
-        "scores": OtherScores,
     }
 )
 """Name in ``Spec.needs`` to class."""

@@ -1,153 +1,264 @@
-"""Needs of metrics on the top items of every query, and on rated pairs."""
+"""Needs of what readers of rows learn (top items, plausible matches, judged items), and of similarities of pairs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, MalformedRun
-from cxc_eccv.evaluation.needs.need import Judged, Need, QueryValues, Scored, Variant, describe_cut
-from cxc_eccv.evaluation.policies import policy_name, policy_of
+from cxc_eccv.evaluation.bounds import (
+    ProbabilitiesOf,
+    Units,
+    ask_probabilities,
+    bounds_of_matches,
+    bounds_of_top,
+    units_of_top,
+)
+from cxc_eccv.evaluation.needs.need import (
+    Judged,
+    Measured,
+    Need,
+    Outputs,
+    QueryValues,
+    Reading,
+    Undefined,
+    Values,
+    Variant,
+    describe_cut,
+)
+from cxc_eccv.evaluation.policies import Unjudged, policy_name, policy_of
 from cxc_eccv.evaluation.request import Request, Sides
 from cxc_eccv.judgments.plausible import CategoryMatches
-from cxc_eccv.metrics.entail_at_k import Classifier
+from cxc_eccv.metrics.entail_at_k import Classifier, ask_labels
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.ranking import Ranked
-from cxc_eccv.ranking.readers import JudgedRows, PlausibleRows, TopRows
+from cxc_eccv.ranking.readers import JudgedRows, PlausibleRows, RowReader, TopRows
+from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import Draws
 from cxc_eccv.tasks.task import Task
-from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, RatedPairs, Result, TopK, look_up_gains
+from cxc_eccv.types import (
+    CROSS_MODAL,
+    Bounds,
+    FloatArray,
+    IntArray,
+    Judgments,
+    RatedPairs,
+    TopK,
+    find_positions,
+    look_up_gains,
+)
 from cxc_eccv.types.ids import make_indptr
-from cxc_eccv.types.reported import SPREAD
+from cxc_eccv.types.judged import orient
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class MeasuredRows(Measured):
+    """Label of a metric to what it is computed from."""
+
+    results: Mapping[str, Any]
+
+    def values(self, variant: Variant, seed: int = 0) -> Values:
+        """The mean of a metric over the queries."""
+        result = self.results[variant.label]
+        values = variant.spec.function(result, **variant.parameters, **variant.spec.options)
+        return Values.of_queries(variant, QueryValues(result.query_ids, values), int(np.count_nonzero(result.ties)))
+
+
+class MeasuredMatches(MeasuredRows):
+    """Plausible matches, where categories decide every pair."""
+
+    def bounds(self, variant: Variant) -> Bounds:
+        """Both bounds are the value."""
+        return bounds_of_matches(variant.spec, self.results[variant.label])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeasuredTops(MeasuredRows):
+    """Top items, a further top for bounds of metrics at R, and a judge's answers about unjudged items."""
+
+    need: TopItems
+    further: TopK | None = None
+    policy: str = "not_entailed"
+    labelled: Judgments | None = None  # with the labels of a classifier
+    probabilities: FloatArray | None = None  # (Q, D) of the items of the deepest top
+
+    @property
+    def n_asked(self) -> int:
+        """Number of pairs that a classifier labelled."""
+        return 0 if self.labelled is None else self.labelled.indices.size - self.need.judged.indices.size
+
+    def judged_by(self, unjudged: Unjudged, probabilities: ProbabilitiesOf | None) -> Self:
+        """The same with labels for metrics with a policy, and probabilities for bounds, each asked for once."""
+        variants = [variant for variant in self.need.variants if variant.label in self.results]
+        judged = self
+        if any(map(_has_policy, variants)):
+            judged = replace(self, policy=policy_name(unjudged), labelled=self._label(policy_of(unjudged)))
+        bounded = [variant for variant in variants if variant.label not in self.unbounded]
+        if self.need.depth is None or probabilities is None or self.need.direction not in CROSS_MODAL or not bounded:
+            return judged
+        top = _find_deepest([*self.results.values(), *([self.further] if self.further else [])])
+        is_open = ~look_up_gains(top, self.need.judged, max(map(self.need.looks_at, bounded)), self.need.key)[1]
+        direction, ids = self.need.direction, top.ids
+        return replace(judged, probabilities=ask_probabilities(probabilities, direction, top.query_ids, ids, is_open))
+
+    def _label(self, policy: str | Classifier) -> Judgments | None:
+        """The judgments with a classifier's labels of all unjudged items down to the greatest depth."""
+        if isinstance(policy, str):
+            return None
+        need, top = self.need, _find_deepest(self.results.values())
+        judged = look_up_gains(top, need.judged, top.depth, need.key)[1]
+        rows, columns, labels = ask_labels(policy, top, judged, need.key)
+        return need.judged.with_gains(rows, find_positions(top.ids[rows, columns], need.gallery_ids)[0], labels)
+
+    def values(self, variant: Variant, seed: int = 0) -> Values:
+        """The mean of a metric, under the policy for unjudged pairs if it has one."""
+        top, judgments, depths = self.results[variant.label], self.need.judged, self.need.depths(variant)
+        k = int(depths.max())
+        gains, judged = look_up_gains(top, judgments, k, variant.label)
+        looked_at = np.arange(gains.shape[1]) < depths[:, None]
+        ties, coverage = _count_tied(top, gains, looked_at), float(judged[looked_at].mean())
+        facts: dict[str, Any] = {"unjudged": self.policy} if _has_policy(variant) else {}
+        options: dict[str, Any] = {}
+        if facts and self.labelled is not None:
+            judgments = self.labelled
+        elif facts and self.policy == "leave_out":
+            top, judgments = _keep_queries(top, judgments, np.flatnonzero(judged.any(axis=1)))
+            facts["queries_left_out"] = self.need.query_ids.size - top.query_ids.size
+            if not top.query_ids.size:
+                raise DataError(
+                    f"{variant.label}: no query has a labelled pair among its top {k}; choose another policy"
+                )
+            options["unjudged"] = self.policy
+        values = variant.spec.function(top, judgments, **variant.parameters, **options)
+        queries = QueryValues(top.query_ids, values)
+        return Values.of_queries(variant, queries, ties, coverage=coverage, **facts)
+
+    def bounds(self, variant: Variant) -> Bounds | None:
+        """The bounds of a metric, or None."""
+        top = self.results[variant.label] if "k" in variant.parameters else self.further
+        if top is None or variant.label in self.unbounded:
+            return None
+        spec, depth = variant.spec, self.need.depth or top.depth
+        return bounds_of_top(spec, variant.parameters, top, self.need.judged, self.probabilities, depth=depth)
+
+    def unjudged(self, variant: Variant) -> tuple[IntArray, IntArray]:
+        """(P,) image ids and (P,) caption ids of the retrieved pairs without a label."""
+        top = self.require_open(variant, self.results.get(variant.label))
+        rows, columns = np.nonzero(~look_up_gains(top, self.need.judged, variant.parameters["k"], variant.label)[1])
+        return orient(top.query_ids[rows], top.ids[rows, columns], self.need.direction)
+
+    def units(self, variant: Variant) -> Units:
+        """A unit per retrieved pair."""
+        top = self.require_open(variant, self.results.get(variant.label))
+        chances = self.require_judge(variant, self.probabilities)
+        units = units_of_top(variant.parameters, top, self.need.judged, chances, self.need.direction)
+        if self.labelled is None:
+            return units
+        labels = look_up_gains(top, self.labelled, variant.parameters["k"], variant.label)[0]
+        return replace(units, labels=labels.ravel()[units.owners])
+
+
+def _find_deepest(tops: Iterable[TopK]) -> TopK:
+    return max(tops, key=lambda top: top.depth)
+
+
+def _has_policy(variant: Variant) -> bool:
+    """Whether a metric treats unjudged items by a policy."""
+    return bool(variant.spec.select_options({"unjudged": None}))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _FromRows(Need[Judged]):
-    """A need whose reader reads rows of the score matrix, and fails as a whole if rankings are too short."""
+    """A need of a reader of rows of the score matrix; rankings may be long enough for some metrics only."""
 
-    def _read_with(self, reader: TopRows | PlausibleRows | JudgedRows) -> None:
-        self.query_ids, self.gallery_ids, self.reader = reader.query_ids, reader.gallery_ids, reader
-        self.readers = (reader,)
+    measured_as: ClassVar[type[MeasuredRows]] = MeasuredRows
 
-    @classmethod
-    def build(
-        cls, task: Task, part: str, judged: Judged, variants: Sequence[Variant], sides: Sides
-    ) -> list[Need[Judged]]:
-        """One need for each metric of rankings, which may be long enough for some only."""
-        groups = [[variant] for variant in variants] if sides.may_be_cut else [variants]
-        return [cls(task, part, judged, group) for group in groups]
+    @abstractmethod
+    def make_reader(self, variants: Sequence[Variant]) -> RowReader:
+        """A reader of the input of these metrics."""
 
-    @property
-    def caution(self) -> str:
-        """A warning about rankings that end within a tie."""
-        return describe_cut(self.reader.n_cut, self.query_ids.size)
+    def reading(self, ranker: Ranked) -> Reading:
+        """A reader for all metrics, or for each metric of rankings."""
+        if not ranker.run.may_be_cut:
+            reader = self.make_reader(self.variants)
+            return Reading(readers={variant.label: reader for variant in self.variants})
+        return Reading(readers={variant.label: self.make_reader([variant]) for variant in self.variants})
 
-    def learn(self, ranker: Ranked, ranks: Mapping[str, PositiveRanks]) -> None:
-        """Record an error if the rankings were too short."""
-        if self.reader.error is not None:
-            self.errors |= dict.fromkeys((variant.label for variant in self.variants), self.reader.error)
-
-    @property
-    def result(self) -> Any:  # noqa: ANN401 - TopK, PlausibleHits or JudgedRanks
-        """What the metrics need, after the pass."""
-        return self.reader.result
-
-    def score(self, variant: Variant, request: Request) -> list[Scored]:
-        """One result."""
-        ranks = self.result
-        queries = QueryValues(
-            ranks.query_ids, variant.spec.function(ranks, **variant.parameters, **variant.spec.options)
-        )
-        return self.aggregate(variant, queries, ties=int(np.count_nonzero(ranks.ties)))
-
-
-class MatchCounts(_FromRows[CategoryMatches]):
-    """Plausible matches among the top of every ranking."""
-
-    def __init__(self, task: Task, part: str, judged: CategoryMatches, variants: Sequence[Variant]) -> None:
-        super().__init__(task, part, judged, variants)
-        looks = dict.fromkeys(look for variant in variants for look in variant.spec.looks)
-        self._read_with(PlausibleRows(judged, tuple(looks)))
+    def measured(self, outputs: Outputs) -> MeasuredRows:
+        """What the readers learnt, and the errors of those whose rankings are too short."""
+        readers = outputs.reading.readers
+        errors = {label: reader.error for label, reader in readers.items() if reader.error is not None}
+        results = {reader: reader.result for reader in readers.values() if reader.error is None}
+        by_label = {label: results[reader] for label, reader in readers.items() if reader in results}
+        numbers = dict.fromkeys(reader.n_cut for reader in readers.values())
+        cautions = [caution for number in numbers for caution in describe_cut(number, self.query_ids.size)]
+        return self.measured_as(self, errors, {}, cautions, by_label)
 
 
 class JudgedItems(_FromRows[Judgments]):
     """Ranks of all judged items, negatives too."""
 
-    def __init__(self, task: Task, part: str, judged: Judgments, variants: Sequence[Variant]) -> None:
-        super().__init__(task, part, judged, variants)
-        self._read_with(JudgedRows(judged))
+    def make_reader(self, variants: Sequence[Variant]) -> RowReader:
+        """A reader of the ranks."""
+        return JudgedRows(self.judged)
+
+
+class MatchCounts(_FromRows[CategoryMatches]):
+    """Plausible matches among the top of every ranking."""
+
+    measured_as = MeasuredMatches
+
+    def make_reader(self, variants: Sequence[Variant]) -> RowReader:
+        """A reader of the matches at the looks of these metrics."""
+        looks = dict.fromkeys(look for variant in variants for look in variant.spec.looks)
+        return PlausibleRows(self.judged, tuple(looks))
 
 
 class TopItems(_FromRows[Judgments]):
     """The top K of every query, or the top R for a metric without K, with judgments with gains."""
-
-    def __init__(self, task: Task, part: str, judged: Judgments, variants: Sequence[Variant]) -> None:
-        super().__init__(task, part, judged, variants)
-        self._read_with(TopRows(judged, max(int(self._depths(variant).max()) for variant in variants)))
-        self._answers: tuple[NDArray[Any], IntArray] | None = None
-
-    @property
-    def top(self) -> TopK:
-        """The items, after the pass."""
-        top: TopK = self.result
-        return top
-
-    @property
-    def n_asked(self) -> int:
-        """Number of pairs that a classifier labelled."""
-        return 0 if self._answers is None else self._answers[1].size
 
     @classmethod
     def fits(cls, spec: Spec, task: Task) -> bool:
         """Whether metric and task have the same kind of gains: ratings, labels or degrees."""
         return spec.gains == task.gains
 
-    def _depths(self, variant: Variant) -> IntArray:
+    def bounded(self, request: Request, library: Library, sources: Sequence[str]) -> Self:
+        """The need with bounds."""
+        return replace(self, depth=request.depth)
+
+    def depths(self, variant: Variant) -> IntArray:
         """(Q,) depth of a metric: K or R."""
         wanted = self.judged.n_relevant
         return np.full_like(wanted, variant.parameters["k"]) if "k" in variant.parameters else wanted
 
-    def score(self, variant: Variant, request: Request) -> list[Scored]:
-        """One result, under the policy for unjudged pairs if the metric has one."""
-        top, judgments, depths = self.top, self.judged, self._depths(variant)
-        k = int(depths.max())
-        gains, judged = look_up_gains(top, judgments, k, variant.label)
-        looked_at = np.arange(gains.shape[1]) < depths[:, None]
-        ties, coverage = _count_tied(top, gains, looked_at), float(judged[looked_at].mean())
-        parameters = dict(variant.parameters)
-        options = variant.spec.select_options({"unjudged": request.unjudged})
-        if options:
-            parameters["unjudged"] = policy_name(request.unjudged)
-            options["unjudged"] = self._policy(policy_of(request.unjudged), k)
-        if options.get("unjudged") == "leave_out":
-            top, judgments = _keep_queries(top, judgments, np.flatnonzero(judged.any(axis=1)))
-            parameters["queries_left_out"] = self.query_ids.size - top.query_ids.size
-            if not top.query_ids.size:
-                raise DataError(
-                    f"{variant.label}: no query has a labelled pair among its top {k}; choose another policy"
-                )
-        values = variant.spec.function(top, judgments, **variant.parameters, **options)
-        queries = QueryValues(top.query_ids, values)
-        return self.aggregate(variant, queries, ties=ties, coverage=coverage, parameters=parameters)
+    def make_reader(self, variants: Sequence[Variant]) -> RowReader:
+        """A reader of the top items down to the greatest depth of these metrics."""
+        return TopRows(self.judged, max(int(self.depths(variant).max()) for variant in variants))
 
-    def _policy(self, policy: str | Classifier, k: int) -> str | Classifier:
-        """The policy for K; a classifier is asked only once, about all pairs down to the greatest depth."""
-        if isinstance(policy, str):
-            return policy
-        if self._answers is None:
-            top = self.top
-            rows, places = np.nonzero(~look_up_gains(top, self.judged, top.depth, self.key)[1])
-            labels = np.asarray(policy(top.query_ids[rows], top.ids[rows, places])) if rows.size else np.empty(0)
-            if labels.shape != rows.shape:
-                raise DataError(
-                    f"{self.key}: the classifier returned labels of shape {labels.shape} for {rows.size} pairs"
-                )
-            self._answers = labels, places
-        labels, places = self._answers
-        return lambda _queries, _items: labels[places < k]  # the metric asks in the same order, row by row
+    def reading(self, ranker: Ranked) -> Reading:
+        """The top items; for bounds of metrics at R further ones, as labels add to R."""
+        reading = super().reading(ranker)
+        if self.depth is None or all("k" in variant.parameters for variant in self.variants):
+            return reading
+        return replace(reading, bounds=[TopRows(self.judged, int(self.judged.n_relevant.max()) + self.depth)])
+
+    def measured(self, outputs: Outputs) -> MeasuredTops:
+        """The top items, and the reason of metrics at R without bounds."""
+        rows = super().measured(outputs)
+        unbounded: dict[str, str] = {}
+        further: TopK | None = None
+        for reader in outputs.reading.bounds:
+            if reader.error is None:
+                further = reader.result
+            else:
+                reason = f"{reader.error} Or set a smaller bounds_depth (--bounds-depth), as each label adds one to R."
+                unbounded = {each.label: reason for each in self.variants if "k" not in each.parameters}
+        return MeasuredTops(self, rows.errors, unbounded, rows.cautions, rows.results, further)
 
 
 def _keep_queries(top: TopK, judgments: Judgments, rows: IntArray) -> tuple[TopK, Judgments]:
@@ -172,43 +283,47 @@ def _count_tied(top: TopK, gains: FloatArray, looked_at: NDArray[np.bool_]) -> i
     return int(np.count_nonzero(within | goes_on[np.arange(last.size), last]))
 
 
-class PairSimilarities(Need[RatedPairs]):
+@dataclass(frozen=True, slots=True, eq=False)
+class MeasuredPairs(Measured):
     """The similarity of every rated pair."""
 
-    def __init__(self, task: Task, part: str, judged: RatedPairs, variants: Sequence[Variant]) -> None:
-        super().__init__(task, part, judged, variants)
-        self.query_ids, self.gallery_ids = judged.query_ids, judged.item_ids
-        self._similarities: FloatArray
+    pairs: RatedPairs
+    similarities: FloatArray
+
+    def values(self, variant: Variant, seed: int = 0) -> Values:
+        """The number of a metric; of a metric with samples their mean and standard deviation (ddof 0)."""
+        options = variant.spec.select_options({"seed": seed})
+        try:
+            values = variant.spec.function(self.pairs, self.similarities, **variant.parameters, **options)
+        except (DataError, MalformedRun) as error:
+            raise Undefined(str(error)) from error
+        n_queries, number = int(np.unique(self.pairs.query_ids).size), float(values.mean())
+        if not values.ndim:
+            return Values(number, n_queries, dict(variant.parameters))
+        parameters = {**variant.parameters, "n_samples": values.size}
+        return Values(number, n_queries, parameters, samples=values, spread=float(values.std()))
+
+    def resample(self, variant: Variant, draws: Draws) -> FloatArray | None:
+        """(S,) numbers over draws of the queries, each with all its pairs; None for a metric that gives none."""
+        if variant.spec.samples is None:
+            return None
+        query_ids, clusters = np.unique(self.pairs.query_ids, return_inverse=True)
+        return variant.spec.samples(self.pairs, self.similarities, draws.times(query_ids.size), clusters)
+
+
+class PairSimilarities(Need[RatedPairs]):
+    """The similarity of every rated pair."""
 
     @classmethod
     def why_not(cls, sides: Sides, direction: str) -> str | None:
         """Why the run has no similarities, or None."""
         return sides.why_unrated(direction)
 
-    def learn(self, ranker: Ranked, ranks: Mapping[str, PositiveRanks]) -> None:
-        """Compute the similarities of the pairs."""
-        self._similarities = ranker.compare(self.judged, self.direction)
+    def reading(self, ranker: Ranked) -> Reading:
+        """The similarities of the pairs."""
+        return Reading(pairs=self.judged)
 
-    def score(self, variant: Variant, request: Request) -> list[Scored]:
-        """One result; for a metric with samples their mean and standard deviation (ddof 0)."""
-        options = variant.spec.select_options({"seed": request.seed})
-        try:
-            values = variant.spec.function(self.judged, self._similarities, **variant.parameters, **options)
-        except (DataError, MalformedRun) as error:
-            self.errors[variant.label] = error
-            return []
-        parameters = dict(variant.parameters) | ({"n_samples": values.size} if values.ndim else {})
-        n_queries = int(np.unique(self.query_ids).size)
-        row = Result(self.task.name, self.part, variant.label, float(values.mean()), n_queries, parameters=parameters)
-        if not values.ndim:
-            return [Scored(variant, row, samples=self._draw(variant, request))]
-        spread = replace(row, metric=f"{variant.label}{SPREAD}", value=float(values.std()))
-        return [Scored(variant, row, samples=values), Scored(variant, spread)]
-
-    def _draw(self, variant: Variant, request: Request) -> FloatArray | None:
-        """(S,) values over draws of the queries, each with all its pairs; None for a metric that gives none."""
-        if variant.spec.samples is None or request.level is None:
-            return None
-        query_ids, clusters = np.unique(self.query_ids, return_inverse=True)
-        times = Draws(request.seed).times(query_ids.size)
-        return variant.spec.samples(self.judged, self._similarities, times, clusters)
+    def measured(self, outputs: Outputs) -> MeasuredPairs:
+        """The similarities."""
+        assert outputs.similarities is not None  # noqa: S101 - the reading has pairs
+        return MeasuredPairs(self, {}, {}, (), self.judged, outputs.similarities)

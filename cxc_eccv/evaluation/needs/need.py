@@ -1,27 +1,42 @@
-"""The base class of needs, the metrics and values that they handle; needs of ranks, and of other scores."""
+"""What a part of a task needs of a run, and what was measured of it: two values, with a reading between them."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, Self, TypeVar
 
-import numpy as np
 import pyarrow as pa
 
-from cxc_eccv.errors import CxcEccvError, InvalidOption, RunTooShallow
+from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption
+from cxc_eccv.evaluation.bounds import ProbabilitiesOf, Units
+from cxc_eccv.evaluation.policies import Unjudged
 from cxc_eccv.evaluation.request import Request, Sides
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.ranking import Ranked
-from cxc_eccv.ranking.known_depth import GivenRanks, values_at_known_depth
-from cxc_eccv.ranking.readers import RowReader
+from cxc_eccv.ranking.readers import RowReader, TopRows
+from cxc_eccv.sources.library import Library
+from cxc_eccv.statistics import Draws
 from cxc_eccv.tasks.task import Task, direction_of
-from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, Result
-from cxc_eccv.types.ids import make_indptr
+from cxc_eccv.types import CROSS_MODAL, Bounds, FloatArray, IntArray, Judgments, PositiveRanks, RatedPairs, Result
 
-Judged = TypeVar("Judged")
 
-TIED_SHARE = 0.1
+class _Ids(Protocol):
+    """What the judgments of every need have."""
+
+    @property
+    def query_ids(self) -> IntArray: ...
+    @property
+    def gallery_ids(self) -> IntArray: ...
+
+
+Judged = TypeVar("Judged", bound=_Ids)
+Top = TypeVar("Top")
+
+
+class Undefined(DataError):
+    """A metric has no value on this data, which leaves only this metric out of the report."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,6 +63,28 @@ class QueryValues:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Values:
+    """The number of one metric, and what it was computed from."""
+
+    number: float
+    n_queries: int
+    parameters: dict[str, Any]
+    ties: int = 0
+    coverage: float | None = None
+    queries: QueryValues | None = None
+    samples: FloatArray | None = None  # resampled numbers
+    spread: float | None = None  # standard deviation of the samples, for a metric that is their mean
+
+    @classmethod
+    def of_queries(
+        cls, variant: Variant, queries: QueryValues, ties: int, *, coverage: float | None = None, **parameters: object
+    ) -> Self:
+        """The mean or median over queries, with the parameters of the metric and further ones."""
+        number = variant.spec.average(queries.values)
+        return cls(number, queries.values.size, {**variant.parameters, **parameters}, ties, coverage, queries)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Scored:
     """One result of a report with the values behind it."""
 
@@ -58,25 +95,46 @@ class Scored:
     samples: FloatArray | None = None  # resampled numbers
 
 
-class Need(Generic[Judged]):
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """What one pass over a run computes for a need; the pass fills its readers.
+
+    Attributes:
+        judgments: the judgments whose positives are ranked.
+        readers: label of a metric to the reader of its input; metrics may share one.
+        bounds: the readers that bounds over unjudged pairs are computed from.
+        pairs: the pairs whose similarities are computed.
+    """
+
+    judgments: Judgments | None = None
+    readers: Mapping[str, RowReader] = field(default_factory=dict)
+    bounds: Sequence[TopRows] = ()
+    pairs: RatedPairs | None = None
+
+    @property
+    def all_readers(self) -> list[RowReader]:
+        """Every reader once."""
+        return [*dict.fromkeys(self.readers.values()), *self.bounds]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outputs:
+    """What the pass over a run computed for a reading."""
+
+    reading: Reading
+    ranks: PositiveRanks | None = None
+    similarities: FloatArray | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Need(ABC, Generic[Judged]):
     """The input of some metrics of one part of a task; a run must hold its queries and gallery."""
 
-    query_ids: IntArray
-    gallery_ids: IntArray
-
-    def __init__(self, task: Task, part: str, judged: Judged, variants: Sequence[Variant]) -> None:
-        self.task, self.part, self.judged, self.variants = task, part, judged, tuple(variants)
-        self.direction = direction_of(part)
-        self.requests: Mapping[str, Judgments] = {}  # name of ranks to the judgments whose positives to rank
-        self.readers: Sequence[RowReader] = ()
-        self.errors: dict[str, CxcEccvError] = {}  # by label, for metrics that cannot be computed
-
-    @classmethod
-    def build(
-        cls, task: Task, part: str, judged: Judged, variants: Sequence[Variant], sides: Sides
-    ) -> list[Need[Judged]]:
-        """One need for all metrics, or several if the kind of run requires it."""
-        return [cls(task, part, judged, variants)]
+    task: Task
+    part: str
+    judged: Judged
+    variants: tuple[Variant, ...]
+    depth: int | None = None  # items that count as retrieved in bounds of metrics without K; None for no bounds
 
     @classmethod
     def fits(cls, spec: Spec, task: Task) -> bool:
@@ -90,162 +148,121 @@ class Need(Generic[Judged]):
 
     @property
     def key(self) -> str:
-        """``task/part``, or the task alone."""
-        return f"{self.task.name}/{self.part}" if self.part else self.task.name
+        """``task/part``."""
+        return f"{self.task.name}/{self.part}"
 
     @property
-    def caution(self) -> str:
-        """A warning for the user, or an empty string."""
-        return ""
+    def direction(self) -> str:
+        """The direction of the part."""
+        return direction_of(self.part)
 
-    def learn(self, ranker: Ranked, ranks: Mapping[str, PositiveRanks]) -> None:
-        """Take the results of the pass over the run."""
+    @property
+    def query_ids(self) -> IntArray:
+        """(Q,) ids that the run must have on the side of queries."""
+        return self.judged.query_ids
 
-    def score(self, variant: Variant, request: Request) -> list[Scored]:
-        """The results of one metric, without intervals and bounds."""
-        raise NotImplementedError
+    @property
+    def gallery_ids(self) -> IntArray:
+        """(N,) ids that the run must have on the side of the gallery."""
+        return self.judged.gallery_ids
 
-    def aggregate(
-        self,
-        variant: Variant,
-        queries: QueryValues,
-        *,
-        ties: int,
-        coverage: float | None = None,
-        parameters: dict[str, Any] | None = None,
-    ) -> list[Scored]:
-        """The result of a metric with a value for each query: their mean or median."""
-        values = queries.values
-        row = Result(
-            self.task.name,
-            self.part,
-            variant.label,
-            variant.spec.average(values),
-            values.size,
-            ties=ties,
-            coverage=coverage,
-            parameters=dict(variant.parameters) if parameters is None else parameters,
+    def bounded(self, request: Request, library: Library, sources: Sequence[str]) -> Self:
+        """The need with bounds over unjudged pairs; ``sources`` replace those of the task."""
+        return self
+
+    @abstractmethod
+    def reading(self, ranker: Ranked) -> Reading:
+        """What the pass over a run computes."""
+
+    @abstractmethod
+    def measured(self, outputs: Outputs) -> Measured:
+        """What the pass computed."""
+
+    def looks_at(self, variant: Variant) -> int:
+        """Number of items of a query that count as retrieved in bounds of a metric."""
+        return int(variant.parameters.get("k", self.depth or 0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured(ABC):
+    """What was measured for a need, from which the values and bounds of its metrics follow.
+
+    Attributes:
+        need: the need.
+        errors: label to error, for metrics that cannot be computed.
+        unbounded: label to reason, for metrics whose bounds cannot be computed.
+        cautions: warnings for the user.
+    """
+
+    need: Need[Any]
+    errors: Mapping[str, CxcEccvError]
+    unbounded: Mapping[str, str]
+    cautions: Sequence[str]
+
+    @property
+    def n_asked(self) -> int:
+        """Number of pairs that a classifier labelled."""
+        return 0
+
+    def judged_by(self, unjudged: Unjudged, probabilities: ProbabilitiesOf | None) -> Self:
+        """The same with a judge's answers about unjudged pairs: labels by a policy, and probabilities."""
+        return self
+
+    @abstractmethod
+    def values(self, variant: Variant, seed: int = 0) -> Values:
+        """The number of a metric, with what it was computed from; Undefined if it has none."""
+
+    def resample(self, variant: Variant, draws: Draws) -> FloatArray | None:
+        """(S,) numbers over draws of the queries, for a metric without values of queries; None if it has none."""
+        return None
+
+    def bounds(self, variant: Variant) -> Bounds | None:
+        """The bounds of a metric over all labels of unjudged pairs, or None."""
+        return None
+
+    def unjudged(self, variant: Variant) -> tuple[IntArray, IntArray]:
+        """(P,) image ids and (P,) caption ids of the pairs without a label that can change a number."""
+        raise self.refuse_estimate(variant)
+
+    def units(self, variant: Variant) -> Units:
+        """The units that a metric averages, with the unjudged pairs that can change their values."""
+        raise self.refuse_estimate(variant)
+
+    def refuse_estimate(self, variant: Variant) -> InvalidOption:
+        """The error of a metric that labels of some retrieved pairs do not determine."""
+        return InvalidOption(
+            f"{self.need.key}/{variant.label} cannot be estimated from answers about some pairs: choose a mean between "
+            "images and captions that only labels of retrieved pairs can change, such as recall_at_k, mrr_at_k, "
+            "map_at_r, r_precision or entail_at_k"
         )
-        return [Scored(variant, row, queries)]
+
+    def require_open(self, variant: Variant, top: Top | None) -> Top:
+        """The top of every query; raises the error of a metric whose unjudged pairs cannot be listed."""
+        spec = variant.spec
+        is_open = spec.best_rank or spec.term is not None or spec.gains == "labels"
+        if variant.label in self.unbounded:
+            raise InvalidOption(f"{self.need.key}/{variant.label}: {self.unbounded[variant.label]}")
+        if variant.label in self.errors:
+            raise self.errors[variant.label]
+        if self.need.direction not in CROSS_MODAL or spec.unit != "percent" or not is_open or top is None:
+            raise self.refuse_estimate(variant)
+        return top
+
+    def require_judge(self, variant: Variant, probabilities: FloatArray | None) -> FloatArray:
+        """The probabilities of the judge; InvalidOption if there is none."""
+        if probabilities is None:
+            raise InvalidOption(
+                f"{self.need.key}/{variant.label} needs a judge: give probabilities of pairs, or a classifier of "
+                "entailment"
+            )
+        return probabilities
 
 
-class OtherScores(Need[Mapping[str, Sequence[Scored]]]):
-    """Scores of all directions of one task, for example for RSUM; their samples share the draws."""
-
-    def __init__(
-        self, task: Task, part: str, judged: Mapping[str, Sequence[Scored]], variants: Sequence[Variant]
-    ) -> None:
-        super().__init__(task, part, judged, variants)
-        for variant in variants:
-            if lacking := self._find_lacking(variant.spec):
-                self.errors[variant.label] = InvalidOption(f"needs {' and '.join(lacking)} too")
-
-    def score(self, variant: Variant, request: Request) -> list[Scored]:
-        """One result."""
-        spec, directions = variant.spec, list(self.judged.values())
-        inputs = [row for rows in self.inputs(spec) for row in rows]
-        value = float(spec.function(np.array([row.result.value for row in inputs])))
-        n_queries, ties = (sum(getattr(rows[0].result, name) for rows in directions) for name in ("n_queries", "ties"))
-        samples = [row.samples for row in inputs if row.samples is not None]
-        row = Result(self.task.name, self.part, variant.label, value, n_queries, ties=ties)
-        return [Scored(variant, row, samples=spec.function(np.stack(samples, axis=-1)) if samples else None)]
-
-    def inputs(self, spec: Spec) -> list[list[Scored]]:
-        """The scores of each direction that a metric uses."""
-        return [[row for row in rows if row.variant.label in spec.inputs] for rows in self.judged.values()]
-
-    def _find_lacking(self, spec: Spec) -> list[str]:
-        """Missing directions, or scores of a direction."""
-        labels = {direction: [row.variant.label for row in rows] for direction, rows in self.judged.items()}
-        lacking: list[str] = []
-        for direction in self.task.directions:
-            if direction in labels:
-                lacking += [f"{direction}/{label}" for label in spec.inputs if label not in labels[direction]]
-            else:
-                lacking.append(direction)
-        return lacking
-
-
-def describe_cut(number: int, total: int) -> str:
-    """A warning about rankings that end within a tie; empty if none does."""
+def describe_cut(number: int, total: int) -> list[str]:
+    """A warning about rankings that end within a tie; none if none does."""
     if not number:
-        return ""
-    return (
+        return []
+    return [
         f"{number:,} of {total:,} rankings end within a tie that the scores depend on: items that they leave out may "
         "tie too, so the scores may be too high. Rank more items"
-    )
-
-
-class Ranks(Need[Judgments]):
-    """Ranks of the positives of every query."""
-
-    ranks: PositiveRanks  # GivenRanks of rankings
-
-    def __init__(self, task: Task, part: str, judged: Judgments, variants: Sequence[Variant]) -> None:
-        super().__init__(task, part, judged, variants)
-        self.query_ids, self.gallery_ids = judged.query_ids, judged.gallery_ids
-        self.requests = {self.key: judged}
-
-    def learn(self, ranker: Ranked, ranks: Mapping[str, PositiveRanks]) -> None:
-        """Take the ranks."""
-        self.settle(ranks[self.key])
-
-    def settle(self, ranks: PositiveRanks) -> None:
-        """Take ranks, and find the metrics that need deeper rankings."""
-        self.ranks = ranks
-        if isinstance(ranks, GivenRanks):
-            self.errors |= self._find_unsettled(ranks)
-
-    @property
-    def caution(self) -> str:
-        """A warning about rankings that end within a tie, or if many items tie with a positive in many queries."""
-        computed = [variant for variant in self.variants if variant.label not in self.errors]
-        if n_cut := self._count_cut(computed):
-            return describe_cut(n_cut, self.query_ids.size)
-        if not computed:
-            return ""
-        ties, sizes = self.ranks.ties, self.ranks.n_gallery
-        decided = int(np.count_nonzero(ties > TIED_SHARE * sizes))
-        if decided <= TIED_SHARE * ties.size:
-            return ""
-        return (
-            f"{decided} of {ties.size} queries are decided by ties: more than {TIED_SHARE:.0%} of the gallery scores "
-            "exactly as high as a positive, and these items rank above it"
-        )
-
-    def _count_cut(self, variants: Sequence[Variant]) -> int:
-        """Number of rankings with a score that rests on positives tied with the last item."""
-        ranks = self.ranks
-        if not isinstance(ranks, GivenRanks) or not ranks.cut.any():
-            return 0
-        kept = np.arange(ranks.ranks.size) < np.repeat(ranks.indptr[1:] - ranks.cut, ranks.n_found)
-        without = replace(ranks, ranks=ranks.ranks[kept], indptr=make_indptr(ranks.n_found - ranks.cut))
-        values = ([each.spec.function(given, **each.parameters) for given in (ranks, without)] for each in variants)
-        return int(np.count_nonzero(np.any([left != right for left, right in values], axis=0)))
-
-    def score(self, variant: Variant, request: Request) -> list[Scored]:
-        """One result, with the best rank of every query."""
-        ranks = self.ranks
-        values = variant.spec.function(ranks, **variant.parameters)
-        best = pa.array(ranks.best, mask=np.diff(ranks.indptr) == 0)
-        return self.aggregate(
-            variant, QueryValues(ranks.query_ids, values, best), ties=int(np.count_nonzero(ranks.ties))
-        )
-
-    def _find_unsettled(self, ranks: GivenRanks) -> dict[str, RunTooShallow]:
-        """Label to error, for metrics that need deeper rankings; with folds (COCO 1K) rankings must be whole."""
-        if self.judged.gallery_folds is not None and not ranks.complete.all():
-            query = np.flatnonzero(~ranks.complete)[0]
-            error = RunTooShallow(
-                f"folds are cut out of rankings of the whole gallery of {self.gallery_ids.size} items, but that of "
-                f"query {self.query_ids[query]} holds {ranks.depths[query]} of the "
-                f"{ranks.n_gallery[query]} items of its fold. Rank the whole gallery."
-            )
-            return dict.fromkeys((variant.label for variant in self.variants), error)
-        errors: dict[str, RunTooShallow] = {}
-        for variant in self.variants:
-            try:
-                values_at_known_depth(variant.spec.function, ranks, **variant.parameters)
-            except RunTooShallow as error:
-                errors[variant.label] = error
-        return errors
+    ]

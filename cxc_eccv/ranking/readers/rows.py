@@ -127,6 +127,11 @@ class RowReader:
         """(Q,) number of items that the ranking of each query must hold."""
         raise NotImplementedError
 
+    @property
+    def result(self) -> Any:  # noqa: ANN401 - of any type
+        """What was read, after all blocks."""
+        raise NotImplementedError
+
     def attach(self, row_ids: IntArray, item_ids: IntArray, columns: IntArray, width: int) -> None:
         """Set the layout of the matrix: the (R,) queries of its rows, and its (M,) items with their columns."""
         self._own = OwnRows(self.query_ids, self.gallery_ids, row_ids, item_ids, columns, width)
@@ -171,7 +176,7 @@ class TopRows(RowReader):
     def __init__(self, judgments: Judgments, depth: int) -> None:
         check_whole("the top k of a ranking: k", depth)
         super().__init__(judgments.query_ids, judgments.gallery_ids)
-        self.without_self = judgments.without_self
+        self.judgments, self.without_self = judgments, judgments.without_self
         in_gallery = find_positions(self.query_ids, self.gallery_ids)[1] if self.without_self else np.zeros(1, bool)
         self.depth = min(depth, self.gallery_ids.size - int(in_gallery.any()))
         self.deepest = self.depth

@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption
-from cxc_eccv.evaluation import Request, evaluate
-from cxc_eccv.evaluation.calls import open_units, split_key
+from cxc_eccv.evaluation import Request
+from cxc_eccv.evaluation.calls import measure_request, split_key
 from cxc_eccv.evaluation.plan import collections_held
 from cxc_eccv.evaluation.report import provenance_of
 from cxc_eccv.evaluation.request import check_split
@@ -33,7 +32,7 @@ from cxc_eccv.studies.asking.questions import CANDIDATE, Question, Questionnaire
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.studies.entailment.training_data import premises_of
 from cxc_eccv.tasks.task import Task
-from cxc_eccv.types import IntArray, Judgments, TopK, check_whole
+from cxc_eccv.types import Judgments, TopK, check_whole
 from cxc_eccv.writing import replaced_file, write_json, write_rows
 
 SCHEMA = 1
@@ -237,19 +236,14 @@ def list_unjudged(runs: Iterable[Run], library: Library, *, key: str | None = No
         ``caption``.
     """
     content = library.karpathy("test")
-    asked = [np.empty((0, 2), dtype=np.int64)]
-
-    def note(image_ids: IntArray, caption_ids: IntArray) -> NDArray[np.int64]:
-        asked.append(np.stack([image_ids, caption_ids], axis=1).astype(np.int64))
-        return np.zeros(image_ids.size, dtype=np.int64)
-
-    for run in runs:
-        if key is None:
-            evaluate(run, "entailment", data_dir=library, unjudged=note, confidence=None, progress=False)
-        else:
-            part, metric = split_key(key)
-            open_units(run, Request(tasks=part, metrics=metric, bounds=True, probabilities=note), library)
-    images, captions = np.unique(np.concatenate(asked), axis=0).T
+    part, metric = split_key(key or "entailment/i2t/entail_at_k")
+    request = Request(tasks=part, metrics=metric, bounds=True)
+    unjudged = [
+        np.stack(measured.unjudged(variant), axis=1)
+        for run in runs
+        for variant, measured in measure_request(run, request, library)
+    ]
+    images, captions = np.unique(np.concatenate(unjudged), axis=0).T
     return pa.table(
         {
             "image_id": images,

@@ -147,9 +147,9 @@ def find_failures(
         ranker = ranked(run, Options(similarity, progress=True))
         reader = TopRows(judged, ranker.limit_depth(DEPTH, judged, direction))
         ranks = ranker.rank_all({direction: (direction, judged)}, {direction: [reader]})[direction]
-    need.settle(ranks)
-    raise_all(need.errors.values())  # a ranking without an item of the gallery
-    if caution := need.caution:
+    measured = need.of_ranks(ranks)
+    raise_all(measured.errors.values())  # a ranking without an item of the gallery
+    for caution in measured.cautions:
         warnings.warn(f"{direction}: {caution}", stacklevel=2)
     top, truths = reader.result, images_behind(judged.query_ids, library, split, direction)
     images = images_behind(top.ids, library, split, direction[::-1])

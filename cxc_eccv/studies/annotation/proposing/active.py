@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation import Request
-from cxc_eccv.evaluation.calls import open_units, split_key
+from cxc_eccv.evaluation.calls import measure_request, split_key
 from cxc_eccv.evaluation.policies import PairValues
 from cxc_eccv.statistics import choose_probabilities, draw
 from cxc_eccv.statistics.prediction_powered import FEWEST_UNITS
@@ -25,7 +25,12 @@ def _choose_active(pool: Pool) -> Chosen:
             "strategy active needs a number and a budget, such as --for coco_5k/t2i/recall_at_1 --budget 500"
         )
     (run,) = pool.runs.values()
-    units = open_units(run, _make_request(pool), pool.library)
+    request = _make_request(pool)
+    variant, measured = measure_request(run, request, pool.library)[0]
+    if variant.label != request.metrics:
+        raise InvalidOption(f"{pool.metric} is not one number: name its K too, such as {variant.label}")
+    judge = request.on(pool.library, measured.need.task.collection)
+    units = measured.judged_by(judge.unjudged, judge.probabilities_of).units(variant)
     costs = units.costs
     rows = np.flatnonzero(costs)
     if not rows.size:
