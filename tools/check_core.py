@@ -47,8 +47,8 @@ OF_THE_CORE = ["-m", f"{FULL_STRENGTH[1]} and not studies"]
 COLLECT = ["-m", "pytest", "-n", "0", "-qq", "--collect-only", "--assert=plain", *OF_THE_CORE]
 
 
-def copy_core(root: Path, folder: Path) -> None:
-    """Copy what git knows of a checkout, and the compiled kernels, without what is left out."""
+def copy_tree(root: Path, folder: Path, left_out: tuple[str, ...] = ()) -> None:
+    """Copy what git knows of a checkout, and the compiled kernels, without some files and folders."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=root,
@@ -58,9 +58,14 @@ def copy_core(root: Path, folder: Path) -> None:
     )
     kernels = [str(path.relative_to(root)) for path in (root / "cxc_eccv").glob("kernels/*.abi3.*")]
     for name in [*filter(None, listed.stdout.split("\0")), *kernels]:
-        if (root / name).is_file() and not any(name == part or name.startswith(f"{part}/") for part in LEFT_OUT):
+        if (root / name).is_file() and not any(name == part or name.startswith(f"{part}/") for part in left_out):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(root / name, folder / name)
+
+
+def copy_core(root: Path, folder: Path) -> None:
+    """Copy a checkout without the studies."""
+    copy_tree(root, folder, LEFT_OUT)
     settings = folder / "pyproject.toml"
     settings.write_text(drop_contracts(settings.read_text(encoding="utf-8")), encoding="utf-8")
 

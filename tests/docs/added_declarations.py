@@ -1,11 +1,10 @@
-"""Run in a process of its own: finds the files of docs/contributing.md, in a folder of their own, wherever they show.
+"""Run in a copy of the repository with the files of docs/contributing.md: finds what they add, wherever it shows.
 
-    python added_declarations.py FOLDER
+    python tests/docs/added_declarations.py FOLDER
 
-FOLDER has the layout of the package. Prints what it found, as JSON; what is asked of it is in tests/docs.
+FOLDER is for what it makes. Prints what it found, as JSON; what is asked of it is in test_contributing.py.
 """
 
-import importlib
 import json
 import os
 import sys
@@ -15,21 +14,6 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 FOLDER = Path(sys.argv[1]) if __name__ == "__main__" else Path()
-ROOT = Path(__file__).parents[2]
-ROOMS = (
-    "judgments.evidence",
-    "metrics",
-    "tasks",
-    "builders.configs",
-    "studies.entailment.training_data.corpora",
-    "studies.baselines.untrained",
-)
-
-
-def add_rooms():
-    """The folder's files stand in the packages as if they had always been there; before anything is discovered."""
-    for room in ROOMS:
-        importlib.import_module(f"cxc_eccv.{room}").__path__.append(str(FOLDER / "cxc_eccv" / Path(*room.split("."))))
 
 
 def command(*words):
@@ -82,24 +66,6 @@ def built():
     }
 
 
-def generated():
-    """Pages, cards and modules that the generators would write."""
-    sys.path.insert(0, str(ROOT / "tools"))
-    import generate_dataset_cards
-    from generate_metric_modules import metric_files
-    from site_pages.site import expected_files
-
-    pages = expected_files(ROOT)
-    names = ("docs/tasks.md", "docs/metrics/index.md", "docs/metrics/found_at_r.md", "docs/datasets/lengths.md")
-    return {
-        "pages": {
-            name: pages[name] for name in (*names, "docs/leaderboard.md", "docs/datasets/index.md", "mkdocs.yml")
-        },
-        "cards": sorted(generate_dataset_cards.expected_files(ROOT / "dataset_cards")),
-        "modules": sorted(str(path) for path in metric_files()),
-    }
-
-
 def labelled_pairs():
     """Pairs of the parts of the new corpus, and what the guard leaves out of them."""
     from cxc_eccv.sources.library import Library
@@ -114,11 +80,10 @@ def labelled_pairs():
 def main():
     os.environ.pop("CXC_ECCV_DATA", None)
     warnings.simplefilter("ignore")
-    add_rooms()
     found = {"list": command("list", "--data-dir", "sample"), **reports(), **built()}
     found["pairs"] = labelled_pairs()
     found["baseline"] = command("baseline", "letters", "--data-dir", "sample")
-    print("FOUND" + json.dumps(found | generated()))
+    print("FOUND" + json.dumps(found))
 
 
 if __name__ == "__main__":
