@@ -19,8 +19,11 @@ from numpy.typing import NDArray
 import cxc_eccv as ce
 from cxc_eccv.demo import bag_of_words, run_demo
 from cxc_eccv.sources.readers import read_positives
+from cxc_eccv.studies.annotation.exporting import Export, export_questions
 from cxc_eccv.studies.annotation.merging import merge_labels
 from cxc_eccv.studies.annotation.project import Project
+from cxc_eccv.studies.annotation.project_files import Decision
+from cxc_eccv.studies.annotation.proposing import ProposalOptions
 
 TASK, METRIC, PAIRS = "coco_5k/t2i", "recall_at_1", 90
 
@@ -34,9 +37,9 @@ def main() -> None:
         run = ce.load_run(Path(folder) / "ridge.npz")
         project = Project.create(Path(folder) / "mine", library, name="mine")
         draw = {"strategy": "active", "metric": f"{TASK}/{METRIC}", "budget": PAIRS}
-        project = project.propose({"ridge": run}, probabilities=table_of(library, guesses), **draw)
+        project = project.propose({"ridge": run}, ProposalOptions(probabilities=table_of(library, guesses), **draw))
         project = project.add_answers([answer(project, Path(folder), matches)]).project
-        project.decide(workers={"ann": True})  # sheets that await a look
+        project.decide(Decision(workers={"ann": True}))  # sheets that await a look
         merge_labels(project)
         options = {"metrics": [METRIC], "data_dir": library, "bounds": True}
         report = ce.evaluate(run, TASK, probabilities=table_of(library, guesses), answers=project.folder, **options)
@@ -79,7 +82,7 @@ def table_of(library: ce.Library, probabilities: NDArray[np.float64]) -> pa.Tabl
 def answer(project: Project, folder: Path, matches: NDArray[np.float64]) -> Path:
     """The file of somebody who answers all questions rightly."""
     content = project.library.karpathy("test")
-    (questions, *_) = project.export(folder / "asked", "jsonl", images="images/{file_name}")
+    (questions, *_) = export_questions(project, folder / "asked", Export("jsonl", images="images/{file_name}"))
     rows = [json.loads(line) for line in questions.read_text(encoding="utf-8").splitlines()]
     for row in rows:
         pair = content.image_ids == row["image_id"], content.caption_ids == row["caption_id"]

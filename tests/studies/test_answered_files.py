@@ -7,7 +7,7 @@ from changed_files import BOUNDED, DAMAGE, STRANGE, check, check_json, check_par
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cxc_eccv.studies.asking.answers import read_answers
+from cxc_eccv.studies.asking.answer_files import read_answers
 from cxc_eccv.studies.asking.exchange import formats
 from cxc_eccv.studies.asking.questions import CANDIDATE, Question, Questionnaire
 from cxc_eccv.studies.asking.schemes import schemes

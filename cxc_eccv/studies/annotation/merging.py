@@ -6,65 +6,48 @@ import json
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.judgments.evidence import judging_sources
 from cxc_eccv.sources.readers import LabelFile, write_labels
-from cxc_eccv.studies.annotation.card import check_citation, is_replaceable, join_answers, label_card
-from cxc_eccv.studies.annotation.folder import TERMS, add_decisions, hold, read_decisions
-from cxc_eccv.studies.annotation.known import PAIR
+from cxc_eccv.studies.annotation.exporting import find_words
+from cxc_eccv.studies.annotation.label_card import Facts, check_citation, is_replaceable, join_answers, label_card
 from cxc_eccv.studies.annotation.project import CARD, LABELS, Project
-from cxc_eccv.studies.asking.quality import SheetQuality, accept, sum_known
+from cxc_eccv.studies.annotation.project_files import Terms, add_terms, hold, read_decisions
+from cxc_eccv.studies.annotation.source_labels import PAIR
 from cxc_eccv.studies.asking.settling import describe_labels, settle
+from cxc_eccv.studies.asking.sheet_quality import SheetQuality, accept, sum_known
 from cxc_eccv.types import CROSS_MODAL
 from cxc_eccv.writing import replaced_file, write_rows
 
 RATINGS = "ratings.csv"
 
 
-def merge_labels(
-    project: Project,
-    *,
-    rule: str | None = None,
-    version: str | None = None,
-    least_answers: int | None = None,
-    licence: str | None = None,
-    citation: str | None = None,
-) -> LabelFile:
+def merge_labels(project: Project, terms: Terms | None = None) -> LabelFile:
     """Make labels from the answers of accepted sheets, and write ``labels.parquet`` and ``README.md``.
 
     The project keeps the terms: those left out are as they were given last.
-
-    Args:
-        project: the project.
-        rule: a rule of :func:`cxc_eccv.studies.asking.settling.settle`; at first that of the scheme.
-        version: version of the labels; at first 1.0.0.
-        least_answers: pairs with answers of fewer people get no label; at first 1.
-        licence: licence of the labels, an id of the Hub such as ``cc-by-4.0``.
-        citation: citation of the labels in BibTeX.
     """
-    check_citation(citation)
-    new = {"rule": rule, "version": version, "least_answers": least_answers, "licence": licence, "citation": citation}
-    new = {name: term for name, term in new.items() if term is not None}
+    new = terms or Terms()
+    check_citation(new.citation)
     if project.scheme.sides != ("image", "caption"):
         raise InvalidOption(f"scheme {project.scheme.name} makes ratings, not labels: use write_ratings")
     with hold(project.folder):
         now = Project.open(project.folder, project.library)
-        before = read_decisions(project.folder).terms
-        every = {"version": "1.0.0", "rule": project.scheme.rule, "least_answers": 1, **before, **new}
-        terms = {name: every[name] for name in TERMS if name in every}
-        answers, judged, accepted, table = _settle(now, terms["rule"], terms["least_answers"])
+        first = Terms(version="1.0.0", rule=now.scheme.rule, least_answers=1)
+        terms = first | read_decisions(project.folder).terms | new
+        answers, judged, accepted, table = _settle(now, terms)
         facts = {
             **_describe(now),
-            **terms,
+            **terms.to_json(),
             "sheets": dict(sorted(Counter(sheet.verdict for sheet in judged).items())),
             **describe_labels(answers, accepted, table),
             **_describe_asking(now, answers, accepted),
         }
-        table = join_answers(table, accepted, list(dict.fromkeys(row["worker"] for row in now.kept)), now.candidates())
+        workers = list(dict.fromkeys(response.worker for response in now.responses))
+        table = join_answers(table, accepted, workers, now.candidates())
         card, path = label_card(facts, table), project.folder / CARD
         if path.is_file() and not is_replaceable(path.read_text(encoding="utf-8", errors="replace")):
             raise DataError(
@@ -74,35 +57,34 @@ def merge_labels(
         labels = write_labels(project.folder / LABELS, table, facts)
         with replaced_file(path) as part:
             part.write_text(card, encoding="utf-8", newline="\n")
-        if before != {**before, **new}:
-            add_decisions(project.folder, {}, {}, new)
+        add_terms(project.folder, new)
         return labels
 
 
-def _describe(project: Project) -> dict[str, Any]:
+def _describe(project: Project) -> Facts:
     """The facts of labels that tell where their pairs come from."""
     # Only the files of images and captions, whatever else the library has read.
     files = {name: sha for name, sha in project.library.files_used().items() if name.startswith("karpathy")}
-    proposals = [asked.proposal for asked in project.rounds]
+    rounds = [each.facts for each in project.rounds]
     return {
         "name": project.name,
         "split": project.split,
         "scheme": project.scheme.name,
-        "data": {**project.data, "files": files},
-        "models": sorted({name for proposal in proposals for name in proposal["models"]}),
+        "data": {**asdict(project.facts.data), "files": files},
+        "models": sorted({name for facts in rounds for name in facts.models}),
         "sources": judging_sources(project.library, project.split),
         "searched": {
-            direction: sorted({number for proposal in proposals for number in proposal["searched"].get(direction, ())})
+            direction: sorted({number for facts in rounds for number in (facts.searched or {}).get(direction, ())})
             for direction in CROSS_MODAL
         },
-        "rounds": [{name: it[name] for name in ("strategy", "options", "counts")} for it in proposals],
+        "rounds": [{"strategy": each.strategy, "options": each.options, "counts": each.counts} for each in rounds],
     }
 
 
-def _describe_asking(project: Project, answers: pa.Table, accepted: pa.Table) -> dict[str, Any]:
+def _describe_asking(project: Project, answers: pa.Table, accepted: pa.Table) -> Facts:
     """The facts of labels that tell how people were asked, and how well they answered known pairs."""
     sheets = sorted(set(zip(accepted["sheet"].to_pylist(), accepted["worker"].to_pylist(), strict=True)))
-    words = Counter(map(json.dumps, project.find_words(sheets)))
+    words = Counter(map(json.dumps, find_words(project, sheets)))
     return {
         "asked": [{"sheets": number, **json.loads(text)} for text, number in words.items()],
         "accepts": read_decisions(project.folder).checks.rule,
@@ -110,33 +92,32 @@ def _describe_asking(project: Project, answers: pa.Table, accepted: pa.Table) ->
     }
 
 
-def write_ratings(project: Project, *, least_answers: int | None = None) -> Path:
+def write_ratings(project: Project, least_answers: int | None = None) -> Path:
     """Write the mean rating of every pair of two images or two captions, in the format of CxC's files."""
     with hold(project.folder):
-        new = {} if least_answers is None else {"least_answers": least_answers}
-        before = read_decisions(project.folder).terms
-        least_answers = {"least_answers": 1, **before, **new}["least_answers"]
-        table = _settle(Project.open(project.folder, project.library), "mean", least_answers)[3]
-        side = project.scheme.sides[0]
-        names, rows = (f"{side}1", f"{side}2", "agg_score"), []
+        new = Terms(least_answers=least_answers)
+        terms = Terms(least_answers=1) | read_decisions(project.folder).terms | new | Terms(rule="mean")
+        table = _settle(Project.open(project.folder, project.library), terms)[3]
+        side, rows = project.scheme.sides[0], []
         files = project.library.images(project.split)
-        known = dict(zip(files["image_id"].to_pylist(), files["file_name"].to_pylist(), strict=True))
+        names = dict(zip(files["image_id"].to_pylist(), files["file_name"].to_pylist(), strict=True))
         for row in table.to_pylist():
-            ids = [row[name] for name in PAIR]
-            shown_as = [known[number] if side == "image" else f"COCO_val2014:sentid:{number}" for number in ids]
-            method = "i2i_csim" if side == "image" else "c2c_isim"
-            rows.append(dict(zip(names, (*shown_as, row["rating"]), strict=True)) | {"sampling_method": method})
+            first, second = (
+                names[row[name]] if side == "image" else f"COCO_val2014:sentid:{row[name]}" for name in PAIR
+            )
+            ratings = {f"{side}1": first, f"{side}2": second, "agg_score": row["rating"]}
+            rows.append(ratings | {"sampling_method": "i2i_csim" if side == "image" else "c2c_isim"})
         written = write_rows(project.folder / RATINGS, rows)
-        if before != {**before, **new}:
-            add_decisions(project.folder, {}, {}, new)
+        add_terms(project.folder, new)
         return written
 
 
-def _settle(project: Project, rule: str, least_answers: int) -> tuple[pa.Table, list[SheetQuality], pa.Table, pa.Table]:
+def _settle(project: Project, terms: Terms) -> tuple[pa.Table, list[SheetQuality], pa.Table, pa.Table]:
     """All answers, the verdicts on their sheets, the accepted answers, and their labels."""
     answers, judged = project.answers(), project.judge()
     accepted = accept(answers, judged)
     if not accepted.num_rows:
         why = f"none of {len(judged)} answered sheets is accepted" if judged else "nobody has answered yet"
         raise DataError(f"{project.folder}: {why}; import answers, or accept sheets with annotate check")
-    return answers, judged, accepted, settle(accepted, project.scheme, rule, least_answers=least_answers)
+    labels = settle(accepted, project.scheme, terms.rule, least_answers=terms.least_answers or 1)
+    return answers, judged, accepted, labels

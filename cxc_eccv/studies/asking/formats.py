@@ -6,16 +6,15 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cxc_eccv.errors import InvalidOption, MalformedSource
 from cxc_eccv.sources.reading import parse_number, read_csv, read_json_lines, read_lines, shown
-from cxc_eccv.studies.asking.questionnaire import Asked, Handout, describe_questions, render_questionnaire
-from cxc_eccv.studies.asking.questions import Questionnaire
-from cxc_eccv.studies.asking.schemes import Scheme
+from cxc_eccv.studies.asking.questionnaire import Handout, ShownQuestion, render_questionnaire
+from cxc_eccv.studies.asking.schemes import Scheme, Widget
 from cxc_eccv.writing import shield, unshield, write_texts
 
 Record = dict[str, Any]
@@ -51,28 +50,16 @@ class Format:
     name: str
     exported: str  # what the files are, and how to use them
     ending: str  # suffix of the answered files
-    render: Callable[[Sequence[Asked], Handout], Mapping[str, str]]
+    render: Callable[[Sequence[ShownQuestion], Handout], Mapping[str, str]]
     read: Callable[[Path, Scheme], Iterator[tuple[str, Record]]]
     by_sheet: bool = True  # whether people get whole sheets; else every answer counts by itself
 
-    def export(
-        self,
-        questionnaires: Sequence[Questionnaire],
-        images: Mapping[str, str],
-        folder: str | Path,
-        only: Collection[int] | None = None,
-        handout: Handout | None = None,
-    ) -> list[Path]:
-        """Write the questions, all files or none; they do not reveal which pairs are known.
+    def export(self, folder: str | Path, questions: Sequence[ShownQuestion], handout: Handout) -> list[Path]:
+        """Write the questions, all files or none.
 
-        ``images`` are addresses by file name, of :func:`cxc_eccv.studies.asking.exchange.find_images`; ``only`` are
-        numbers of sheets, such as those of one person. Other files of the folder are kept, and so are
-        exported ones that were changed: InvalidOption names them.
+        Other files of the folder are kept, and so are exported ones that were changed: InvalidOption names them.
         """
-        handout = handout or Handout(questionnaires[0].scheme)
-        return write_texts(
-            Path(folder), self.render(describe_questions(questionnaires, images, only), handout), recorded=True
-        )
+        return write_texts(Path(folder), self.render(questions, handout), recorded=True)
 
 
 def name_answers(scheme: Scheme) -> tuple[str, ...]:
@@ -80,10 +67,10 @@ def name_answers(scheme: Scheme) -> tuple[str, ...]:
     return (*(scheme.criteria or ["answer"]), *(group.name for group in scheme.details), "remark")
 
 
-def join_criteria(given: Mapping[str, object]) -> dict[str, object] | None:
+def join_criteria(words: Mapping[str, object]) -> dict[str, object] | None:
     """One answer from a yes or no for each criterion; None if none was answered."""
     yes_no: dict[object, object] = {"yes": True, "no": False}
-    return {name: yes_no.get(word, word) if isinstance(word, str) else word for name, word in given.items()} or None
+    return {name: yes_no.get(word, word) if isinstance(word, str) else word for name, word in words.items()} or None
 
 
 def describe_answers(handout: Handout, *, columns: bool = False) -> str:
@@ -95,7 +82,7 @@ def describe_answers(handout: Handout, *, columns: bool = False) -> str:
     return "\n".join([head, *lines, TABLE if columns else JSON, FOOT]) + "\n"
 
 
-def _describe(widget: Mapping[str, Any]) -> Iterator[str]:
+def _describe(widget: Widget) -> Iterator[str]:
     choices = widget.get("choices", {})
     if widget["kind"] == "slider":
         kind = "number" if widget["step"] is None else "whole number"
@@ -114,10 +101,10 @@ def _describe(widget: Mapping[str, Any]) -> Iterator[str]:
 EMPTY: Record = {"answer": None, "details": {}, "remark": "", "seconds": None}
 
 
-def _render_lines(asked: Sequence[Asked], handout: Handout) -> Mapping[str, str]:
+def _render_lines(questions: Sequence[ShownQuestion], handout: Handout) -> Mapping[str, str]:
     """The lines and their instructions."""
     empty = {"worker": handout.worker or None, **EMPTY}
-    lines = [json.dumps(question | empty, ensure_ascii=False) for question in asked]
+    lines = [json.dumps(question | empty, ensure_ascii=False) for question in questions]
     return {"questions.jsonl": "".join(f"{line}\n" for line in lines), "instructions.md": describe_answers(handout)}
 
 
@@ -140,7 +127,7 @@ HTML = Format(
     name="html",
     exported="one page, offline if its images are embedded: send it to people, who save their answers",
     ending=".jsonl",
-    render=lambda asked, handout: {"questionnaire.html": render_questionnaire(asked, handout)},
+    render=lambda questions, handout: {"questionnaire.html": render_questionnaire(questions, handout)},
     read=_read_lines,
 )
 
@@ -156,14 +143,15 @@ TEXTS = ("questionnaire", "pair_id", "caption")
 WHOLE = ("sheet", "image_id", "caption_id")
 
 
-def _render_table(asked: Sequence[Asked], handout: Handout) -> Mapping[str, str]:
+def _render_table(questions: Sequence[ShownQuestion], handout: Handout) -> Mapping[str, str]:
     """The table and its instructions; a cell of a spreadsheet has at most 32,767 characters, too few for an image."""
-    if any(str(value).startswith("data:") for question in asked for value in question.values()):
+    if any(str(value).startswith("data:") for question in questions for value in question.values()):
         raise InvalidOption("a table cannot embed images; give their addresses, such as coco or images/{file_name}")
     table = io.StringIO()
-    writer = csv.DictWriter(table, [*asked[0], "worker", *name_answers(handout.scheme), "seconds"], lineterminator="\n")
+    columns = [*questions[0], "worker", *name_answers(handout.scheme), "seconds"]
+    writer = csv.DictWriter(table, columns, lineterminator="\n")
     writer.writeheader()
-    for question in asked:
+    for question in questions:
         writer.writerow({name: _cell(value) for name, value in question.items()} | {"worker": handout.worker})
     return {"questions.csv": table.getvalue(), "instructions.md": describe_answers(handout, columns=True)}
 
@@ -186,19 +174,19 @@ def _read_table(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
         record: Record = {name: unshield(row[name]) for name in TEXTS}
         record |= {name: parse_number(row[name]) for name in WHOLE}
         record |= {"worker": row["worker"], "remark": row["remark"], "seconds": _number(row["seconds"], separator)}
-        record["answer"] = _answer(path, where, row, scheme, separator)
+        for name in scheme.criteria or ():
+            if row[name].strip().lower() not in ("yes", "no", ""):
+                raise MalformedSource(path, f"{where}, column {name}", shown(row[name]), "yes or no")
+        record["answer"] = _answer(row, scheme, separator)
         record["details"] = {group.name: _ticks(row[group.name]) for group in scheme.details}
         yield where, record
 
 
-def _answer(path: Path, where: str, row: dict[str, str], scheme: Scheme, separator: str) -> object:
+def _answer(row: dict[str, str], scheme: Scheme, separator: str) -> object:
     """The answer in lower case, since spreadsheets capitalise cells."""
     if scheme.criteria:
-        given = {name: row[name].strip().lower() for name in scheme.criteria}
-        for name, word in given.items():
-            if word not in ("yes", "no", ""):
-                raise MalformedSource(path, f"{where}, column {name}", shown(row[name]), "yes or no")
-        return join_criteria({name: word for name, word in given.items() if word})
+        words = {name: row[name].strip().lower() for name in scheme.criteria}
+        return join_criteria({name: word for name, word in words.items() if word})
     return _number(row["answer"], separator) if scheme.scale else row["answer"].strip().lower() or None
 
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree as ET
 
 from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources.reading import read_json, require_keys, shown
 from cxc_eccv.studies.asking.formats import Format, Record, join_criteria, name_answers
-from cxc_eccv.studies.asking.questionnaire import ADDRESSES, Asked, Handout
+from cxc_eccv.studies.asking.questionnaire import ADDRESSES, Handout, ShownQuestion
 from cxc_eccv.studies.asking.schemes import Details, Scheme
 
 STEP = 1 / 8
@@ -30,14 +29,18 @@ SLIDER = "without-number"
 COLUMN = "flex: 50%;"
 """Style of a column, which shrinks like the others."""
 
+RADIO = {"choice": "single-radio", "required": "true"}
+BOXES = {"choice": "multiple", "required": "true"}
+"""Attributes of radio buttons, and of boxes to tick."""
+
 QUESTION = ("questionnaire", "sheet", "pair_id", "image_id", "caption_id", "caption")
 VALUES = ("choices", "number", "text")
 """Keys of a control's value, by its type."""
 
 
-def render(asked: Sequence[Asked], handout: Handout) -> Mapping[str, str]:
+def render(questions: Sequence[ShownQuestion], handout: Handout) -> Mapping[str, str]:
     """The tasks, and the configuration."""
-    tasks = [{"data": {name: _text(value) for name, value in question.items()}} for question in asked]
+    tasks = [{"data": {name: _text(value) for name, value in question.items()}} for question in questions]
     return {
         "tasks.json": json.dumps(tasks, ensure_ascii=False, indent=1) + "\n",
         "labeling_config.xml": _configuration(handout),
@@ -87,25 +90,23 @@ def _ask(view: ET.Element, scheme: Scheme, to: str) -> None:
     if scheme.criteria:
         for name, label in scheme.criteria.items():
             ET.SubElement(view, "Header", value=label, size="5")
-            _choices(view, name, to, {"yes": "yes", "no": "no"})
+            _choices(view, {"yes": "yes", "no": "no"}, {"name": name, "toName": to, **RADIO})
     elif scheme.scale:
         _slider(view, to, scheme)
     else:
-        _choices(view, "answer", to, {answer.name: answer.label for answer in scheme.answers})
+        labels = {answer.name: answer.label for answer in scheme.answers}
+        _choices(view, labels, {"name": "answer", "toName": to, **RADIO})
     parts = {"answer": view}
     for details in scheme.details:
         condition = {} if details.always else _condition(details, scheme)
         parts[details.name] = group = ET.SubElement(parts[condition.get("whenTagName", "answer")], "View", condition)
         ET.SubElement(group, "Header", value=details.label, size="5")
         # Also on the choices: ticks in a view that is hidden again would be sent.
-        _choices(group, details.name, to, details.choices, choice="multiple", **condition)
+        _choices(group, details.choices, {"name": details.name, "toName": to, **BOXES, **condition})
 
 
-def _choices(
-    part: ET.Element, name: str, to: str, labels: Mapping[str, str], choice: str = "single-radio", **more: str
-) -> None:
+def _choices(part: ET.Element, labels: Mapping[str, str], attributes: dict[str, str]) -> None:
     """Add radio buttons or boxes that show the labels and export the names."""
-    attributes = {"name": name, "toName": to, "choice": choice, "required": "true", **more}
     choices = ET.SubElement(part, "Choices", attributes, showInline="false", requiredMessage="Answer every question.")
     for alias, label in labels.items():
         ET.SubElement(choices, "Choice", value=label, alias=alias)
@@ -151,14 +152,14 @@ def read(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
             if not fields.get("was_cancelled"):
                 place = f"{where}, annotation {shown(fields['id'])}"
                 values = _results(path, place, fields["result"], scheme)
-                yield place, _record(data, values, fields["completed_by"], fields.get("lead_time"), scheme)
+                yield place, _record(data, fields, values, scheme)
 
 
-def _results(path: Path, where: str, results: object, scheme: Scheme) -> dict[str, list[Any]]:
+def _results(path: Path, where: str, results: object, scheme: Scheme) -> dict[str, list[object]]:
     """Control to its values."""
     if not isinstance(results, list):
         raise MalformedSource(path, f"{where}, result", shown(results), "a list")
-    values: dict[str, list[Any]] = {}
+    values: dict[str, list[object]] = {}
     for result in results:
         fields = require_keys(path, f"{where}, result", result, ("from_name", "value"))
         name = fields["from_name"]
@@ -169,32 +170,31 @@ def _results(path: Path, where: str, results: object, scheme: Scheme) -> dict[st
     return values
 
 
-def _values(value: object) -> list[Any]:
+def _values(value: object) -> list[object]:
     """The chosen, typed or set values of a control."""
-    given = [value[name] for name in VALUES if name in value] if isinstance(value, dict) else [value]
-    return [leaf for part in given for leaf in (part if isinstance(part, list) else [part])]
+    parts = [value[name] for name in VALUES if name in value] if isinstance(value, dict) else [value]
+    return [leaf for part in parts for leaf in (part if isinstance(part, list) else [part])]
 
 
-def _record(
-    data: Mapping[str, Any], values: Mapping[str, list[Any]], worker: object, seconds: object, scheme: Scheme
-) -> Record:
+def _record(data: Record, annotation: Record, values: Mapping[str, list[object]], scheme: Scheme) -> Record:
+    worker = annotation["completed_by"]
     if isinstance(worker, dict):
         worker = worker.get("email")
-    given = {name: _single(values[name]) for name in scheme.criteria or () if values.get(name)}
-    answer = join_criteria(given) if scheme.criteria else _single(values.get("answer", []))
+    words = {name: _single(values[name]) for name in scheme.criteria or () if values.get(name)}
+    answer = join_criteria(words) if scheme.criteria else _single(values.get("answer", []))
     # Ticks in a group that was hidden again may be sent; drop them.
-    shown_groups = scheme.wanted_details(answer, values)
+    shown_groups = scheme.find_details(answer, values)
     return {
         **{name: data[name] for name in QUESTION},
         "worker": str(worker) if type(worker) is int else worker,
         "answer": answer,
         "details": {group.name: values.get(group.name, []) for group in shown_groups},
         "remark": "\n".join(map(str, values.get("remark", []))),
-        "seconds": seconds,
+        "seconds": annotation.get("lead_time"),
     }
 
 
-def _single(values: list[Any]) -> object:
+def _single(values: list[object]) -> object:
     return values[0] if len(values) == 1 else values or None
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from cxc_eccv.errors import InvalidOption, MalformedSource
 from cxc_eccv.sources.reading import parse_json, read_text, require_keys, shown
 from cxc_eccv.studies.asking.formats import Format, Record
-from cxc_eccv.studies.asking.questionnaire import ADDRESSES, Asked, Handout, describe_page, render_page
+from cxc_eccv.studies.asking.questionnaire import ADDRESSES, Handout, ShownQuestion, describe_page, render_page
 from cxc_eccv.studies.asking.schemes import Scheme
 
 OF_A_SHEET = ("questionnaire", "sheets", "images", "asked")
@@ -34,15 +34,15 @@ COLUMNS = ("WorkerId", "AssignmentStatus", "Answer.answers")
 """Columns of the results that are read."""
 
 
-def render(asked: Sequence[Asked], handout: Handout) -> Mapping[str, str]:
+def render(questions: Sequence[ShownQuestion], handout: Handout) -> Mapping[str, str]:
     """The template, and the table of its variables."""
     if not all(
-        str(question.get(name, "https:")).startswith("https:") for question in asked for name in ADDRESSES.values()
+        str(question.get(name, "https:")).startswith("https:") for question in questions for name in ADDRESSES.values()
     ):
         raise InvalidOption(
             "a HIT shows images from https addresses alone; give them, as https://example.org/{folder}/{file_name}"
         )
-    pages = [describe_page(list(sheet), handout) for _, sheet in groupby(asked, lambda question: question["sheet"])]
+    pages = [describe_page(list(sheet), handout) for _, sheet in groupby(questions, lambda question: question["sheet"])]
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow(["sheet", "questions"])
@@ -53,12 +53,12 @@ def render(asked: Sequence[Asked], handout: Handout) -> Mapping[str, str]:
         number = page["sheets"][0]["number"]
         # The page keeps answers by the questionnaire's name, and a worker may have several HITs.
         sheet = {name: page[name] for name in OF_A_SHEET} | {"questionnaire": f"{page['questionnaire']}-{number}"}
-        questions = b64encode(json.dumps(sheet).encode()).decode()
-        if len(template.encode()) + len(questions) > MOST_BYTES:
+        encoded = b64encode(json.dumps(sheet).encode()).decode()
+        if len(template.encode()) + len(encoded) > MOST_BYTES:
             raise InvalidOption(
                 f"sheet {number} is larger than a HIT, which has {MOST_BYTES:,} bytes: ask less on a sheet"
             )
-        writer.writerow([number, questions])
+        writer.writerow([number, encoded])
     return {"template.html": template, "hits.csv": table.getvalue()}
 
 

@@ -21,8 +21,14 @@ from cxc_eccv.sources.reading import read_json, read_text, shown
 from cxc_eccv.studies.asking.questions import Question, Questionnaire
 from cxc_eccv.studies.asking.schemes import Scheme
 
-Asked = dict[str, Any]
-"""One question as a person sees it, without its role."""
+ShownQuestion = dict[str, Any]
+"""One question as a person sees it, without its role: its ids and the parts that its scheme shows."""
+
+Words = Mapping[str, Any]
+"""What people read besides the pairs, as JSON: ``language``, ``instructions``, ``question`` and ``answers``."""
+
+PageData = dict[str, Any]
+"""The content of the page, as JSON."""
 
 ADDRESSES = {"file_name": "image", "other": "other_image"}
 """Part that shows an image to the key of its address."""
@@ -53,16 +59,19 @@ class Handout:
     texts: Texts = field(default_factory=Texts)
     worker: str = ""  # the person these sheets are assigned to, if any
     # Questions to practise on, and whether each pair matches; shown only by the page.
-    practice: Sequence[tuple[Asked, bool]] = ()
+    practice: Sequence[tuple[ShownQuestion, bool]] = ()
 
     @property
-    def words(self) -> dict[str, Any]:
-        """The question, its answers and the instructions, for a file."""
+    def words(self) -> Words:
+        """The question, its answers and the instructions."""
         scheme = self.scheme
         answers = [*(each.label for each in scheme.answers), *scheme.marks, *(scheme.criteria or {}).values()]
-        instructions = [*scheme.instructions, *self.texts.examples]
-        asked = {"question": scheme.question, "answers": answers}
-        return {"language": self.texts.language, "instructions": instructions, **asked}
+        return {
+            "language": self.texts.language,
+            "instructions": [*scheme.instructions, *self.texts.examples],
+            "question": scheme.question,
+            "answers": answers,
+        }
 
 
 def list_files(questions: Sequence[Question], scheme: Scheme) -> set[str]:
@@ -72,7 +81,7 @@ def list_files(questions: Sequence[Question], scheme: Scheme) -> set[str]:
 
 def describe_questions(
     questionnaires: Sequence[Questionnaire], images: Mapping[str, str], only: Collection[int] | None = None
-) -> list[Asked]:
+) -> list[ShownQuestion]:
     """Every question of some sheets, in order, as people see it."""
     sheets = {each.first + place: (each, sheet) for each in questionnaires for place, sheet in enumerate(each.sheets)}
     numbers = list(sheets) if only is None else sorted(only)
@@ -93,37 +102,37 @@ def describe_questions(
     ]
 
 
-def describe_question(question: Question, scheme: Scheme, images: Mapping[str, str]) -> Asked:
+def describe_question(question: Question, scheme: Scheme, images: Mapping[str, str]) -> ShownQuestion:
     """One question as people see it, without its sheet."""
-    asked: Asked = {name: getattr(question, name) for name in ("pair_id", "image_id", "caption_id")}
+    shown_question: ShownQuestion = {name: getattr(question, name) for name in ("pair_id", "image_id", "caption_id")}
     for part in scheme.shows:
         value = getattr(question, part.name)
-        asked[part.name] = list(value) if part.kind == "texts" else value
+        shown_question[part.name] = list(value) if part.kind == "texts" else value
         if part.kind == "image":
-            asked[ADDRESSES[part.name]] = images[value]
-    asked.setdefault("caption", question.caption)
-    return asked
+            shown_question[ADDRESSES[part.name]] = images[value]
+    shown_question.setdefault("caption", question.caption)
+    return shown_question
 
 
-def render_questionnaire(asked: Sequence[Asked], handout: Handout) -> str:
+def render_questionnaire(questions: Sequence[ShownQuestion], handout: Handout) -> str:
     """The page, which keeps answers in the browser and saves them as JSONL."""
-    return render_page(describe_page(asked, handout), handout)
+    return render_page(describe_page(questions, handout), handout)
 
 
-def render_page(data: Mapping[str, Any], handout: Handout, variable: str = "") -> str:
+def render_page(data: PageData, handout: Handout, variable: str = "") -> str:
     """The page with its data; ``variable`` stands for the data of a sheet that a HIT of Mechanical Turk fills in."""
     # Inside a script element only "<" could end it or begin a comment.
     text = Markup(json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"))  # noqa: S704
     return _template().render(scheme=handout.scheme, texts=handout.texts, data=text, variable=variable)
 
 
-def describe_page(asked: Sequence[Asked], handout: Handout) -> dict[str, Any]:
+def describe_page(questions: Sequence[ShownQuestion], handout: Handout) -> PageData:
     """The data of the page."""
     scheme, practice = handout.scheme, [question for question, _ in handout.practice]
     images = {
-        each[part]: each[name] for each in [*asked, *practice] for part, name in ADDRESSES.items() if name in each
+        each[part]: each[name] for each in [*questions, *practice] for part, name in ADDRESSES.items() if name in each
     }
-    names = sorted({question["questionnaire"] for question in asked})
+    names = sorted({question["questionnaire"] for question in questions})
     name_of_all = names[0] if len(names) == 1 else "q" + blake2b("".join(names).encode(), digest_size=6).hexdigest()
     return {
         "questionnaire": name_of_all,
@@ -132,16 +141,17 @@ def describe_page(asked: Sequence[Asked], handout: Handout) -> dict[str, Any]:
         "widgets": scheme.widgets(),
         "shows": [asdict(part) for part in scheme.shows],
         "sheets": [
-            {"number": number, "size": len(list(sheet))} for number, sheet in groupby(asked, lambda each: each["sheet"])
+            {"number": number, "size": len(list(sheet))}
+            for number, sheet in groupby(questions, lambda each: each["sheet"])
         ],
         "images": images,  # once, as they may be embedded
-        "asked": [_without_addresses(question) for question in asked],
+        "asked": [_without_addresses(question) for question in questions],
         "practice": [_without_addresses(question) | {"expected": match} for question, match in handout.practice],
         "texts": asdict(handout.texts),
     }
 
 
-def _without_addresses(question: Asked) -> Asked:
+def _without_addresses(question: ShownQuestion) -> ShownQuestion:
     return {name: value for name, value in question.items() if name not in ADDRESSES.values()}
 
 
@@ -203,11 +213,11 @@ def _check_texts(path: Path, content: Any, scheme: Scheme) -> None:  # noqa: ANN
             if not isinstance(text, str) or not text.strip():
                 raise MalformedSource(path, ", ".join(filter(None, (name, key))), shown(text), "a text")
     low = (scheme.scale or (0,))[0]
-    known = {widget["name"] for widget in scheme.widgets()} | {part.name for part in scheme.shows}
-    known |= {choice for widget in scheme.widgets() for choice in widget.get("choices", ())}
-    known |= {f"{low + place:g}" for place in range(len(scheme.marks))}
-    for name in content.get("labels", {}).keys() - known:
-        raise MalformedSource(path, "labels", shown(name), f"one of {', '.join(sorted(known))}")
+    names = {widget["name"] for widget in scheme.widgets()} | {part.name for part in scheme.shows}
+    names |= {choice for widget in scheme.widgets() for choice in widget.get("choices", ())}
+    names |= {f"{low + place:g}" for place in range(len(scheme.marks))}
+    for name in content.get("labels", {}).keys() - names:
+        raise MalformedSource(path, "labels", shown(name), f"one of {', '.join(sorted(names))}")
     for text in content.get("page", {}):
         if text not in page_texts():
             raise MalformedSource(path, "page", shown(text), "an English text of the page, unchanged")

@@ -20,6 +20,9 @@ from cxc_eccv.types import IntArray, check_whole, find_positions
 CANDIDATE, POSITIVE, NEGATIVE = "candidate", "known positive", "known negative"
 """The role of a question, which people do not see."""
 
+ROLES = (POSITIVE, NEGATIVE)
+"""The roles of known pairs."""
+
 CROSS_MODAL = ("image", "caption")
 """Kinds of the two items of a pair, unless the scheme has two images or two captions."""
 
@@ -30,6 +33,8 @@ DRAWS_A_SHEET = 20
 Pair = tuple[int, int]
 Pairs = tuple[IntArray, IntArray]
 """(P,) ids of the first and of the second items: images and captions, unless the scheme has other sides."""
+
+NO_PAIRS: Pairs = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
 IsNear = Callable[[IntArray, IntArray], NDArray[np.bool_]]
 """A function of (P,) image ids and caption ids: whether a model ranks the pair near the top of a list."""
@@ -79,74 +84,89 @@ def pair_id(image_id: int, caption_id: int, caption: str) -> str:
     return "p" + blake2b(f"{image_id}\0{caption_id}\0{caption}".encode(), digest_size=8).hexdigest()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class KnownPairs:
+    """What the known pairs of sheets are drawn from.
+
+    A known positive is an image with one of its own captions, a known negative a random pair of the split that no
+    source calls positive and no model ranks near the top. ``rated`` pairs are used first, and for two images or two
+    captions they are the only ones.
+    """
+
+    content: KarpathySplit
+    sides: tuple[str, str] = CROSS_MODAL
+    positive: Pairs = NO_PAIRS  # all pairs that match or may match
+    is_near: IsNear = lambda ids, _: np.zeros(ids.size, dtype=bool)
+    invalid: Pairs = NO_PAIRS  # image ids and caption ids that no known pair may have
+    rated: tuple[Pairs, Pairs] = (NO_PAIRS, NO_PAIRS)  # known positives and known negatives
+
+    def draw(self, number: int, random: np.random.Generator) -> dict[str, dict[Pair, None]]:
+        """Role to its pairs in random order, the rated ones first; a negative is among ``number`` drawn pairs.
+
+        The pairs are the keys of a dict, so that used ones can be removed quickly.
+        """
+        drawn = {role: _shuffle(pairs, random) for role, pairs in zip(ROLES, self.rated, strict=True)}
+        if self.sides == CROSS_MODAL:
+            for role, pairs in self._draw_cross_modal(number, random).items():
+                drawn[role] |= {pair: None for pair in pairs if pair not in drawn[role]}
+        return drawn
+
+    def _draw_cross_modal(self, number: int, random: np.random.Generator) -> dict[str, dict[Pair, None]]:
+        content = self.content
+        order = random.permutation(content.caption_ids.size)
+        linked = content.caption_image_ids[order], content.caption_ids[order]
+        drawn = random.choice(content.image_ids, number), random.choice(content.caption_ids, number)
+        images, captions = (np.concatenate(ids) for ids in zip(linked, self.positive, strict=True))
+        is_far = ~_is_among(drawn, (images, captions), content) & ~self.is_near(*drawn)
+        pairs_of_roles = {}
+        for role, pairs, usable in ((POSITIVE, linked, True), (NEGATIVE, drawn, is_far)):
+            valid = ~np.isin(pairs[0], self.invalid[0]) & ~np.isin(pairs[1], self.invalid[1]) & usable
+            pairs_of_roles[role] = dict.fromkeys(zip(pairs[0][valid].tolist(), pairs[1][valid].tolist(), strict=True))
+        return pairs_of_roles
+
+
 def build_sheets(
-    candidates: pa.Table,
-    content: KarpathySplit,
-    *,
-    positive: Pairs,
-    is_near: IsNear,
-    invalid: Pairs | None = None,
-    rated: tuple[Pairs, Pairs] | None = None,
-    sides: tuple[str, str] = CROSS_MODAL,
-    size: int = CANDIDATES_A_SHEET,
-    seed: int = 0,
+    candidates: pa.Table, known_pairs: KnownPairs, *, size: int = CANDIDATES_A_SHEET, seed: int = 0
 ) -> list[list[Question]]:
     """Sheets of candidates in random order, each with a known positive and a known negative at random places.
 
-    The positive is an image with one of its own captions, the negative a random pair of the split that no source calls
-    positive and no model ranks near the top; ``rated`` pairs are used first, and for two images or two captions they
-    are the only ones. Neither is a candidate or shares an item with another pair of its sheet, and no pair is on two
-    sheets. ``positive`` are all pairs that match or may match; ``invalid`` are the image ids and the caption ids that
-    no known pair may have.
+    Neither is a candidate or shares an item with another pair of its sheet, and no pair is on two sheets.
 
     References:
         Chun et al., ECCV Caption, ECCV 2022, section 3.2.
     """
     check_whole("size", size)
-    asked = list(zip(candidates["image_id"].to_pylist(), candidates["caption_id"].to_pylist(), strict=True))
-    texts = _Texts(content, sides)
+    pairs = list(zip(candidates["image_id"].to_pylist(), candidates["caption_id"].to_pylist(), strict=True))
+    sides, texts = known_pairs.sides, _Texts(known_pairs.content, known_pairs.sides)
     random = np.random.default_rng(seed)
-    order = random.permutation(len(asked)).tolist()
-    starts, taken = range(0, len(order), size), set(asked)
-    number = DRAWS + DRAWS_A_SHEET * len(starts)
-    golden = _gather_known(content, positive, is_near, invalid, rated, sides, number, random)
+    order = random.permutation(len(pairs)).tolist()
+    starts, used = range(0, len(order), size), set(pairs)
+    drawn = known_pairs.draw(DRAWS + DRAWS_A_SHEET * len(starts), random)
     sheets: list[list[Question]] = []
     for start in starts:
-        sheet = [texts.ask(asked[place], CANDIDATE) for place in order[start : start + size]]
-        for role, pairs in golden.items():
-            pair = _find_apart(pairs, sheet, taken, sides)
+        sheet = [texts.ask(pairs[index], CANDIDATE) for index in order[start : start + size]]
+        for role, pairs_of_role in drawn.items():
+            pair = _find_apart(pairs_of_role, sheet, used, sides)
             if pair is not None:
-                taken.add(pair)
+                used.add(pair)
                 sheet.append(texts.ask(pair, role))
             elif sides == CROSS_MODAL:
                 raise DataError(
                     f"no {role} is left for sheet {len(sheets)} that shares no image or caption with it and is on no "
                     "other sheet; ask about fewer candidates, or put fewer on a sheet"
                 )
-        sheets.append([sheet[place] for place in random.permutation(len(sheet)).tolist()])
+        sheets.append([sheet[index] for index in random.permutation(len(sheet)).tolist()])
     return sheets
 
 
-def build_practice(
-    content: KarpathySplit,
-    number: int,
-    avoid: set[Pair],
-    *,
-    positive: Pairs,
-    invalid: Pairs | None = None,
-    rated: tuple[Pairs, Pairs] | None = None,
-    sides: tuple[str, str] = CROSS_MODAL,
-    seed: int = 0,
-) -> list[Question]:
+def build_practice(known_pairs: KnownPairs, number: int, avoid: set[Pair], seed: int = 0) -> list[Question]:
     """Questions to practise on, in turn a known positive and a known negative as long as there are both.
 
-    ``avoid`` are the pairs on sheets; the other options are those of :func:`build_sheets`.
+    ``avoid`` are the pairs on sheets.
     """
-    random, texts = np.random.default_rng([seed, number]), _Texts(content, sides)
-    known = _gather_known(
-        content, positive, lambda ids, _: np.zeros(ids.size, bool), invalid, rated, sides, DRAWS + number, random
-    )
-    left = {role: [pair for pair in pairs if pair not in avoid] for role, pairs in known.items()}
+    random, texts = np.random.default_rng([seed, number]), _Texts(known_pairs.content, known_pairs.sides)
+    drawn = known_pairs.draw(DRAWS + number, random)
+    left = {role: [pair for pair in pairs if pair not in avoid] for role, pairs in drawn.items()}
     ranked = [(rank, pair, role) for role, pairs in left.items() for rank, pair in enumerate(pairs)]
     if len(ranked) < number:
         raise DataError(f"{len(ranked):,} known pairs are left to practise on, not {number:,}: ask for fewer")
@@ -169,52 +189,9 @@ def assign_sheets(
     return assigned
 
 
-def _to_dict(pairs: Pairs | tuple[()], random: np.random.Generator) -> dict[Pair, None]:
-    """Pairs in random order; a dict, so that used pairs can be removed quickly."""
-    if not pairs:
-        return {}
+def _shuffle(pairs: Pairs, random: np.random.Generator) -> dict[Pair, None]:
     order = random.permutation(pairs[0].size)
     return dict.fromkeys(zip(pairs[0][order].tolist(), pairs[1][order].tolist(), strict=True))
-
-
-def _gather_known(
-    content: KarpathySplit,
-    positive: Pairs,
-    is_near: IsNear,
-    invalid: Pairs | None,
-    rated: tuple[Pairs, Pairs] | None,
-    sides: tuple[str, str],
-    number: int,
-    random: np.random.Generator,
-) -> dict[str, dict[Pair, None]]:
-    """Known pairs of each role: first those that are rated, then drawn ones of an image and a caption."""
-    known = dict(zip((POSITIVE, NEGATIVE), (_to_dict(pairs, random) for pairs in rated or ((), ())), strict=True))
-    if sides == CROSS_MODAL:
-        for role, pairs in _draw_known(content, positive, is_near, invalid, number, random).items():
-            known[role] |= {pair: None for pair in pairs if pair not in known[role]}
-    return known
-
-
-def _draw_known(
-    content: KarpathySplit,
-    positive: Pairs,
-    is_near: IsNear,
-    invalid: Pairs | None,
-    number: int,
-    random: np.random.Generator,
-) -> dict[str, dict[Pair, None]]:
-    """Known positives, which are images with their own captions, and known negatives, in random order."""
-    shuffled = random.permutation(content.caption_ids.size)
-    linked = (content.caption_image_ids[shuffled], content.caption_ids[shuffled])
-    drawn = (random.choice(content.image_ids, number), random.choice(content.caption_ids, number))
-    matches = tuple(np.concatenate(ids) for ids in zip(linked, positive, strict=True))
-    is_far = ~_is_among(drawn, (matches[0], matches[1]), content) & ~is_near(*drawn)
-    known = {}
-    for role, pairs, wanted in ((POSITIVE, linked, True), (NEGATIVE, drawn, is_far)):
-        images, captions = invalid or (np.empty(0, dtype=np.int64),) * 2
-        valid = ~np.isin(pairs[0], images) & ~np.isin(pairs[1], captions) & wanted
-        known[role] = dict.fromkeys(zip(pairs[0][valid].tolist(), pairs[1][valid].tolist(), strict=True))
-    return known
 
 
 def _is_among(pairs: Pairs, others: Pairs, content: KarpathySplit) -> NDArray[np.bool_]:
@@ -229,12 +206,12 @@ def _is_among(pairs: Pairs, others: Pairs, content: KarpathySplit) -> NDArray[np
 
 
 def _find_apart(
-    pairs: dict[Pair, None], sheet: Sequence[Question], taken: set[Pair], sides: tuple[str, str]
+    pairs: dict[Pair, None], sheet: Sequence[Question], used: set[Pair], sides: tuple[str, str]
 ) -> Pair | None:
-    """Remove and return the first of the pairs that is not taken and shares no item with the sheet."""
+    """Remove and return the first of the pairs that is not used and shares no item with the sheet."""
     items = {item for question in sheet for item in zip(sides, (question.image_id, question.caption_id), strict=True)}
     for pair in pairs:
-        if pair not in taken and items.isdisjoint(zip(sides, pair, strict=True)):
+        if pair not in used and items.isdisjoint(zip(sides, pair, strict=True)):
             del pairs[pair]
             return pair
     return None
@@ -243,7 +220,7 @@ def _find_apart(
 class _Texts:
     """The texts and file names that people see of a pair."""
 
-    def __init__(self, content: KarpathySplit, sides: tuple[str, str] = CROSS_MODAL) -> None:
+    def __init__(self, content: KarpathySplit, sides: tuple[str, str]) -> None:
         captions, owners = content.caption_ids.tolist(), content.caption_image_ids.tolist()
         self._captions = dict(zip(captions, map(_in_one_line, content.captions["text"].to_pylist()), strict=True))
         self._files = dict(zip(content.image_ids.tolist(), content.images["file_name"].to_pylist(), strict=True))
@@ -253,8 +230,8 @@ class _Texts:
 
     def ask(self, pair: Pair, role: str) -> Question:
         """The question about a pair."""
-        known = {"image": self._files, "caption": self._captions}
-        first, second = (known[kind][number] for kind, number in zip(self._sides, pair, strict=True))
+        words = {"image": self._files, "caption": self._captions}
+        first, second = (words[kind][number] for kind, number in zip(self._sides, pair, strict=True))
         if self._sides[0] == self._sides[1]:
             shown = {"file_name": "", "caption": "", "other": second}
             shown["file_name" if self._sides[0] == "image" else "caption"] = first

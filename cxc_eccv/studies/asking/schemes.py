@@ -8,6 +8,9 @@ from typing import Any
 
 from cxc_eccv.errors import InvalidOption
 
+Widget = Mapping[str, Any]
+"""What a page needs to show a way to answer: ``name``, ``kind``, ``label``, and more by its kind."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -76,13 +79,11 @@ class Scheme:
         """The same scheme without asking for reasons, as in ECCV Caption's second stage."""
         return replace(self, details=(), answers=tuple(replace(answer, asks=False) for answer in self.answers))
 
-    def widgets(self) -> list[dict[str, Any]]:
+    def widgets(self) -> list[Widget]:
         """The widgets of the page, in order; ``asked_with`` names the answers that ask for ticks, None for any."""
         if self.answers:
             choices = {answer.name: answer.label for answer in self.answers}
-            drawn: list[dict[str, Any]] = [
-                {"name": "answer", "kind": "choice", "label": self.question, "choices": choices}
-            ]
+            drawn: list[Widget] = [{"name": "answer", "kind": "choice", "label": self.question, "choices": choices}]
         elif self.scale:
             low, high = self.scale
             slider = {"low": low, "high": high, "step": self.step, "marks": list(self.marks)}
@@ -96,11 +97,11 @@ class Scheme:
             drawn.append({"name": group.name, "kind": "ticks", "label": group.label, "asked_with": asked_with, **ticks})
         return drawn
 
-    def gain_of(self, answer: object) -> float:
+    def compute_gain(self, answer: object) -> float:
         """The gain of an answer, from 0 to 1; an answer is a name, a number on the scale, or criteria to true or false.
 
         Example:
-            >>> ECCV.gain_of("partially_yes")
+            >>> ECCV.compute_gain("partially_yes")
             0.5
         """
         if self.answers:
@@ -133,10 +134,10 @@ class Scheme:
         ):
             raise InvalidOption(f"details {details!r:.60}: give the ticks of each group as a list of texts")
         ticked = {name: ticks for name, ticks in details.items() if ticks}
-        wanted = self.wanted_details(answer, ticked)
-        for name in ticked.keys() - {group.name for group in wanted}:
+        groups = self.find_details(answer, ticked)
+        for name in ticked.keys() - {group.name for group in groups}:
             raise InvalidOption(f"details {name!r:.60}: answer {answer!r:.60} does not ask for them; remove them")
-        for group in wanted:
+        for group in groups:
             ticks = ticked.get(group.name, [])
             unknown = [tick for tick in ticks if tick not in group.choices]
             if unknown or not ticks:
@@ -147,9 +148,9 @@ class Scheme:
                 raise InvalidOption(
                     f"details {group.name}: {group.alone} together with {other}; tick {group.alone} alone"
                 )
-        return {group.name: [tick for tick in group.choices if tick in ticked[group.name]] for group in wanted}
+        return {group.name: [tick for tick in group.choices if tick in ticked[group.name]] for group in groups}
 
-    def wanted_details(self, answer: object, ticked: Mapping[str, Sequence[object]]) -> list[Details]:
+    def find_details(self, answer: object, ticked: Mapping[str, Sequence[object]]) -> list[Details]:
         """The groups that an answer, with these ticks, asks for."""
         asks = any(choice.asks for choice in self.answers if choice.name == answer)
         every = [tick for ticks in ticked.values() for tick in ticks]

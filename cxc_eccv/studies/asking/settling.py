@@ -23,8 +23,8 @@ import pyarrow.compute as pc
 from cxc_eccv.errors import DataError, UnknownName
 from cxc_eccv.sources.readers import LABELS_SCHEMA
 from cxc_eccv.statistics.agreement import uniform_kappa
-from cxc_eccv.studies.asking.agreement import number_pairs
 from cxc_eccv.studies.asking.questions import CANDIDATE
+from cxc_eccv.studies.asking.rater_agreement import number_pairs
 from cxc_eccv.studies.asking.schemes import Scheme
 from cxc_eccv.types import FloatArray, IntArray, check_whole
 
@@ -47,7 +47,7 @@ def settle(answers: pa.Table, scheme: Scheme, rule: str | None = None, *, least_
     Known pairs are not labelled.
 
     Args:
-        answers: answers of accepted sheets (:func:`cxc_eccv.studies.asking.quality.accept`).
+        answers: answers of accepted sheets (:func:`cxc_eccv.studies.asking.sheet_quality.accept`).
         scheme: the scheme of the questions.
         rule: one of :data:`RULES`, see :mod:`cxc_eccv.studies.asking.settling`; None for the scheme's rule.
         least_answers: pairs with answers of fewer people get no label.

@@ -28,6 +28,7 @@ from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.studies.asking.exchange import find_format, find_images
+from cxc_eccv.studies.asking.questionnaire import Handout, describe_questions
 from cxc_eccv.studies.asking.questions import CANDIDATE, Question, Questionnaire
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.studies.entailment.training_data import premises_of
@@ -103,7 +104,8 @@ def export_pairs(
     names = {question.file_name for sheet in questionnaire.sheets for question in sheet}
     rows = content.images.to_pylist()
     addresses = find_images(images, names, library, split, None if entail_task.name == TASKS[0] else rows)
-    written = find_format(form).export([questionnaire], addresses, folder, only)
+    shown_questions = describe_questions([questionnaire], addresses, only)
+    written = find_format(form).export(folder, shown_questions, Handout(questionnaire.scheme))
     return [*written, write_json(folder / ASKED, about)]
 
 

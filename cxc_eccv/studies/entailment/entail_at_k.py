@@ -22,7 +22,7 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.sources.reading import check_content, read_json, require_keys, shown
 from cxc_eccv.statistics import ClusterBootstrap, Draws, Intervals, interval
-from cxc_eccv.studies.asking.answers import read_answers
+from cxc_eccv.studies.asking.answer_files import read_answers
 from cxc_eccv.studies.asking.questions import Question
 from cxc_eccv.studies.asking.schemes import Scheme
 from cxc_eccv.studies.asking.settling import settle

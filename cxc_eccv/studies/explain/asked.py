@@ -20,7 +20,7 @@ from cxc_eccv.registry import metrics
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import parse_json, shown
 from cxc_eccv.studies.asking.exchange import find_format, find_images
-from cxc_eccv.studies.asking.questionnaire import list_files
+from cxc_eccv.studies.asking.questionnaire import Handout, describe_questions, list_files
 from cxc_eccv.studies.asking.questions import (
     CANDIDATE,
     CANDIDATES_A_SHEET,
@@ -66,7 +66,8 @@ def export_failures(
     drawn = [int(place) for role, size in numbers.items() for place in random.choice(places[role], size, replace=False)]
     names = list_files([questionnaire.sheets[place][0] for place in drawn], SCHEME)
     addresses = find_images(images, names, library, split)
-    return find_format(form).export([questionnaire], addresses, output, drawn)
+    questions = describe_questions([questionnaire], addresses, drawn)
+    return find_format(form).export(output, questions, Handout(SCHEME))
 
 
 def ask_failures(explained: pa.Table, library: Library, split: str) -> Questionnaire:

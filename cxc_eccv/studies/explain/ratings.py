@@ -25,9 +25,9 @@ from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import ClusterBootstrap, Draws, Intervals, interval
 from cxc_eccv.statistics.agreement import krippendorff_alpha
-from cxc_eccv.studies.asking.answers import read_answers
-from cxc_eccv.studies.asking.quality import Known, count_known
+from cxc_eccv.studies.asking.answer_files import read_answers
 from cxc_eccv.studies.asking.questions import CANDIDATE
+from cxc_eccv.studies.asking.sheet_quality import KnownAnswers, count_known
 from cxc_eccv.studies.explain.asked import CORRELATED, SCHEME, ask_failures, name_failures
 from cxc_eccv.studies.explain.failures import INFORMED
 from cxc_eccv.tables import MISSING, Cell, Table
@@ -54,7 +54,7 @@ class FailureRatings:
     raters: tuple[str, ...]
     marks: NDArray[np.bool_]
     ratings: IntArray
-    known: Mapping[str, Known] = field(default_factory=dict)  # rater to the answers to known pairs
+    known: Mapping[str, KnownAnswers] = field(default_factory=dict)  # rater to the answers to known pairs
 
     @property
     def mean_ratings(self) -> FloatArray:
@@ -145,7 +145,7 @@ class RatingsReport:
     together: tuple[Share, ...]
     rules: tuple[Rule, ...]
     agreements: tuple[Agreement, ...]
-    known: Mapping[str, Known]  # rater to the answers to known pairs
+    known: Mapping[str, KnownAnswers]  # rater to the answers to known pairs
     alpha: float | None  # Krippendorff's, of the ratings; None if it is undefined
     alpha_pairs: int  # failures that two raters or more rated
     provenance: Mapping[str, Any]

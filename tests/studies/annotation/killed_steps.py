@@ -13,6 +13,7 @@ from cxc_eccv.runs import load_run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.annotation.merging import merge_labels
 from cxc_eccv.studies.annotation.project import Project
+from cxc_eccv.studies.annotation.proposing import ProposalOptions
 
 EVENTS = ("os.rename", "os.mkdir", "os.remove", "os.rmdir", "shutil.rmtree")
 
@@ -22,7 +23,7 @@ def take_step(folder, step, files, library):
     if step == "propose":
         if not (folder / "rounds.jsonl").exists() or not (folder / "rounds.jsonl").stat().st_size:
             project = Project.create(folder, library, name="ours")
-            project.propose({"first": load_run(files[0])}, budget=10, size=5)
+            project.propose({"first": load_run(files[0])}, ProposalOptions(budget=10), size=5)
     elif step == "import":
         Project.open(folder, library).add_answers(files)
     elif step == "merge":

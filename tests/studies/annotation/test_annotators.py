@@ -13,10 +13,13 @@ from annotated_projects import knows, noisy_run, page_data, pairs_of, save_runs,
 from cxc_eccv.errors import DataError, InvalidOption, MissingIds
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_labels
-from cxc_eccv.studies.annotation.known import find_rated
+from cxc_eccv.studies.annotation.annotation_report import find_doubted
+from cxc_eccv.studies.annotation.exporting import Export, export_questions
 from cxc_eccv.studies.annotation.merging import merge_labels
 from cxc_eccv.studies.annotation.project import Project
-from cxc_eccv.studies.annotation.report import find_doubted
+from cxc_eccv.studies.annotation.project_files import Terms
+from cxc_eccv.studies.annotation.proposing import ProposalOptions
+from cxc_eccv.studies.annotation.source_labels import find_rated
 from cxc_eccv.studies.annotation.worth.appraisal import appraise
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.types import Embeddings
@@ -32,7 +35,9 @@ def runs(sample_library):
 @pytest.fixture
 def project(runs, sample_library, tmp_path):
     """Ten sheets of five candidates."""
-    return Project.create(tmp_path / "mine", sample_library, name="mine").propose(runs, budget=50, size=5)
+    return Project.create(tmp_path / "mine", sample_library, name="mine").propose(
+        runs, ProposalOptions(budget=50), size=5
+    )
 
 
 def test_an_owner_with_one_random_annotator_among_three(command, project, sample_library, tmp_path):
@@ -177,7 +182,9 @@ def export_from_label_studio(path, tasks, says, people):
 
 
 def test_answers_spread_by_label_studio_all_count(command, runs, sample_library, tmp_path):
-    project = Project.create(tmp_path / "mine", sample_library, name="mine").propose(runs, budget=40, size=20)
+    project = Project.create(tmp_path / "mine", sample_library, name="mine").propose(
+        runs, ProposalOptions(budget=40), size=20
+    )
     options = ["--format", "label_studio", "--images", "https://example.org/{file_name}", "--output", "studio"]
     assert "name people (--people), for a project each" in command("export", "mine", *options, status=2)
     printed = command("export", "mine", *options, "--people", "ann")
@@ -220,8 +227,8 @@ def test_a_part_without_known_pairs_is_judged_by_the_others_of_the_person(projec
 @pytest.mark.parametrize("scheme", [each.name for each in schemes().values() if each.in_projects])
 def test_practice_shows_all_parts_of_a_known_pair(scheme, runs, sample_library, tmp_path):
     project = Project.create(tmp_path / "mine", sample_library, name="mine", scheme=scheme)
-    project = project.propose({"one": runs["model-0"]}, budget=10, size=5)
-    data = page_data(project.export(tmp_path / "out", images="sample", practice=3)[0])
+    project = project.propose({"one": runs["model-0"]}, ProposalOptions(budget=10), size=5)
+    data = page_data(export_questions(project, tmp_path / "out", Export(images="sample", practice=3))[0])
     # All matching pairs of two images in the sample are on the sheets.
     expected = [False] * 3 if scheme == "cxc_images" else [True, False, True]
     assert [question["expected"] for question in data["practice"]] == expected
@@ -229,12 +236,12 @@ def test_practice_shows_all_parts_of_a_known_pair(scheme, runs, sample_library, 
         assert all(question[part["name"]] for part in data["shows"])
         assert all(question[part["name"]] in data["images"] for part in data["shows"] if part["kind"] == "image")
     rated = find_rated(sample_library, "test", project.scheme, (np.empty(0, int), np.empty(0, int)))
-    if rated is not None:
+    if rated[0][0].size:
         pairs = [(question["image_id"], question["caption_id"]) for question in data["practice"]]
         known = [set(zip(*(ids.tolist() for ids in side), strict=True)) for side in rated]
         assert all(pair in known[not match] for pair, match in zip(pairs, expected, strict=True))
     with pytest.raises(DataError, match=r"known pairs are left to practise on, not 50,000: ask for fewer"):
-        project.export(tmp_path / "out", images="sample", practice=50_000)
+        export_questions(project, tmp_path / "out", Export(images="sample", practice=50_000))
 
 
 def test_published_labels_name_models_and_nobody_else(project, runs, tmp_path):
@@ -253,7 +260,7 @@ def test_published_labels_name_models_and_nobody_else(project, runs, tmp_path):
 def test_the_precision_of_coco_is_told_where_its_pairs_were_asked_about(runs, sample_library, tmp_path):
     """And captions that people turned down are listed, with CxC's ratings: appendix C.1."""
     project = Project.create(tmp_path / "mine", sample_library, name="mine")
-    project = project.propose(runs, budget=60, size=10, ask_known=True)
+    project = project.propose(runs, ProposalOptions(budget=60, ask_known=True), size=10)
     content = sample_library.karpathy("test")
     own = set(zip(content.caption_image_ids.tolist(), content.caption_ids.tolist(), strict=True))
     asked = pairs_of(project.candidates()) & own
@@ -274,7 +281,7 @@ def test_the_precision_of_coco_is_told_where_its_pairs_were_asked_about(runs, sa
 
 def test_known_pairs_of_entailment_are_those_that_cxc_rates_5_and_0(runs, sample_library, tmp_path):
     project = Project.create(tmp_path / "mine", sample_library, name="mine", scheme="entailment")
-    project = project.propose({"one": runs["model-0"]}, budget=10, size=5)
+    project = project.propose({"one": runs["model-0"]}, ProposalOptions(budget=10), size=5)
     rated = sample_library.cxc("sits", "test").to_pylist()
     ratings = {(row["right_id"], row["left_id"]): row["rating"] for row in rated}
     for own in (own for sheet in project.questions() for own in sheet if own.role != "candidate"):
@@ -306,7 +313,7 @@ def test_label_file_that_changed_between_rounds_is_noticed(command, project, sam
     models, options = save_runs(tmp_path, sample_library, seeds=(0, 1)), ["--labels", "mine", "--size", 5]
     first = command("propose", "other", *models, "--budget", 10, *options)
     same = command("propose", "other", *models, "--budget", 10, *options, "--leave-open")
-    merge_labels(done, version="1.0.1")
+    merge_labels(done, Terms(version="1.0.1"))
     changed = command("propose", "other", *models, "--budget", 10, *options, "--leave-open")
     left_out = command("propose", "other", *models, "--budget", 10, "--leave-open")
     assert "changed" not in first + same
@@ -329,23 +336,23 @@ def test_pilot_asks_about_a_part_of_the_split(scheme, sample_library, tmp_path):
     part = replace(whole, images=shown, captions=said)
     project = Project.create(tmp_path / "mine", sample_library, name="mine", scheme=scheme)
     with pytest.raises(MissingIds, match="lacks"):
-        project.propose({"one": part}, budget=10, size=5)
-    project = project.propose({"one": part}, budget=10, size=5, limit=30)
+        project.propose({"one": part}, ProposalOptions(budget=10), size=5)
+    project = project.propose({"one": part}, ProposalOptions(budget=10, limit=30), size=5)
     asked = [own for sheet in project.questions() for own in sheet]
     assert sum(own.role == "candidate" for own in asked) == 10
     for own in asked:
         pair = zip(project.scheme.sides, (own.image_id, own.caption_id), strict=True)
         assert {number if side == "image" else owners[number] for side, number in pair} <= images
-    again = project.propose({"one": whole}, budget=400, size=20, leave_open=True)
+    again = project.propose({"one": whole}, ProposalOptions(budget=400), size=20, leave_open=True)
     assert not pairs_of(again.rounds[0].candidates) & pairs_of(again.rounds[1].candidates)
-    smaller = again.propose({"one": whole}, budget=5, size=5, leave_open=True, limit=45)
+    smaller = again.propose({"one": whole}, ProposalOptions(budget=5, limit=45), size=5, leave_open=True)
     assert smaller.rounds[2].candidates.num_rows == 5
 
 
 def test_a_round_without_reasons_asks_for_none(command, project, sample_library, runs, tmp_path):
-    again = project.propose(runs, budget=10, size=5, leave_open=True, without_reasons=True)
+    again = project.propose(runs, ProposalOptions(budget=10), size=5, leave_open=True, without_reasons=True)
     assert [len(own.questionnaire.scheme.details) for own in again.rounds] == [2, 0]
-    data = again.export(tmp_path / "out", images="images/{file_name}")[0]
+    data = export_questions(again, tmp_path / "out", Export(images="images/{file_name}"))[0]
     assert [own["name"] for own in page_data(data)["widgets"]] == ["answer"]
     with pytest.raises(InvalidOption, match="export each kind separately"):
-        again.export(tmp_path / "out", images="images/{file_name}", sheets=[0, 10])
+        export_questions(again, tmp_path / "out", Export(images="images/{file_name}", sheets=[0, 10]))

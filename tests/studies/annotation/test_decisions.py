@@ -5,17 +5,24 @@ import json
 import pytest
 
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.studies.annotation.folder import DECISIONS, add_decisions, add_lines, read_decisions, read_lines
-from cxc_eccv.studies.asking.quality import Checks
+from cxc_eccv.studies.annotation.project_files import (
+    DECISIONS,
+    Decision,
+    add_decision,
+    add_lines,
+    read_decisions,
+    read_lines,
+)
+from cxc_eccv.studies.asking.sheet_quality import Checks
 
 GOOD = {"sheet": 0, "worker": "ann", "accepted": True}
 
 
 def test_later_decision_corrects_an_earlier_one(tmp_path):
     assert read_decisions(tmp_path).checks == Checks()
-    add_decisions(tmp_path, {(3, "a:nn"): True, (0, "ben"): False}, {"cleo": False, "dora": False}, {"straight": True})
-    settings = {"least_seconds": 20.0, "least_accuracy": 0.25}
-    add_decisions(tmp_path, {(0, "ben"): True}, {"dora": True}, settings)
+    sheets, workers = {(3, "a:nn"): True, (0, "ben"): False}, {"cleo": False, "dora": False}
+    add_decision(tmp_path, Decision(sheets, workers, straight=True))
+    add_decision(tmp_path, Decision({(0, "ben"): True}, {"dora": True}, least_seconds=20.0, least_accuracy=0.25))
     by_hand = {(3, "a:nn"): True, (0, "ben"): True}
     assert read_decisions(tmp_path).checks == Checks(20.0, by_hand, frozenset(["cleo"]), 0.25, straight=True)
     with (tmp_path / DECISIONS).open("a") as file:

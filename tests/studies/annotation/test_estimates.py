@@ -21,6 +21,7 @@ from cxc_eccv.sources.readers import FACTS_KEY
 from cxc_eccv.statistics import estimate_mean
 from cxc_eccv.studies.annotation.merging import merge_labels
 from cxc_eccv.studies.annotation.project import Project
+from cxc_eccv.studies.annotation.proposing import ProposalOptions
 
 pytestmark = pytest.mark.thorough
 
@@ -39,7 +40,9 @@ def judge(library):
 def draw(folder, library, name="mine", **options):
     """A project with drawn pairs."""
     asked = {"strategy": "active", "metric": KEY, "budget": 60, "probabilities": judge(library)} | options
-    return Project.create(folder / name, library, name=name).propose({"first": weak_run(library, 0)}, **asked)
+    return Project.create(folder / name, library, name=name).propose(
+        {"first": weak_run(library, 0)}, ProposalOptions(**asked)
+    )
 
 
 def merge(folder, project, **options):
@@ -117,12 +120,12 @@ def test_an_estimate_does_not_depend_on_the_other_metrics(tmp_path, sample_libra
 
 def test_a_budget_in_whole_queries_is_not_exceeded(tmp_path, sample_library):
     project = draw(tmp_path, sample_library, metric="coco_5k/t2i/recall_at_5", budget=200)
-    facts = project.rounds[0].proposal
-    assert 150 < facts["counts"]["candidates"] <= 200 < facts["options"]["open_pairs"]
+    facts = project.rounds[0].facts
+    assert 150 < facts.counts["candidates"] <= 200 < facts.options["open_pairs"]
 
 
 def test_a_budget_for_nearly_all_pairs_leaves_enough_to_chance(tmp_path, sample_library):
-    open_pairs = draw(tmp_path, sample_library, "all", budget=999).rounds[0].proposal["options"]["open_pairs"]
+    open_pairs = draw(tmp_path, sample_library, "all", budget=999).rounds[0].facts.options["open_pairs"]
     project, _ = merge(tmp_path, draw(tmp_path, sample_library, budget=open_pairs - 3))
     bounds = estimate(sample_library, project.folder, KEY)
     assert bounds.estimate_low < bounds.estimate < bounds.estimate_high
@@ -156,7 +159,7 @@ def test_answers_that_do_not_fit_are_refused(tmp_path, sample_library):
             estimate(sample_library, path, key, **options)
     asked = {"strategy": "active", "metric": KEY, "budget": 60, "probabilities": judge(sample_library)}
     with pytest.raises(InvalidOption, match="first round"):
-        project.propose({"first": weak_run(sample_library, 0)}, **asked)
+        project.propose({"first": weak_run(sample_library, 0)}, ProposalOptions(**asked))
     (path / "earlier.parquet").write_bytes((path / "labels.parquet").read_bytes())
     with pytest.raises(InvalidOption, match=r"several label files, earlier\.parquet, labels\.parquet"):
         estimate(sample_library, path, KEY)
@@ -231,7 +234,9 @@ def test_rankings_that_end_before_the_open_pairs_are_refused(tmp_path, sample_li
     asked = {"strategy": "active", "metric": "coco_5k/t2i/map_at_r", "budget": 500}
     asked["probabilities"] = judge(sample_library)
     with pytest.raises(InvalidOption, match="the rankings hold 5 items"):
-        Project.create(tmp_path / "mine", sample_library, name="mine").propose({"short": tops}, **asked)
+        Project.create(tmp_path / "mine", sample_library, name="mine").propose(
+            {"short": tops}, ProposalOptions(**asked)
+        )
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # random weights: texts that are cut, ties

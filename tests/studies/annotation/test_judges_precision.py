@@ -13,6 +13,7 @@ import cxc_eccv as ce
 from cxc_eccv.registry import task
 from cxc_eccv.statistics import estimate_mean
 from cxc_eccv.studies.annotation.project import Project
+from cxc_eccv.studies.annotation.proposing import ProposalOptions
 
 KEY = "entailment/i2t/entail_at_10"
 
@@ -61,7 +62,7 @@ def test_precision_is_the_share_of_positives_among_judged_entailed(command, tmp_
     guesses, run = judge(sample_library), noisy_run(sample_library, 0)
     draw = {"strategy": "active", "metric": KEY, "budget": 200, "probabilities": guesses}
     project = Project.create(tmp_path / "mine", sample_library, name="mine", scheme="entailment")
-    project = project.propose({"first": run}, **draw)
+    project = project.propose({"first": run}, ProposalOptions(**draw))
     answer(command, project, tmp_path)
     options = {"metrics": ["entail_at_10"], "data_dir": sample_library, "bounds": True, "answers": project.folder}
     bounds = ce.evaluate(run, "entailment", unjudged=guesses, **options).results[0].bounds
@@ -94,7 +95,7 @@ def test_too_few_answers_leave_the_precision_unknown(command, tmp_path, sample_l
     guesses, run = judge(sample_library), noisy_run(sample_library, 0)
     draw = {"strategy": "active", "metric": KEY, "budget": 100, "probabilities": guesses}
     project = Project.create(tmp_path / "mine", sample_library, name="mine", scheme="entailment")
-    answer(command, project.propose({"first": run}, **draw), tmp_path)
+    answer(command, project.propose({"first": run}, ProposalOptions(**draw)), tmp_path)
     strict = guesses.append_column("label", pa.array(np.arange(guesses.num_rows) < 2).cast("int64"))
     options = {"metrics": ["entail_at_10"], "data_dir": sample_library, "bounds": True, "answers": tmp_path / "mine"}
     report = ce.evaluate(run, "entailment", unjudged=strict, probabilities=guesses, **options)

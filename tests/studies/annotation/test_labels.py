@@ -13,12 +13,12 @@ from markdown_it import MarkdownIt
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.sources.readers import LABELS_SCHEMA, read_labels, write_labels
-from cxc_eccv.studies.annotation.card import label_card
-from cxc_eccv.studies.asking.answers import SCHEMA
-from cxc_eccv.studies.asking.quality import Checks
+from cxc_eccv.studies.annotation.label_card import label_card
+from cxc_eccv.studies.asking.answer_files import SCHEMA
 from cxc_eccv.studies.asking.questionnaire import Handout
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.studies.asking.settling import RULES, describe_labels, settle
+from cxc_eccv.studies.asking.sheet_quality import Checks
 
 ECCV, CXC, ENTAILMENT = (schemes()[name] for name in ("eccv", "cxc", "entailment"))
 BOTH, ONE = {"describes": True, "follows": True}, {"describes": True, "follows": False}
@@ -82,7 +82,7 @@ def draw_answers(seed, n_pairs=60, n_workers=7):
 def test_a_slow_loop_agrees(seed):
     rows, by_pair = draw_answers(seed), {}
     for image, caption, _, answer in rows:
-        by_pair.setdefault((image, caption), []).append(ECCV.gain_of(answer))
+        by_pair.setdefault((image, caption), []).append(ECCV.compute_gain(answer))
     expected = [
         {"image_id": image, "caption_id": caption, "gain": gain, "positive": gain >= 0.5, "answers": len(gains)}
         for (image, caption), gains in sorted(by_pair.items())

@@ -19,13 +19,15 @@ from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMis
 from cxc_eccv.judgments.qrels import merged_qrels
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_labels
-from cxc_eccv.studies.annotation import folder as module
-from cxc_eccv.studies.annotation.folder import read_decisions
-from cxc_eccv.studies.annotation.known import compare_labels, find_rated
+from cxc_eccv.studies.annotation import project_files as module
+from cxc_eccv.studies.annotation.exporting import Export, export_questions
 from cxc_eccv.studies.annotation.merging import merge_labels
 from cxc_eccv.studies.annotation.project import Project
-from cxc_eccv.studies.asking.quality import Checks
+from cxc_eccv.studies.annotation.project_files import Decision, Terms, read_decisions
+from cxc_eccv.studies.annotation.proposing import ProposalOptions
+from cxc_eccv.studies.annotation.source_labels import compare_labels, find_rated
 from cxc_eccv.studies.asking.schemes import schemes
+from cxc_eccv.studies.asking.sheet_quality import Checks
 from cxc_eccv.writing import locked
 
 pytestmark = pytest.mark.thorough
@@ -40,7 +42,7 @@ def runs(sample_library):
 def proposed(sample_library, runs, tmp_path_factory):
     """A project with a round of two sheets of five candidates, which nobody has answered."""
     folder = tmp_path_factory.mktemp("proposed") / "project"
-    Project.create(folder, sample_library, name="ours").propose(runs, budget=10, size=5)
+    Project.create(folder, sample_library, name="ours").propose(runs, ProposalOptions(budget=10), size=5)
     return folder
 
 
@@ -51,7 +53,9 @@ def answered(proposed, sample_library, tmp_path_factory):
     shutil.copytree(proposed, folder)
     project = Project.open(folder, sample_library)
     files = [write_answers(folder.parent / f"{name}.jsonl", project, name, knows(project)) for name in ("ann", "ben")]
-    project.add_answers(files).project.propose({"other": noisy_run(sample_library, 7)}, budget=7, size=5)
+    project.add_answers(files).project.propose(
+        {"other": noisy_run(sample_library, 7)}, ProposalOptions(budget=7), size=5
+    )
     return folder
 
 
@@ -67,11 +71,11 @@ def copy(tmp_path, proposed, answered):
 
 def test_a_project_is_read_as_it_was_made(answered, sample_library):
     project = Project.open(answered, sample_library)
-    assert (project.name, project.scheme.name, project.split, project.seed) == ("ours", "eccv", "test", 0)
+    assert (project.name, project.scheme.name, project.split, project.facts.seed) == ("ours", "eccv", "test", 0)
     assert [len(own.sheets) for own in project.rounds] == [2, 2]
     assert [own.candidates.num_rows for own in project.rounds] == [10, 7]
-    assert project.rounds[0].proposal["counts"]["candidates"] == 10
-    assert sorted(project.rounds[0].proposal["models"]) == ["model-0", "model-1", "model-2"]
+    assert project.rounds[0].facts.counts["candidates"] == 10
+    assert sorted(project.rounds[0].facts.models) == ["model-0", "model-1", "model-2"]
     assert project.candidates().num_rows == 17
     assert len(project.questions()) == 4
     assert project.open_sheets() == [2, 3]
@@ -84,7 +88,9 @@ def test_no_known_pair_is_one_that_describes_nothing(sample_library, runs, tmp_p
     content = sample_library.karpathy("test")
     half = {"image": content.image_ids[::2], "caption": content.caption_ids[::2]}
     monkeypatch.setattr(Library, "invalid_ids", lambda _, kind: half[kind])
-    project = Project.create(tmp_path / "mine", sample_library, name="ours").propose(runs, budget=20, size=5)
+    project = Project.create(tmp_path / "mine", sample_library, name="ours").propose(
+        runs, ProposalOptions(budget=20), size=5
+    )
     known = [own for sheet in project.rounds[0].sheets for own in sheet if own.role != "candidate"]
     assert len(known) == 8
     assert not {own.image_id for own in known} & set(half["image"].tolist())
@@ -110,8 +116,8 @@ def test_no_known_negative_was_asked_about_in_an_earlier_round(sample_library, t
     """People may have found that it matches."""
     runs = {"only": noisy_run(sample_library, 0)}
     project = Project.create(tmp_path / "mine", sample_library, name="ours")
-    project = project.propose(runs, strategy="random", budget=1_500, size=10)
-    again = project.propose(runs, strategy="random", budget=100, size=1, leave_open=True)
+    project = project.propose(runs, ProposalOptions(strategy="random", budget=1_500), size=10)
+    again = project.propose(runs, ProposalOptions(strategy="random", budget=100), size=1, leave_open=True)
     assert len(negatives_of(again)) == 100
     assert not negatives_of(again) & pairs_of(project.candidates())
 
@@ -124,7 +130,9 @@ def test_no_known_negative_is_a_positive_of_a_source_that_the_strategy_leaves_ou
         positive |= {pair[:: 1 if direction == "i2t" else -1] for pair in pairs}
     for seed in range(3):
         project = Project.create(tmp_path / str(seed), sample_library, name="ours", seed=seed)
-        negatives |= negatives_of(project.propose(runs, strategy="random", budget=250, size=1, sources=["coco"]))
+        negatives |= negatives_of(
+            project.propose(runs, ProposalOptions(strategy="random", budget=250, sources=["coco"]), size=1)
+        )
     assert not negatives & positive
 
 
@@ -133,7 +141,7 @@ def test_equal_steps_give_equal_bytes(sample_library, runs, tmp_path, proposed):
     for name in ("one", "two"):
         folder = tmp_path / name
         library = sample_library if name == "one" else Library("sample")  # which has read nothing else
-        project = Project.create(folder, library, name="ours").propose(runs, budget=10, size=5)
+        project = Project.create(folder, library, name="ours").propose(runs, ProposalOptions(budget=10), size=5)
         for worker in ("ann", "ben"):
             file = write_answers(tmp_path / f"{worker}.jsonl", project, worker, knows(project))
             project = project.add_answers([file]).project
@@ -146,12 +154,14 @@ def test_equal_steps_give_equal_bytes(sample_library, runs, tmp_path, proposed):
 
 def test_where_nothing_is_left_to_ask_no_round_is_made(sample_library, tmp_path):
     run = {"only": noisy_run(sample_library, 0)}
-    project = Project.create(tmp_path / "project", sample_library, name="ours").propose(run, depth=5, queries=(5, 0))
+    project = Project.create(tmp_path / "project", sample_library, name="ours").propose(
+        run, ProposalOptions(depth=5, queries=(5, 0))
+    )
     before = content_of(project.folder)
     with pytest.raises(
         DataError, match=r"no pair left to ask about: of 25 proposed pairs, \d+ are known to match, .* asked before"
     ):
-        project.propose(run, depth=5, queries=(5, 0), leave_open=True)
+        project.propose(run, ProposalOptions(depth=5, queries=(5, 0)), leave_open=True)
     assert content_of(project.folder) == before
 
 
@@ -174,10 +184,10 @@ def test_a_project_that_cannot_be_is_not_made(options, message, sample_library, 
 def test_a_round_that_another_process_adds_meanwhile_is_kept(copy, sample_library, runs):
     folder = copy("answered")
     first, second = Project.open(folder, sample_library), Project.open(folder, sample_library)
-    first.propose(runs, budget=5, leave_open=True)
+    first.propose(runs, ProposalOptions(budget=5), leave_open=True)
     before = content_of(folder)
     with pytest.raises(DataError, match=r"another process added round 3.*propose again"):
-        second.propose(runs, budget=6, leave_open=True)
+        second.propose(runs, ProposalOptions(budget=6), leave_open=True)
     assert content_of(folder) == before
 
 
@@ -226,10 +236,10 @@ def test_a_later_answer_corrects_an_earlier_one(copy, sample_library, tmp_path):
     one.write_text(one.read_text().splitlines(keepends=True)[4])  # nothing but the corrected line
     done = first.add_answers([one], replace=True)
     ((before, after),) = done.changed
-    assert (done.added, before["answer"] != after["answer"]) == (0, True)
-    assert (before["origin"], after["origin"]) == ("monday.jsonl, line 10", "friday.jsonl, line 1")
+    assert (done.added, before.answer != after.answer) == (0, True)
+    assert (before.origin, after.origin) == ("monday.jsonl, line 10", "friday.jsonl, line 1")
     said = {row["pair_id"]: row["answer"] for row in done.project.answers().to_pylist()}
-    assert said[after["pair_id"]] == after["answer"]
+    assert said[after.pair_id] == after.answer
     assert done.project.answers().drop_columns(["answer", "gain", "positive"]) == first.answers().drop_columns(
         ["answer", "gain", "positive"]
     )
@@ -253,7 +263,7 @@ def test_files_tell_which_round_they_answer(copy, sample_library, tmp_path):
         write_answers(tmp_path / f"{number}.jsonl", project, "cleo", knows(project), number=number) for number in (1, 2)
     ]
     after = project.add_answers(files).project
-    assert [sum(row["sheet"] in own.numbers for row in after.kept) for own in after.rounds] == [42, 11]
+    assert [sum(response.sheet in own.numbers for response in after.responses) for own in after.rounds] == [42, 11]
     for row in after.answers().to_pylist():
         assert row["pair_id"] in {question.pair_id for question in after.questions()[row["sheet"]]}
 
@@ -275,7 +285,7 @@ def test_a_step_waits_for_another_one_and_gives_up(copy, sample_library, tmp_pat
         for step in (
             lambda: project.add_answers([file]),
             lambda: merge_labels(project),
-            lambda: project.decide({(0, "ann"): False}),
+            lambda: project.decide(Decision({(0, "ann"): False})),
             lambda: project.propose(runs, leave_open=True),
         ):
             with pytest.raises(WriteFailed, match="another process is writing"):
@@ -286,26 +296,26 @@ def test_a_step_waits_for_another_one_and_gives_up(copy, sample_library, tmp_pat
 def test_what_two_people_decide_at_once_is_both_kept(copy, sample_library):
     folder = copy("answered")
     first, second = Project.open(folder, sample_library), Project.open(folder, sample_library)
-    ((before, after),) = first.decide({(0, "ann"): False}, least_seconds=2)
+    ((before, after),) = first.decide(Decision({(0, "ann"): False}, least_seconds=2))
     assert (before.verdict, after.verdict, after.sheet, after.worker) == ("accepted", "rejected", 0, "ann")
-    assert len(second.decide({(1, "ben"): False})) == 1
+    assert len(second.decide(Decision({(1, "ben"): False}))) == 1
     assert read_decisions(folder).checks == Checks(2.0, {(0, "ann"): False, (1, "ben"): False})
-    assert second.decide({(1, "ben"): False}) == []
+    assert second.decide(Decision({(1, "ben"): False})) == []
     before = content_of(folder)
     with pytest.raises(InvalidOption, match=r"sheet 9 of 'ann' is not among the answers"):
-        second.decide({(9, "ann"): False})
+        second.decide(Decision({(9, "ann"): False}))
     with pytest.raises(InvalidOption, match="worker 'anna' has no answers in this project"):
-        second.decide(workers={"anna": False})
+        second.decide(Decision(workers={"anna": False}))
     assert content_of(folder) == before
 
 
 def test_sheets_and_pairs_whose_answers_are_rejected_are_open_again(copy, sample_library, runs):
     project = Project.open(copy("answered"), sample_library)
-    project.decide({(0, "ann"): False, (0, "ben"): False, (1, "ben"): False})
+    project.decide(Decision({(0, "ann"): False, (0, "ben"): False, (1, "ben"): False}))
     assert project.open_sheets() == [0, 2, 3]
     with pytest.raises(InvalidOption, match="2 of 2 sheets of round 2 have no answer yet"):
         project.propose(runs)
-    asked = pairs_of(project.propose(runs, budget=30, size=30, leave_open=True).rounds[2].candidates)
+    asked = pairs_of(project.propose(runs, ProposalOptions(budget=30), size=30, leave_open=True).rounds[2].candidates)
     first, *others = ([own for own in sheet if own.role == "candidate"] for sheet in project.questions())
     assert pairs_of(first) <= asked
     assert not any(pairs_of(sheet) & asked for sheet in others)
@@ -315,7 +325,7 @@ def test_labels_of_a_project(copy, sample_library):
     project = Project.open(copy("answered"), sample_library)
     citation = "@misc{ours,\n title={Ours}\n}"
     terms = {"version": "1.2.0", "rule": "mean", "licence": "cc-by-4.0", "citation": citation}
-    labels = merge_labels(project, **terms)
+    labels = merge_labels(project, Terms(**terms))
     assert read_labels(project.folder / "labels.parquet").table.equals(labels.table)
     assert labels.facts.items() >= {"name": "ours", "split": "test", "scheme": "eccv", "people": 2, **terms}.items()
     assert labels.facts["models"] == ["model-0", "model-1", "model-2", "other"]
@@ -326,18 +336,18 @@ def test_labels_of_a_project(copy, sample_library):
     card = (project.folder / "README.md").read_text(encoding="utf-8")
     assert [part for part in ("1.2.0", "license: cc-by-4.0", citation) if part not in card] == []
     before = content_of(project.folder)
-    merge_labels(project, **terms)
+    merge_labels(project, Terms(**terms))
     assert content_of(project.folder) == before
 
 
 def test_terms_of_labels_hold_until_others_are_given(copy, sample_library):
     project = Project.open(copy("answered"), sample_library)
     terms = {"version": "2.0.0", "rule": "mean", "least_answers": 2, "licence": "cc-by-4.0", "citation": "@misc{a, b}"}
-    merge_labels(project, **terms)
+    merge_labels(project, Terms(**terms))
     (project.folder / "labels.parquet").unlink()
     assert merge_labels(project).facts.items() >= terms.items()
     assert "license: cc-by-4.0" in (project.folder / "README.md").read_text()
-    assert merge_labels(project, version="2.1.0").facts.items() >= (terms | {"version": "2.1.0"}).items()
+    assert merge_labels(project, Terms(version="2.1.0")).facts.items() >= (terms | {"version": "2.1.0"}).items()
 
 
 def test_card_has_the_words_in_which_each_person_was_asked(copy, sample_library, tmp_path):
@@ -345,11 +355,11 @@ def test_card_has_the_words_in_which_each_person_was_asked(copy, sample_library,
     (tmp_path / "texts.json").write_text(json.dumps({"language": "de", "question": "Passt es?"}))
     (tmp_path / "instructions.md").write_text("Schau hin.")
     options = {"images": "images/{file_name}", "sheets": [0, 1], "texts": tmp_path}
-    project.export(tmp_path / "trial", **options)
-    project.export(tmp_path / "all", images="images/{file_name}", sheets=[0, 1])
-    project.export(tmp_path / "ben", **options, worker="Ben")
+    export_questions(project, tmp_path / "trial", Export(**options))
+    export_questions(project, tmp_path / "all", Export(images="images/{file_name}", sheets=[0, 1]))
+    export_questions(project, tmp_path / "ben", Export(**options, worker="Ben"))
     before = content_of(project.folder)
-    project.export(tmp_path / "again", **options, worker="ben")
+    export_questions(project, tmp_path / "again", Export(**options, worker="ben"))
     assert content_of(project.folder) == before
     asked = merge_labels(project).facts["asked"]
     words = [(own["sheets"], own["language"], own["question"], own["instructions"]) for own in asked]
@@ -364,7 +374,7 @@ def test_card_has_the_words_in_which_each_person_was_asked(copy, sample_library,
 
 def project_sheets(project):
     """Sheets and people with answers."""
-    return len({(row["sheet"], row["worker"]) for row in project.kept})
+    return len({response.key for response in project.responses})
 
 
 def test_without_answers_that_count_there_are_no_labels(copy, sample_library, tmp_path):
@@ -385,7 +395,7 @@ def test_what_cannot_be_labels_leaves_card_and_labels_as_they_were(copy, sample_
     before = content_of(project.folder)
     for options in ({"version": " "}, {"citation": "Ours, 2026"}, {"rule": "most"}):
         with pytest.raises((MalformedSource, UnknownName, InvalidOption), match=next(iter(options))):
-            merge_labels(project, **options)
+            merge_labels(project, Terms(**options))
         assert content_of(project.folder) == before
 
 
@@ -430,11 +440,11 @@ def test_card_of_somebody_else_is_kept(copy, sample_library):
     card.unlink()
     merge_labels(project)
     card.write_bytes(card.read_bytes().replace(b"\n", b"\r\n"))  # as version control may
-    merge_labels(project, version="1.0.1")
+    merge_labels(project, Terms(version="1.0.1"))
     assert read_labels(project.folder / "labels.parquet").facts["version"] == "1.0.1"
     card.write_text(text := card.read_text().partition("<!-- made by")[0])
     with pytest.raises(DataError, match="is not a card that"):
-        merge_labels(project, version="1.0.2")
+        merge_labels(project, Terms(version="1.0.2"))
     assert card.read_text() == text
     assert read_labels(project.folder / "labels.parquet").facts["version"] == "1.0.1"
 
@@ -490,19 +500,19 @@ def test_torn_last_line_is_dropped_and_then_replaced(name, copy, sample_library,
     for size in (1, len(last) // 2, len(last) - 2):
         (folder / name).write_bytes(b"".join(whole) + last[:size])
         project = Project.open(folder, sample_library)
-        assert (len(project.rounds), len(project.kept)) == ((1, 28) if name == "rounds.jsonl" else (2, 21))
+        assert (len(project.rounds), len(project.responses)) == ((1, 28) if name == "rounds.jsonl" else (2, 21))
     (folder / name).write_bytes(content[:-1])  # as an editor may, which ends the last line without a line feed
     assert len(Project.open(folder, sample_library).rounds) == 2
-    assert len(Project.open(folder, sample_library).kept) == 28
+    assert len(Project.open(folder, sample_library).responses) == 28
     (folder / name).write_bytes(b"".join(whole) + last[:-2])
     project = Project.open(folder, sample_library)
     if name == "answers.jsonl":
         project.add_answers([write_answers(tmp_path / "ben.jsonl", project, "ben", knows(project), number=1)])
     else:
-        project.propose({"other": noisy_run(sample_library, 7)}, budget=7, size=5)
+        project.propose({"other": noisy_run(sample_library, 7)}, ProposalOptions(budget=7), size=5)
     assert (folder / name).read_bytes().count(b"\n") == content.count(b"\n")
     assert json.loads((folder / name).read_bytes().splitlines()[-1])
-    assert len(Project.open(folder, sample_library).kept) == 28
+    assert len(Project.open(folder, sample_library).responses) == 28
 
 
 def open_damaged(folder, library, name, content):
@@ -518,14 +528,14 @@ def open_damaged(folder, library, name, content):
 def test_cut_or_flipped_file_invents_no_answer(copy, sample_library, name):
     folder, random = copy("answered"), np.random.default_rng(0)
     whole, content = Project.open(folder, sample_library), (folder / name).read_bytes()
-    assert open_damaged(folder, sample_library, name, content).kept == whole.kept
+    assert open_damaged(folder, sample_library, name, content).responses == whole.responses
     for place in random.integers(len(content), size=40).tolist():
         project = open_damaged(folder, sample_library, name, content[:place])
-        assert project is None or all(row in whole.kept for row in project.kept)
+        assert project is None or all(row in whole.responses for row in project.responses)
         flipped = bytes([content[place] ^ (1 << place % 8)])
         project = open_damaged(folder, sample_library, name, content[:place] + flipped + content[place + 1 :])
         asked = [{own.pair_id for own in sheet} for sheet in ([] if project is None else project.questions())]
-        assert project is None or all(row["pair_id"] in asked[row["sheet"]] for row in project.kept)
+        assert project is None or all(response.pair_id in asked[response.sheet] for response in project.responses)
 
 
 def test_line_ends_of_version_control_are_no_damage(copy, sample_library):
@@ -583,8 +593,8 @@ def test_killed_step_leaves_what_was_there_and_the_next_goes_on(step, copy, samp
         project = Project.open(folder, sample_library)
         files = [write_answers(tmp_path / "cleo.jsonl", project, "cleo", knows(project), number=1)]
     if step == "merge":
-        merge_labels(project, version="0.0.9")
-        project.decide({(0, "ann"): False})
+        merge_labels(project, Terms(version="0.0.9"))
+        project.decide(Decision({(0, "ann"): False}))
     worker, work = Path(__file__).with_name("killed_steps.py"), tmp_path / "work"
     paths = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
     command = [sys.executable, str(worker), str(folder), step, str(work), *map(str, files)]

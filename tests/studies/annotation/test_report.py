@@ -21,13 +21,13 @@ from report_samples import Page
 from rich.console import Console
 
 from cxc_eccv.statistics.agreement import cohen_kappa
+from cxc_eccv.studies.annotation.annotation_report import render_annotated, report_annotation
+from cxc_eccv.studies.annotation.annotation_tables import DRAWN
 from cxc_eccv.studies.annotation.proposing import CANDIDATES
-from cxc_eccv.studies.annotation.report import render_annotated, report_annotation
-from cxc_eccv.studies.annotation.reported import DRAWN
-from cxc_eccv.studies.asking.answers import SCHEMA
-from cxc_eccv.studies.asking.quality import ACCEPTED, BY_HAND, REJECTED, Checks, judge_sheets
+from cxc_eccv.studies.asking.answer_files import SCHEMA
 from cxc_eccv.studies.asking.questions import Question
 from cxc_eccv.studies.asking.schemes import schemes
+from cxc_eccv.studies.asking.sheet_quality import ACCEPTED, BY_HAND, REJECTED, Checks, judge_sheets
 from cxc_eccv.tables import tables_to_console, tables_to_markdown
 
 ECCV = schemes()["eccv"]

@@ -9,9 +9,9 @@ from command_line import run_command
 from report_samples import near_run
 
 from cxc_eccv.runs import save_embeddings
-from cxc_eccv.studies.annotation.folder import DECISIONS, read_decisions
 from cxc_eccv.studies.annotation.project import Project
-from cxc_eccv.studies.asking.quality import Checks, judge_sheets
+from cxc_eccv.studies.annotation.project_files import DECISIONS, read_decisions
+from cxc_eccv.studies.asking.sheet_quality import Checks, judge_sheets
 
 pytestmark = pytest.mark.thorough
 

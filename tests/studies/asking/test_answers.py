@@ -9,8 +9,8 @@ import pytest
 from asked_samples import QUESTION, records_of, sample_sheets
 
 from cxc_eccv.errors import InvalidOption, MalformedSource, UnknownName
-from cxc_eccv.studies.asking.answers import READ, Unfinished
-from cxc_eccv.studies.asking.answers import read_answers as read_all
+from cxc_eccv.studies.asking.answer_files import SCHEMA, Unfinished
+from cxc_eccv.studies.asking.answer_files import read_answers as read_all
 from cxc_eccv.studies.asking.exchange import formats
 from cxc_eccv.studies.asking.questions import Questionnaire
 from cxc_eccv.studies.asking.schemes import schemes
@@ -135,7 +135,7 @@ def test_what_a_tool_exports_is_read_as_it_was_said(sheets, tmp_path, name, form
     scheme = schemes()[name]
     records = [*answer(sheets, scheme, "w2"), *answer(sheets, scheme, "w1")]
     table = read_answers([save(tmp_path / file_name, write(records))], sheets, scheme, format_name)
-    assert table.schema == READ
+    assert table.schema == SCHEMA
     expected = sorted(records, key=lambda record: (record["sheet"], record["worker"]))
     for column in ("pair_id", "worker", "remark"):
         assert table[column].to_pylist() == [record[column] for record in expected]
@@ -262,12 +262,12 @@ def test_answers_of_several_files_and_rounds_in_any_order_are_one_table(asked, t
         row["worker"] = name
     files = [save(tmp_path / f"{worker}.jsonl", write_lines(own[::-1])) for worker, own in rows.items()]
     found = read_all(files, asked)
-    assert (found.answers.schema, found.unfinished) == (READ, ())
+    assert (found.answers.schema, found.unfinished) == (SCHEMA, ())
     order = [(sheet, worker) for sheet in range(4) for worker in ("w1", "w2")]
     expected = [(*key, own.pair_id) for key in order for own in [*asked[0].sheets, *asked[1].sheets][key[0]]]
     columns = (found.answers[name].to_pylist() for name in ("sheet", "worker", "pair_id"))
     assert list(zip(*columns, strict=True)) == expected
-    assert found.answers["origin"][0].as_py() == f"w1.jsonl, line {len(rows['w1'])}"
+    assert found.responses[0].origin == f"w1.jsonl, line {len(rows['w1'])}"
 
 
 def test_whole_sheets_are_taken_and_unfinished_ones_are_told(asked, tmp_path):

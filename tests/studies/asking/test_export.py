@@ -14,9 +14,9 @@ from asked_samples import sample_sheets
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.asking.answers import read_answers
+from cxc_eccv.studies.asking.answer_files import read_answers
 from cxc_eccv.studies.asking.exchange import COCO, find_images, formats
-from cxc_eccv.studies.asking.questionnaire import Handout, Texts, page_texts
+from cxc_eccv.studies.asking.questionnaire import Handout, Texts, describe_questions, page_texts
 from cxc_eccv.studies.asking.questions import CANDIDATE, NEGATIVE, POSITIVE, Questionnaire
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.writing import RECORD
@@ -48,10 +48,11 @@ def names_of(sheets):
     return {own.file_name for sheet in sheets for own in sheet}
 
 
-def export(sheets, format_name, scheme_name, folder, **options):
-    asked = [Questionnaire(schemes()[scheme_name], sheets)]
+def export(sheets, format_name, scheme_name, folder, *, only=None, handout=None):
+    scheme = schemes()[scheme_name]
     addresses = {name: f"https://example.org/{name}" for name in names_of(sheets)}
-    paths = formats()[format_name].export(asked, addresses, folder, **options)
+    questions = describe_questions([Questionnaire(scheme, sheets)], addresses, only)
+    paths = formats()[format_name].export(folder, questions, handout or Handout(scheme))
     return {path.name: path.read_text(encoding="utf-8") for path in paths}
 
 
@@ -111,10 +112,12 @@ def test_no_cell_is_a_formula_and_no_id_a_number_to_a_spreadsheet(hostile_sheets
 
 def test_a_table_holds_no_images_and_the_page_embeds_one_once(sheets, sample_library, tmp_path):
     images = find_images("sample", names_of(sheets), sample_library, "test")
+    scheme = schemes()["cxc"]
     with pytest.raises(InvalidOption, match="give their addresses"):
-        formats()["csv"].export([Questionnaire(schemes()["cxc"], sheets)], images, tmp_path)
+        formats()["csv"].export(tmp_path, describe_questions([Questionnaire(scheme, sheets)], images), Handout(scheme))
     sheets = [[*sheet, *sheet] for sheet in sheets]
-    (page,) = formats()["html"].export([Questionnaire(schemes()["cxc"], sheets)], images, tmp_path)
+    shown = describe_questions([Questionnaire(scheme, sheets)], images)
+    (page,) = formats()["html"].export(tmp_path, shown, Handout(scheme))
     text = page.read_text()
     assert [text.count(image) for image in images.values()] == [1] * len(images)
 
@@ -123,7 +126,8 @@ def test_a_hit_shows_images_from_https_and_is_no_larger_than_mturk_takes(sheets,
     def export_hits(address, **changes):
         questions = [[replace(own, **changes) for own in sheet] for sheet in sheets]
         addresses = dict.fromkeys(names_of(sheets), address)
-        return formats()["mturk"].export([Questionnaire(schemes()["eccv"], questions)], addresses, tmp_path)
+        shown = describe_questions([Questionnaire(schemes()["eccv"], questions)], addresses)
+        return formats()["mturk"].export(tmp_path, shown, Handout(schemes()["eccv"]))
 
     for address in ("http://example.org/a.jpg", "images/a.jpg", "data:image/png;base64,AA=="):
         with pytest.raises(InvalidOption, match="a HIT shows images from https addresses alone"):
@@ -249,7 +253,7 @@ def test_a_folder_keeps_its_other_files_and_a_failed_export_leaves_it_as_it_was(
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert before.keys() == FILES["csv"] | {"notes.txt", RECORD}
     with pytest.raises(DataError, match="have no address"):
-        formats()["csv"].export([Questionnaire(schemes()["cxc"], sheets)], {}, tmp_path)
+        describe_questions([Questionnaire(schemes()["cxc"], sheets)], {})
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 

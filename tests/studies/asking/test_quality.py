@@ -9,14 +9,14 @@ from annotated_samples import answer_row
 from scipy.stats import binomtest
 
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.studies.asking.answers import SCHEMA
-from cxc_eccv.studies.asking.quality import (
+from cxc_eccv.studies.asking.answer_files import SCHEMA
+from cxc_eccv.studies.asking.sheet_quality import (
     ACCEPTED,
     BY_HAND,
     REJECTED,
     Activity,
     Checks,
-    Known,
+    KnownAnswers,
     SheetQuality,
     accept,
     group_workers,
@@ -38,7 +38,7 @@ def table(*sheets):
 
 
 MIXED = ["yes", "no", "yes"]
-ANY = SimpleNamespace(name="any", gain_of=lambda answer: float(answer == "yes"), is_positive=bool)
+ANY = SimpleNamespace(name="any", compute_gain=lambda answer: float(answer == "yes"), is_positive=bool)
 """A scheme that takes every answer."""
 
 
@@ -116,14 +116,14 @@ def test_interval_rule_never_accepts_a_random_annotator(seed):
     [(2, 2, False), (0, 0, False), (1, 2, True), (3, 4, True), (11, 20, True), (9, 10, False)],
 )
 def test_wrong_answers_as_often_as_by_chance_are_noticed(right, answered, may_be_chance):
-    assert Known(right, answered).may_be_chance is may_be_chance
+    assert KnownAnswers(right, answered).may_be_chance is may_be_chance
 
 
 @pytest.mark.reference
 @pytest.mark.parametrize(("right", "answered"), [(0, 3), (4, 4), (11, 20), (18, 20)])
 def test_the_interval_is_wilson_s(right, answered):
     expected = binomtest(right, answered).proportion_ci(method="wilson")
-    assert Known(right, answered).bounds == pytest.approx((expected.low, expected.high), abs=1e-12)
+    assert KnownAnswers(right, answered).bounds == pytest.approx((expected.low, expected.high), abs=1e-12)
 
 
 def test_nothing_of_a_rejected_worker_counts():

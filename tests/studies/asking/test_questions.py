@@ -11,6 +11,7 @@ from cxc_eccv.studies.asking.questions import (
     CANDIDATE,
     NEGATIVE,
     POSITIVE,
+    KnownPairs,
     build_practice,
     build_sheets,
     pair_id,
@@ -43,11 +44,8 @@ def is_among(pairs):
     return lambda *ids: np.array([pair in pairs for pair in zip(*map(np.ndarray.tolist, ids), strict=True)])
 
 
-NOTHING = {"positive": arrays(()), "is_near": is_among(())}
-
-
-def sheets_of(content, **options):
-    return build_sheets(table(some_pairs(content)), content, **NOTHING | options)
+def sheets_of(content, *, size=18, seed=0, **known_pairs):
+    return build_sheets(table(some_pairs(content)), KnownPairs(content, **known_pairs), size=size, seed=seed)
 
 
 def test_the_known_pairs_are_what_they_are_called_and_stand_anywhere(content):
@@ -100,7 +98,7 @@ def test_what_cannot_be_asked_is_refused(content):
 def test_no_pair_is_asked_about_twice_and_no_candidate_is_called_known(content):
     every = sorted((image, caption) for image in content.image_ids.tolist() for caption in content.caption_ids.tolist())
     candidates = every[::7]
-    sheets = build_sheets(table(candidates), content, size=30, **NOTHING)
+    sheets = build_sheets(table(candidates), KnownPairs(content), size=30)
     asked = [(own.image_id, own.caption_id) for sheet in sheets for own in sheet]
     assert len(set(asked)) == len(asked) == len(candidates) + 2 * len(sheets)
 
@@ -123,7 +121,7 @@ def test_two_images_and_two_captions_are_asked_about(content, side):
     first, second = ids[:12], ids[12:24]
     rated = ((ids[24:34], ids[34:44]), (ids[44:52], ids[52:60]))
     pairs = pa.table({"image_id": first, "caption_id": second})
-    sheets = build_sheets(pairs, content, sides=(side, side), rated=rated, size=6, **NOTHING)
+    sheets = build_sheets(pairs, KnownPairs(content, (side, side), rated=rated), size=6)
     assert [len(sheet) for sheet in sheets] == [8, 8]
     texts = dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True))
     files = dict(zip(content.image_ids.tolist(), content.images["file_name"].to_pylist(), strict=True))
@@ -131,14 +129,14 @@ def test_two_images_and_two_captions_are_asked_about(content, side):
         shown = (own.file_name, own.other) if side == "image" else (own.caption, own.other)
         known = files if side == "image" else {name: " ".join(text.split()) for name, text in texts.items()}
         assert shown == (known[own.image_id], known[own.caption_id])
-    alone = build_sheets(pairs, content, sides=(side, side), size=6, **NOTHING)  # nothing is known
+    alone = build_sheets(pairs, KnownPairs(content, (side, side)), size=6)  # nothing is known
     assert {own.role for sheet in alone for own in sheet} == {CANDIDATE}
 
 
 def test_practice_is_an_own_caption_then_another_and_nothing_that_is_asked(content):
     owners = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
     own = list(zip(content.caption_image_ids.tolist(), content.caption_ids.tolist(), strict=True))
-    found = build_practice(content, 5, set(own[::2]), positive=NOTHING["positive"])
+    found = build_practice(KnownPairs(content), 5, set(own[::2]))
     assert [one.role for one in found] == [POSITIVE, NEGATIVE] * 2 + [POSITIVE]
     assert all((owners[one.caption_id] == one.image_id) is (one.role == POSITIVE) for one in found)
     assert not {(one.image_id, one.caption_id) for one in found} & set(own[::2])

@@ -9,7 +9,7 @@ from cxc_eccv.studies.asking.schemes import Answer, Scheme, schemes
 @pytest.mark.reference
 def test_eccv_answers_have_the_gains_of_equation_e4():
     scheme = schemes()["eccv"]
-    gains = {own.name: scheme.gain_of(own.name) for own in scheme.answers}
+    gains = {own.name: scheme.compute_gain(own.name) for own in scheme.answers}
     assert gains == {"yes": 1, "partially_yes": 0.5, "mostly_no": 0, "no": 0}
     assert [scheme.is_positive(gain) for gain in gains.values()] == [True, True, False, False]
     assert [len(own.choices) for own in scheme.details] == [4, 10]
@@ -29,7 +29,7 @@ def test_cxc_has_six_descriptions_along_the_scale_for_each_kind_of_pair():
     assert len({mark for own in kinds for mark in own.marks}) == 18
     assert {own.rule for own in kinds} == {"mean"}
     images = schemes()["cxc_images"]
-    assert [images.is_positive(images.gain_of(rating)) for rating in (2.4, 2.5)] == [False, True]
+    assert [images.is_positive(images.compute_gain(rating)) for rating in (2.4, 2.5)] == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_cxc_has_six_descriptions_along_the_scale_for_each_kind_of_pair():
 )
 def test_what_is_no_answer_is_refused(name, answer, message):
     with pytest.raises(InvalidOption, match=message):
-        schemes()[name].gain_of(answer)
+        schemes()[name].compute_gain(answer)
 
 
 def test_a_scheme_asks_in_one_way():

@@ -3,7 +3,7 @@
 import pytest
 from annotated_samples import CHANGES, hostile_annotation, sample_annotation
 
-from cxc_eccv.studies.annotation.report import render_annotated
+from cxc_eccv.studies.annotation.annotation_report import render_annotated
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs
 import pytest
 from PIL import Image
 
-from cxc_eccv.studies.asking.answers import Unfinished, read_answers
+from cxc_eccv.studies.asking.answer_files import Unfinished, read_answers
 from cxc_eccv.studies.asking.mturk import MTURK
 from cxc_eccv.studies.asking.questionnaire import (
     Handout,

@@ -22,7 +22,7 @@ import cxc_eccv
 from cxc_eccv.errors import DataError
 from cxc_eccv.runs import ScoresRun
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.asking.questions import build_sheets
+from cxc_eccv.studies.asking.questions import KnownPairs, build_sheets
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.studies.asking.settling import settle
 
@@ -65,9 +65,7 @@ def sheets_of(library, pairs, seed=0):
     images, captions = (np.array(side) for side in zip(*sorted(pairs), strict=True))
     return build_sheets(
         pa.table({"image_id": images, "caption_id": captions}),
-        content,
-        positive=(content.caption_image_ids, content.caption_ids),
-        is_near=lambda images, captions: np.zeros(images.size, dtype=bool),
+        KnownPairs(content, positive=(content.caption_image_ids, content.caption_ids)),
         seed=seed,
     )
 

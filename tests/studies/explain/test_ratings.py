@@ -15,10 +15,9 @@ from scipy.stats import spearmanr
 
 from cxc_eccv.errors import InvalidOption, MalformedSource
 from cxc_eccv.parquet import write_parquet
-from cxc_eccv.studies.annotation.known import find_matches
-from cxc_eccv.studies.annotation.proposing import CANDIDATES
-from cxc_eccv.studies.asking.quality import Known
-from cxc_eccv.studies.asking.schemes import schemes
+from cxc_eccv.studies.annotation.proposing import CANDIDATES, ProposalOptions
+from cxc_eccv.studies.annotation.source_labels import find_matches
+from cxc_eccv.studies.asking.sheet_quality import KnownAnswers
 from cxc_eccv.studies.explain.asked import export_failures, read_failures
 from cxc_eccv.studies.explain.ratings import (
     CLASSES,
@@ -247,7 +246,7 @@ def names_of(explained):
 @pytest.fixture(scope="module")
 def matches(sample_library):
     """Image id and caption id of every pair that a source of the sample calls positive."""
-    found = find_matches(sample_library, "test", schemes()["eccv"], None, CANDIDATES.empty_table())
+    found = find_matches(sample_library, "test", ProposalOptions(), CANDIDATES.empty_table())
     return set(zip(*(ids.tolist() for ids in found), strict=True))
 
 
@@ -271,7 +270,7 @@ def test_known_pairs_are_counted_by_rater_and_no_failures(exported, explained, m
     write_rows(files[1], rows)
     rated = read_ratings(files, explained, sample_library, "test")
     assert len(rated.pair_ids) == 30
-    assert rated.known == {"ann": Known(2, 4), "ben": Known(4, 4)}
+    assert rated.known == {"ann": KnownAnswers(2, 4), "ben": KnownAnswers(4, 4)}
     raters, *_ = report_ratings(rated, explained).tables()
     assert raters.rows == [("ann", "2 of 4 [15%, 85%]"), ("ben", "4 of 4 [51%, 100%]")]
 
@@ -280,9 +279,9 @@ def test_known_pairs_are_counted_by_rater_and_no_failures(exported, explained, m
     ("known", "second", "reason"),
     [
         ({}, [0, 1], "nobody answered a known pair"),
-        ({"ann": Known(4, 4)}, None, "fewer than two raters rated the same failures differently"),
-        ({"ann": Known(4, 4)}, [1, 0], "raters agree no better than chance"),
-        ({"ann": Known(4, 4)}, [0, 1], ""),
+        ({"ann": KnownAnswers(4, 4)}, None, "fewer than two raters rated the same failures differently"),
+        ({"ann": KnownAnswers(4, 4)}, [1, 0], "raters agree no better than chance"),
+        ({"ann": KnownAnswers(4, 4)}, [0, 1], ""),
     ],
 )
 def test_verdict_needs_known_pairs_and_agreement(known, second, reason, explained):

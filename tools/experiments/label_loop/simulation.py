@@ -32,14 +32,14 @@ from cxc_eccv.runs.rankings import RankedLists
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import LABELS_SCHEMA
 from cxc_eccv.statistics import interval
-from cxc_eccv.studies.annotation.proposing import CANDIDATES, propose
+from cxc_eccv.studies.annotation.proposing import CANDIDATES, ProposalOptions, propose
 from cxc_eccv.studies.annotation.proposing.pool import Pairs, rank_lists
 from cxc_eccv.studies.annotation.proposing.strategies import strategies
-from cxc_eccv.studies.asking.answers import SCHEMA
-from cxc_eccv.studies.asking.quality import BY_HAND, Checks, accept, judge_sheets
-from cxc_eccv.studies.asking.questions import CANDIDATE, Question, build_sheets
+from cxc_eccv.studies.asking.answer_files import SCHEMA
+from cxc_eccv.studies.asking.questions import CANDIDATE, KnownPairs, Question, build_sheets
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.studies.asking.settling import RULES, settle
+from cxc_eccv.studies.asking.sheet_quality import BY_HAND, Checks, accept, judge_sheets
 from cxc_eccv.types import FloatArray, IntArray, check_whole
 from label_loop.sample_truth import Truth
 
@@ -193,14 +193,14 @@ def _go_through_rounds(
     """Questions, candidates, positives and true ones among these, all up to a round; a draw for each round."""
     told, asked, labels, questions = SCHEMA.empty_table(), CANDIDATES.empty_table(), LABELS_SCHEMA.empty_table(), 0
     for number, draw in enumerate(draws, start=1):
-        options: dict[str, Any] = {"strategy": strategy, "budget": budget, "sources": sources, "seed": draw}
-        proposal = propose(fit(labels, draw), library, split, asked=asked, **options)
+        options = ProposalOptions(strategy=strategy, budget=budget, sources=sources, seed=draw, asked=asked)
+        proposal = propose(fit(labels, draw), library, split, options)
         if not proposal.candidates.num_rows:
             raise DataError(f"{strategy} has nothing to propose in round {number}; ask for fewer rounds or pairs")
         # As a project's: what people were asked about before is no pair that is known not to match.
         images, captions = (np.concatenate(ids) for ids in zip(known, _to_pairs(asked), strict=True))
-        matches, is_near = (images, captions), proposal.is_near
-        sheets = build_sheets(proposal.candidates, truth.content, positive=matches, is_near=is_near, seed=draw)
+        known_pairs = KnownPairs(truth.content, positive=(images, captions), is_near=proposal.is_near)
+        sheets = build_sheets(proposal.candidates, known_pairs, seed=draw)
         given, accepted = answer_sheets(sheets, truth, error_rates, answers=answers, seed=draw)
         told, asked = pa.concat_tables([told, accepted]), pa.concat_tables([asked, proposal.candidates])
         questions += given.num_rows
@@ -296,14 +296,14 @@ def search_hidden(
     own = np.setdiff1d(verified, _judged_pairs(pairs, library, "test", others, turned_down=True))
     hides = _count_hidden(share, own.size)
     tables = [library.eccv("eccv", direction) for direction in ("i2t", "t2i")]
-    queries = tuple(np.unique(np.asarray(table["query_id"])) for table in tables)
+    images, captions = (np.unique(np.asarray(table["query_id"])) for table in tables)
     ranked, stops, rows = {name: _rank_once(run, pairs) for name, run in runs.items()}, sorted(questions), []
-    options: dict[str, Any] = {"budget": _candidates_of(stops[-1]), "sources": others, "queries": queries}
+    options = ProposalOptions(budget=_candidates_of(stops[-1]), sources=others, queries=(images, captions))
     for seed in range(seeds):
         hidden = np.sort(np.random.default_rng(seed).choice(own, hides, replace=False))
-        options |= {"seed": seed, "asked": _to_table(pairs.ids(np.setdiff1d(verified, hidden)))}
+        options = replace(options, seed=seed, asked=_to_table(pairs.ids(np.setdiff1d(verified, hidden))))
         for strategy in strategies:
-            proposal = propose(ranked, library, "test", strategy=strategy, **options)
+            proposal = propose(ranked, library, "test", replace(options, strategy=strategy))
             is_hidden = np.isin(pairs.of_ids(*_to_pairs(proposal.candidates), "a candidate"), hidden)
             rows += [
                 (strategy, seed, number, *_count_found(is_hidden, stop), hides)

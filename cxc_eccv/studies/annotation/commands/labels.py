@@ -70,13 +70,13 @@ def labels(
     """
     from cxc_eccv.studies.annotation.project import Project
     from cxc_eccv.studies.annotation.worth.appraisal import appraise
-    from cxc_eccv.studies.annotation.worth.preferences import rate_preferences, read_preferences
-    from cxc_eccv.studies.annotation.worth.tables import (
+    from cxc_eccv.studies.annotation.worth.appraisal_tables import (
         appraisal_to_json,
         appraisal_to_tables,
         render_labels,
         say_lacking,
     )
+    from cxc_eccv.studies.annotation.worth.preferences import rate_preferences, read_preferences
     from cxc_eccv.tables import tables_to_console
 
     check_folder(output, FILES)

@@ -8,6 +8,6 @@
 """
 
 from cxc_eccv.studies.annotation.proposing.candidates import propose
-from cxc_eccv.studies.annotation.proposing.pool import CANDIDATES, Proposal
+from cxc_eccv.studies.annotation.proposing.pool import CANDIDATES, Proposal, ProposalFacts, ProposalOptions
 
-__all__ = ["CANDIDATES", "Proposal", "propose"]
+__all__ = ["CANDIDATES", "Proposal", "ProposalFacts", "ProposalOptions", "propose"]

@@ -6,7 +6,6 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation import Request
@@ -20,26 +19,27 @@ from cxc_eccv.types import FloatArray, IntArray
 
 def _choose_active(pool: Pool) -> Chosen:
     """All pairs of the drawn units of a number; the priority of a pair is the probability with which it was drawn."""
-    if pool.budget is None or pool.metric.count("/") != 2:
+    options, metric = pool.options, pool.options.metric or ""
+    if options.budget is None or metric.count("/") != 2:
         raise InvalidOption(
             "strategy active needs a number and a budget, such as --for coco_5k/t2i/recall_at_1 --budget 500"
         )
     (run,) = pool.runs.values()
-    request = _make_request(pool)
+    request = _make_request(pool, metric)
     variant, measured = measure_request(run, request, pool.library)[0]
     if variant.label != request.metrics:
-        raise InvalidOption(f"{pool.metric} is not one number: name its K too, such as {variant.label}")
+        raise InvalidOption(f"{metric} is not one number: name its K too, such as {variant.label}")
     judge = request.on(pool.library, measured.need.task.collection)
     units = measured.judged_by(judge.unjudged, judge.probabilities_of).units(variant)
     costs = units.costs
     rows = np.flatnonzero(costs)
     if not rows.size:
-        raise InvalidOption(f"{pool.metric}: all pairs that can change it are labelled; there is nothing to ask")
+        raise InvalidOption(f"{metric}: all pairs that can change it are labelled; there is nothing to ask")
     chances = np.zeros(costs.size)
-    chances[rows] = _share_budget(units.deviations[rows], costs[rows], pool.budget, pool.metric)
+    chances[rows] = _share_budget(units.deviations[rows], costs[rows], options.budget, metric)
     drawn = rows[draw(chances[rows], pool.random, costs=costs[rows])]
     asked = np.isin(units.owners, drawn)
-    pairs = pool.pairs.of_ids(units.images[asked], units.captions[asked], pool.metric)
+    pairs = pool.pairs.of_ids(units.images[asked], units.captions[asked], metric)
     entries = pool.entries.only(np.isin(pool.entries.pairs, pairs))
     of_pairs = chances[units.owners[asked]]
     facts = {
@@ -69,21 +69,18 @@ def _share_budget(deviations: FloatArray, costs: IntArray, budget: int, key: str
     return chances
 
 
-def _make_request(pool: Pool) -> Request:
-    """The number of the pool, with its judge."""
-    if (pool.probabilities is None) == (pool.classifier is None):
+def _make_request(pool: Pool, key: str) -> Request:
+    """What the number asks for, with the judge of the pool."""
+    probabilities, classifier = pool.probabilities, pool.options.classifier
+    if (probabilities is None) == (classifier is None):
         raise InvalidOption(
             "strategy active needs a judge: give a file of probabilities, or a classifier (--probabilities)"
         )
-    part, metric = split_key(pool.metric)
-    request = Request(tasks=part, metrics=metric, split=pool.split, sources=pool.given_sources, bounds=True)
-    if pool.probabilities is None:
-        assert pool.classifier is not None  # noqa: S101 - one of the two is there
-        return replace(request, unjudged=pool.classifier)
-    pairs, values = pool.probabilities
-    images, captions = pool.pairs.ids(pairs)
-    table = pa.table({"image_id": images, "caption_id": captions, "probability": values})
-    return replace(request, probabilities=PairValues(table, "probability", "probabilities"))
+    part, metric = split_key(key)
+    request = Request(tasks=part, metrics=metric, split=pool.split, sources=pool.options.sources, bounds=True)
+    if classifier is not None:
+        return replace(request, unjudged=classifier)
+    return replace(request, probabilities=PairValues(pool.options.probabilities, "probability", "probabilities"))
 
 
 ACTIVE = Strategy(

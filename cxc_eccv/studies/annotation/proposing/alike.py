@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,8 @@ from cxc_eccv.studies.annotation.proposing.pool import (
     Entries,
     Pool,
     Proposal,
+    ProposalFacts,
+    ProposalOptions,
     Strategy,
     join_entries,
     rank_in_blocks,
@@ -142,23 +144,20 @@ def draw_captions(content: KarpathySplit, image_ids: IntArray, random: np.random
     return np.asarray(content.caption_ids[order[places]])
 
 
-def propose_alike(
-    runs: Mapping[str, Run],
-    library: Library,
-    split: str,
-    limit: int | None,
-    side: str,
-    budget: int | None,
-    depth: int,
-    seed: int,
-    asked: pa.Table | None,
-) -> Proposal:
+def propose_alike(runs: Mapping[str, Run], library: Library, split: str, options: ProposalOptions) -> Proposal:
     """Choose pairs of two images or two captions that CxC has not rated, each in one order."""
-    table = _list_alike(runs, library.karpathy(split).first(limit), side, depth, seed)
+    side, depth = options.sides[0], options.depth or NEIGHBOURS
+    content = library.karpathy(split).first(options.limit)
+    if side == "image":
+        table = once(choose_image_pairs(runs, content, neighbours=depth))
+    else:  # in turn with co-captions, which follow
+        table = choose_caption_pairs(runs, content, neighbours=depth, seed=options.seed)
+        half = table["model"].is_valid().to_pylist().count(True)
+        table = table.take(pa.array(in_turn(half, table.num_rows - half)))
     has_ratings = split in ("validation", "test")
     rated = _unordered(library.cxc("sis" if side == "image" else "sts", split), SIDE_IDS) if has_ratings else set()
-    before = set() if asked is None else _unordered(asked, ("image_id", "caption_id"))
-    direction, rows = "i2i" if side == "image" else "t2t", list[dict[str, Any]]()
+    before = set() if options.asked is None else _unordered(options.asked, ("image_id", "caption_id"))
+    direction, rows = "i2i" if side == "image" else "t2t", []
     for row in table.to_pylist():
         pair = frozenset((row["left_id"], row["right_id"]))
         if pair in rated or pair in before:
@@ -166,37 +165,27 @@ def propose_alike(
         proposals = [{"model": row["model"], "direction": direction, "rank": row["rank"]}] if row["model"] else []
         ids = {"image_id": row["left_id"], "caption_id": row["right_id"], "proposals": proposals}
         rows.append({**ids, "strategy": "cxc", "priority": row["similarity"], "known": []})
-    n_rated = len(_unordered(table, SIDE_IDS) & rated)
+    n_rated, chosen = len(_unordered(table, SIDE_IDS) & rated), rows[: options.budget]
     counts = {
         "proposed": table.num_rows,
         "distinct": table.num_rows,
         "judged_negative": 0,
-        "candidates": len(rows[:budget]),
+        "candidates": len(chosen),
         "known_positive": n_rated,
         "asked_before": table.num_rows - n_rated - len(rows),
         "open": len(rows),
     }
-    facts = {
-        "strategy": "cxc",
-        "split": split,
-        "options": {"budget": budget, "depth": depth, "seed": seed},
-        "models": {
-            name: {"run": dict(run.facts()), "similarity": ranked(run).scoring["similarity"]}
-            for name, run in runs.items()
-        },
-        "counts": counts,
+    models = {
+        name: {"run": dict(run.facts()), "similarity": ranked(run).scoring["similarity"]} for name, run in runs.items()
     }
-    candidates = pa.Table.from_pylist(rows[:budget], schema=CANDIDATES)
-    return Proposal(candidates, CANDIDATES.empty_table(), facts, lambda ids, _: np.zeros(ids.size, dtype=bool))
-
-
-def _list_alike(runs: Mapping[str, Run], content: KarpathySplit, side: str, depth: int, seed: int) -> pa.Table:
-    """Pairs of two images, or pairs of two captions in turn with co-captions, in the order of asking."""
-    if side == "image":
-        return once(choose_image_pairs(runs, content, neighbours=depth))
-    table = choose_caption_pairs(runs, content, neighbours=depth, seed=seed)
-    half = table["model"].is_valid().to_pylist().count(True)  # co-captions follow
-    return table.take(pa.array(in_turn(half, table.num_rows - half)))
+    facts = {"budget": options.budget, "depth": depth, "seed": options.seed}
+    candidates = pa.Table.from_pylist(chosen, schema=CANDIDATES)
+    return Proposal(
+        candidates,
+        CANDIDATES.empty_table(),
+        ProposalFacts("cxc", split, facts, models, counts),
+        lambda ids, _: np.zeros(ids.size, dtype=bool),
+    )
 
 
 def _unordered(table: pa.Table, names: tuple[str, str]) -> set[frozenset[int]]:
@@ -222,7 +211,7 @@ def _choose_cxc(pool: Pool) -> Chosen:
     entries = [_enter(by_captions, captions, names, "t2t"), _enter(by_images, images, names, "i2i")]
     first, second = (pairs[pool.is_open(pairs)] for pairs in (by_captions, by_images))
     first, second = (pairs[np.sort(np.unique(pairs, return_index=True)[1])] for pairs in (first, second))
-    return Chosen(_take_halves(first, second, pool.budget), None, join_entries(entries))
+    return Chosen(_take_halves(first, second, pool.options.budget), None, join_entries(entries))
 
 
 def _cross(pool: Pool, left: IntArray, right: IntArray) -> IntArray:

@@ -1,33 +1,91 @@
-"""Strategy, the pool of open pairs and ranked lists that it chooses from, its choice, and the proposal made of it."""
+"""Options of a proposal, the pool of pairs that a strategy chooses from, its choice, and the proposal made of it."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.evaluation.policies import Judge, PairValues
 from cxc_eccv.ranking import Options, Ranked, ranked
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
-from cxc_eccv.studies.entailment.judge import ClassifierJudge
-from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, FloatArray, IntArray, Judgments, find_positions, find_sides
+from cxc_eccv.types import (
+    CROSS_MODAL,
+    DIRECTIONS,
+    FloatArray,
+    IntArray,
+    Judgments,
+    check_whole,
+    find_positions,
+    find_sides,
+)
 from cxc_eccv.types.ids import find_distinct
+
+Queries = tuple[int | ArrayLike | None, int | ArrayLike | None]
+"""Number or ids of the images and of the captions that are queries."""
+
+JsonObject = Mapping[str, Any]
 
 NEAR = 25
 """Pairs within this rank of any list are not used as known negatives."""
 
 BLOCK_SIZE = 256
 """Queries of a block of scores; fixed, so that a round does not depend on the number of processors."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ProposalOptions:
+    """Which pairs to propose.
+
+    Attributes:
+        strategy: a name of :func:`cxc_eccv.studies.annotation.proposing.strategies.strategies`; None for ``eccv``, or
+            ``cxc`` for pairs of two images or two captions.
+        budget: the most candidates; None for all that the strategy proposes.
+        depth: items to read from each list; None for the default of the strategy.
+        queries: numbers of images and of captions to draw as queries, or their ids; None for all of a side, or as a
+            whole for all that any model ranks.
+        seed: seed of all draws. Queries depend only on it, so further rounds have the same queries.
+        classifier: a classifier of entailment, the judge of ``active``.
+        probabilities: a table with ``image_id``, ``caption_id`` and ``probability`` in place of the classifier.
+        metric: the number for which ``active`` draws pairs, such as ``coco_5k/t2i/recall_at_1``.
+        sources: sources of known labels; None for all official ones.
+        ask_known: also ask about pairs that a source calls positive, to measure the precision of sources.
+        asked: a table of pairs that were asked before, with ``image_id`` and ``caption_id``.
+        sides: kinds of the items of a pair; only ``cxc`` chooses pairs of two images or two captions.
+        limit: only the first images by id and their captions, as of ``cxc-eccv encode --limit``; None for all.
+    """
+
+    strategy: str | None = None
+    budget: int | None = None
+    depth: int | None = None
+    queries: Queries | None = None
+    seed: int = 0
+    classifier: Judge | None = None
+    probabilities: pa.Table | None = None
+    metric: str | None = None
+    sources: Sequence[str] | None = None
+    ask_known: bool = False
+    asked: pa.Table | None = None
+    sides: tuple[str, str] = ("image", "caption")
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("budget", 1), ("depth", 1), ("seed", 0), ("limit", 1)):
+            if getattr(self, name) is not None:
+                check_whole(name, getattr(self, name), least)
+        if self.limit is not None and self.metric is not None:
+            raise InvalidOption(f"{self.metric} is a number of the whole split; leave limit (--limit) out")
 
 
 class Pairs:
@@ -65,6 +123,11 @@ class Pairs:
             rows.append(places)
         return self.number(*rows)
 
+    def read(self, table: pa.Table, what: str) -> IntArray:
+        """Numbers of the pairs of a table, as :meth:`of_ids`."""
+        images, captions = (np.asarray(table[name]).astype(np.int64) for name in ("image_id", "caption_id"))
+        return self.of_ids(images, captions, what)
+
     def of_lists(self, direction: str, items: IntArray) -> IntArray:
         """(Q, D) numbers of pairs from the (Q, D) item ids of the lists of all queries, in Karpathy order."""
         if direction == "i2t":
@@ -88,28 +151,64 @@ class Entries(NamedTuple):
 NONE = Entries(*(np.empty(0, dtype=np.int64) for _ in Entries._fields))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class JudgedPairs:
+    """The judgments of sources."""
+
+    pairs: IntArray  # ascending pairs that any source judged
+    positives: Mapping[str, IntArray]  # name of each source to the ascending pairs that it calls positive
+
+    def flag(self, pairs: IntArray) -> NDArray[np.bool_]:
+        """(P, S) whether each source calls a pair positive."""
+        return np.stack([np.isin(pairs, positives) for positives in self.positives.values()], axis=1)
+
+    def are_positive(self, pairs: IntArray) -> NDArray[np.bool_]:
+        """(P,) whether any source calls a pair positive."""
+        return np.asarray(self.flag(pairs).any(axis=1))
+
+
 @dataclass(frozen=True, eq=False)
 class Pool:
     """The data that a strategy chooses from."""
 
     library: Library
     split: str
+    options: ProposalOptions
+    strategy: Strategy
     pairs: Pairs
     runs: Mapping[str, Run]
-    depth: int  # items to read from each list
     queries: tuple[IntArray, IntArray]  # (Q,) rows of the images that are queries, and of captions
-    closed: IntArray  # ascending numbers of the pairs that were judged or asked before
-    sources: Sequence[str]  # sources of known labels
-    budget: int | None  # the most open pairs; None for all
+    judged: JudgedPairs
+    asked_before: IntArray  # ascending numbers of pairs
     random: np.random.Generator
-    classifier: ClassifierJudge | None
-    probabilities: tuple[IntArray, NDArray[np.float64]] | None
-    metric: str
-    given_sources: Sequence[str] | None = None  # sources of known labels that the user named
+
+    @property
+    def depth(self) -> int:
+        """The number of items to read from each list."""
+        return self.options.depth or self.strategy.depth or NEAR
+
+    @cached_property
+    def closed(self) -> IntArray:
+        """Ascending numbers of the pairs that are not asked about: judged, or asked before."""
+        if self.strategy.draws:
+            return self.asked_before
+        pairs = self.judged.pairs
+        if self.options.ask_known:
+            pairs = pairs[~self.judged.are_positive(pairs)]
+        return find_distinct(np.append(pairs, self.asked_before))
 
     def is_open(self, pairs: IntArray) -> NDArray[np.bool_]:
         """(P,) whether a pair was neither judged nor asked before."""
         return ~np.isin(pairs, self.closed)
+
+    @cached_property
+    def probabilities(self) -> tuple[IntArray, FloatArray] | None:
+        """Numbers of the pairs of the judge's table, and their probabilities; None without a table."""
+        table = self.options.probabilities
+        if table is None:
+            return None
+        PairValues(table, "probability", "probabilities")  # checks columns, types, values and repeated pairs
+        return self.pairs.read(table, "probabilities"), np.asarray(table["probability"], dtype=np.float64)
 
     @cached_property
     def lists(self) -> dict[str, dict[str, IntArray]]:
@@ -170,7 +269,7 @@ class Chosen(NamedTuple):
     pairs: IntArray  # (P,) numbers of distinct pairs; closed pairs are not asked about
     priority: FloatArray | None  # (P,) higher ones are asked first; None if the pairs are in that order
     entries: Entries = NONE  # entries of models' lists that propose some of these pairs
-    facts: Mapping[str, Any] = MappingProxyType({})  # recorded with the options
+    facts: JsonObject = MappingProxyType({})  # recorded with the options
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,17 +300,35 @@ CANDIDATES = pa.schema(
 strategy has none), and the sources that call it positive."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Proposal:
-    """The pairs that a strategy proposes.
+@dataclass(frozen=True, slots=True)
+class ProposalFacts:
+    """How pairs were proposed, for a file.
 
-    Of the counts in ``facts``, ``proposed`` is over all lists, and drawn or given pairs; ``distinct`` counts each pair
-    once. Distinct pairs are known positives, judged negatives, asked before, or open; the candidates are the open pairs
+    Of the counts, ``proposed`` is over all lists, and drawn or given pairs; ``distinct`` counts each pair once.
+    Distinct pairs are known positives, judged negatives, asked before, or open; the candidates are the open pairs
     within the budget.
     """
 
+    strategy: str
+    split: str
+    options: JsonObject
+    models: Mapping[str, JsonObject]  # with hashes of runs and lists, which identify a model, whatever its file
+    counts: Mapping[str, int]
+    # Direction to the ids of the queries whose lists the strategy reads, whether or not it finds open pairs there.
+    searched: Mapping[str, Sequence[int]] | None = None  # None for pairs of two images or two captions, as below
+    near: int | None = None  # NEAR
+
+    def to_json(self) -> JsonObject:
+        """The facts that there are."""
+        return {name: fact for name, fact in asdict(self).items() if fact is not None}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Proposal:
+    """The pairs that a strategy proposes."""
+
     candidates: pa.Table  # pairs to ask about, most urgent first; as CANDIDATES
     known: pa.Table  # pairs that a source calls positive, which are not asked about; as CANDIDATES
-    facts: dict[str, Any]  # strategy, options, models with hashes, and counts, for a file
+    facts: ProposalFacts
     # Function of (P,) image ids and caption ids: whether any model has the pair among the top 25 of a list.
     is_near: Callable[[IntArray, IntArray], NDArray[np.bool_]]

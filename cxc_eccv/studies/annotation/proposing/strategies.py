@@ -42,9 +42,9 @@ DISAGREEMENT = Strategy(name="disagreement", choose=_choose_disagreement, depth=
 
 def _choose_random(pool: Pool) -> Chosen:
     """Random open pairs with a query on one side, all equally likely."""
-    if pool.budget is None:
+    if pool.options.budget is None:
         raise InvalidOption("strategy random needs a budget (--budget)")
-    return Chosen(draw_pairs(pool, pool.budget, *pool.queries), None)
+    return Chosen(draw_pairs(pool, pool.options.budget, *pool.queries), None)
 
 
 def draw_pairs(pool: Pool, number: int, images: IntArray, captions: IntArray) -> IntArray:
@@ -76,7 +76,7 @@ def _choose_entailment(pool: Pool) -> Chosen:
     places = chances.argmax(axis=1)
     able = np.flatnonzero(chances.max(axis=1) >= 0)
     most = round(able.size / (1 - RANDOM_SHARE))
-    total = most if pool.budget is None else min(pool.budget, most)
+    total = most if pool.options.budget is None else min(pool.options.budget, most)
     n_random = round(total * RANDOM_SHARE)
     able = able[: total - n_random]
     rows, places = images[able], places[able]

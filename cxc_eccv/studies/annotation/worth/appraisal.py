@@ -334,7 +334,7 @@ def _refuse_other_models(
     if len(annotators) < 2:
         raise DataError(f"only {annotators[0]} proposed pairs, so there is no other set of annotators")
     for round_, name in product(project.rounds, annotators):
-        proposer, pairs = round_.proposal["models"].get(name), f"proposed the pairs of round {round_.number}"
+        proposer, pairs = round_.facts.models.get(name), f"proposed the pairs of round {round_.number}"
         if proposer and _identify(proposer["run"]) != _identify(runs[name].facts()):
             raise DataError(f"the file of {name} differs from the one that {pairs}: give that file")
         if proposer and proposer["similarity"] != ranked(runs[name], Options(similarity)).scoring["similarity"]:

@@ -17,10 +17,10 @@ from cxc_eccv.judgments.evidence import labels_of_file
 from cxc_eccv.ranking import scores as blocks
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.annotation.proposing import candidates as candidates_file
 from cxc_eccv.studies.annotation.proposing import strategies as strategy_file
 from cxc_eccv.studies.annotation.proposing.alike import choose_caption_pairs, choose_image_pairs
-from cxc_eccv.studies.annotation.proposing.candidates import _cut, propose
-from cxc_eccv.studies.annotation.proposing.pool import CANDIDATES, Chosen
+from cxc_eccv.studies.annotation.proposing.pool import CANDIDATES, Chosen, ProposalOptions
 from cxc_eccv.studies.annotation.proposing.strategies import ENTAILMENT, strategies
 from cxc_eccv.types import Embeddings
 
@@ -69,6 +69,10 @@ def known(sample_library):
         if entailed:
             positive[image, caption].add("entailment")
     return positive, judged | positive.keys()
+
+
+def propose(runs, library, split="test", **options):
+    return candidates_file.propose(runs, library, split, ProposalOptions(**options))
 
 
 def pairs_of(table):
@@ -150,7 +154,7 @@ class TestEccv:
 
     def test_counts_as_the_paper_counts(self, runs, sample_library, content, known):
         queries = some_queries(content)
-        counts = propose(runs, sample_library, queries=queries, budget=7).facts["counts"]
+        counts = propose(runs, sample_library, queries=queries, budget=7).facts.counts
         expected = listed(runs, content, 5, queries)
         positive = [pair for pair in expected if known[0].get(pair)]
         negative = [pair for pair in expected if pair in known[1] and not known[0].get(pair)]
@@ -194,7 +198,7 @@ class TestEccv:
             found = propose(lists, sample_library, strategy=strategy)
             expected = propose(runs, sample_library, strategy=strategy, queries=(None, 0)).candidates
             assert found.candidates.equals(expected)
-            assert found.facts["options"]["queries"] == {"images": 60, "captions": 0}
+            assert found.facts.options["queries"] == {"images": 60, "captions": 0}
         mixed = {"scores": runs["first"], "lists": lists["second"]}
         assert_refused(InvalidOption, "lists does not rank t2i.*--queries 500,0", mixed, sample_library)
 
@@ -224,8 +228,8 @@ class TestWhatIsAskedAgain:
 
     def test_what_was_asked_before_is_counted(self, runs, sample_library):
         first = propose(runs, sample_library, queries=QUERIES)
-        rest = propose(runs, sample_library, queries=QUERIES, asked=first.candidates.slice(0, 30)).facts["counts"]
-        counts = first.facts["counts"]
+        rest = propose(runs, sample_library, queries=QUERIES, asked=first.candidates.slice(0, 30)).facts.counts
+        counts = first.facts.counts
         assert (rest["asked_before"], rest["open"]) == (30, counts["open"] - 30)
         nothing = propose(runs, sample_library, queries=QUERIES, asked=first.candidates)
         assert nothing.candidates.num_rows == 0
@@ -239,14 +243,14 @@ class TestWhatIsAskedAgain:
         assert rows_of(found.known)[positive]["known"] == ["mine"]
         assert not {positive, negative} & set(pairs_of(found.candidates))
         assert negative not in rows_of(found.known)
-        assert found.facts["options"]["sources"] == [*OFFICIAL, "mine"]
+        assert found.facts.options["sources"] == [*OFFICIAL, "mine"]
 
     def test_which_labels_are_known_is_the_caller_s_choice(self, runs, sample_library, known):
         found = propose(runs, sample_library, sources=["coco"])
         apart = rows_of(found.known)
         assert {name for row in apart.values() for name in row["known"]} == {"coco"}
         assert any(known[0].get(pair) for pair in pairs_of(found.candidates))
-        assert found.facts["options"]["sources"] == ["coco"]
+        assert found.facts.options["sources"] == ["coco"]
 
 
 class TestNear:
@@ -266,7 +270,7 @@ class TestNear:
         found = propose({"lists": RankingsRun.from_dicts(lists)}, sample_library, queries=(10, 0))
         every = [part.ravel() for part in np.meshgrid(content.image_ids, content.caption_ids)]
         assert found.is_near(*every).sum() == 60 * 25
-        assert list(found.facts["models"]["lists"]["lists"]) == ["i2t"]
+        assert list(found.facts.models["lists"]["lists"]) == ["i2t"]
 
 
 def vectors(content, seed=0, width=6, *, images=True, captions=True):
@@ -345,7 +349,7 @@ class TestCxc:
         found = propose(runs, sample_library, strategy="cxc", budget=60).candidates.to_pylist()
         assert len(found) == 60
         every = propose(runs, sample_library, strategy="cxc")
-        assert every.candidates.num_rows == every.facts["counts"]["open"] > 60
+        assert every.candidates.num_rows == every.facts.counts["open"] > 60
         origin = Counter()
         for row in found:
             pair = row["image_id"], owners[row["caption_id"]]
@@ -383,7 +387,7 @@ class TestEntailment:
         whole = propose(one, sample_library, strategy="entailment").candidates["proposals"].to_pylist()
         assert (len(whole), sum(map(bool, whole))) == (round(60 / 0.9), 60)  # every image once
         proposed = propose(one, sample_library, strategy="entailment", budget=50)
-        found, counts = proposed.candidates.to_pylist(), proposed.facts["counts"]
+        found, counts = proposed.candidates.to_pylist(), proposed.facts.counts
         assert (counts["proposed"], counts["distinct"], counts["candidates"]) == (50, 50, 50)
         chosen = [row for row in found if row["proposals"]]
         assert (len(found), len(chosen)) == (50, 45)
@@ -407,7 +411,8 @@ class TestEntailment:
         """Chance offers the pairs of the lists first."""
         lists = np.arange(60).reshape(30, 2)
         monkeypatch.setattr(strategy_file, "draw_pairs", lambda *_: np.arange(100))
-        pool = SimpleNamespace(lists={"model": {"i2t": lists}}, depth=2, queries=(np.arange(30), None), budget=20)
+        pool = SimpleNamespace(lists={"model": {"i2t": lists}}, depth=2, queries=(np.arange(30), None))
+        pool.options = ProposalOptions(budget=20)
         pool.random, pool.is_open = np.random.default_rng(0), lambda pairs: np.ones(np.shape(pairs), bool)
         chosen = ENTAILMENT.choose(pool)
         assert len(set(chosen.pairs.tolist())) == 20
@@ -419,8 +424,10 @@ def test_pairs_of_equal_priority_are_drawn():
     pairs, priority = np.arange(10), np.array([1.0] * 8 + [2.0] * 2)
     drawn = set()
     for seed in range(20):
-        pool = SimpleNamespace(random=np.random.default_rng(seed), budget=4, is_open=lambda numbers: numbers != 3)
-        found, of_pairs = _cut(Chosen(pairs, priority), pool)
+        pool = SimpleNamespace(
+            random=np.random.default_rng(seed), options=ProposalOptions(budget=4), is_open=lambda pairs: pairs != 3
+        )
+        found, of_pairs = candidates_file._cut(Chosen(pairs, priority), pool)
         assert set(found[:2].tolist()) == {8, 9}
         assert of_pairs.tolist() == [2.0, 2.0, 1.0, 1.0]
         drawn |= set(found[2:].tolist())
@@ -479,7 +486,11 @@ class TestRefused:
             ({"strategy": "random"}, InvalidOption, "strategy random needs a budget"),
             ({"strategy": "entailment"}, InvalidOption, "strategy entailment takes at most 1 models; there are 3"),
             ({"strategy": "cxc"}, InvalidOption, "first has scores.*give embeddings"),
-            ({"sides": ("image", "image")}, InvalidOption, "cannot choose pairs of two images; give --strategy cxc"),
+            (
+                {"strategy": "eccv", "sides": ("image", "image")},
+                InvalidOption,
+                "cannot choose pairs of two images; give --strategy cxc",
+            ),
             ({"strategy": "random", "depth": 5, "budget": 5}, InvalidOption, "random does not take depth"),
             ({"metric": "map_at_r"}, InvalidOption, "eccv does not take metric; active takes it"),
             ({"budget": 0}, InvalidOption, "budget is 0"),
@@ -542,17 +553,17 @@ class TestRefused:
 
 def test_the_facts_say_what_was_done_and_fit_a_file(runs, sample_library):
     found = propose(runs, sample_library, budget=10, queries=QUERIES, seed=4)
-    facts = json.loads(json.dumps(found.facts))
-    assert facts == found.facts
-    assert facts["strategy"] == "eccv"
+    facts = found.facts
+    assert json.loads(json.dumps(facts.to_json())) == facts.to_json()
+    assert facts.strategy == "eccv"
     options = {"budget": 10, "depth": 5, "seed": 4, "sources": [*OFFICIAL]}
-    assert facts["options"] == options | {"queries": {"images": 20, "captions": 30}}
-    assert set(facts["models"]) == {"first", "second", "third"}
-    hashes = {name: own["lists"]["i2t"] for name, own in facts["models"].items()}
+    assert facts.options == options | {"queries": {"images": 20, "captions": 30}}
+    assert set(facts.models) == {"first", "second", "third"}
+    hashes = {name: own["lists"]["i2t"] for name, own in facts.models.items()}
     assert len(set(hashes.values())) == 3
-    again = propose({"renamed": runs["first"]}, sample_library).facts["models"]["renamed"]["lists"]["i2t"]
+    again = propose({"renamed": runs["first"]}, sample_library).facts.models["renamed"]["lists"]["i2t"]
     assert again == hashes["first"]
-    deeper = propose(runs, sample_library, strategy="disagreement", depth=40, queries=(2, 2)).facts["models"]
+    deeper = propose(runs, sample_library, strategy="disagreement", depth=40, queries=(2, 2)).facts.models
     assert {name: own["lists"]["i2t"] for name, own in deeper.items()} == hashes
 
 
@@ -565,7 +576,7 @@ def test_the_page_names_every_strategy():
 def test_known_positives_are_asked_about_where_they_are_asked_for(runs, sample_library):
     apart, asked = (propose(runs, sample_library, ask_known=own) for own in (False, True))
     assert set(pairs_of(asked.candidates)) == set(pairs_of(apart.candidates)) | set(pairs_of(apart.known))
-    assert (asked.known.num_rows, asked.facts["options"]["ask_known"]) == (0, True)
+    assert (asked.known.num_rows, asked.facts.options["ask_known"]) == (0, True)
     some = propose(runs, sample_library, ask_known=True, budget=20)
     known = [row for row in some.candidates.to_pylist() if row["known"]]
     assert known
@@ -579,13 +590,13 @@ def test_of_two_images_or_captions_none_is_rated_before_or_there_in_both_orders(
     found = propose(runs, sample_library, **options)
     rows = found.candidates.to_pylist()
     pairs = [frozenset((row["image_id"], row["caption_id"])) for row in rows]
-    assert len(set(pairs)) == len(pairs) == found.facts["counts"]["open"]
+    assert len(set(pairs)) == len(pairs) == found.facts.counts["open"]
     rated = sample_library.cxc(kind, "test").to_pylist()
     assert not {frozenset((row["left_id"], row["right_id"])) for row in rated} & set(pairs)
     assert {own["direction"] for row in rows for own in row["proposals"]} == {direction}
     again = propose(runs, sample_library, **options, budget=9, asked=found.candidates.slice(0, 5))
     assert again.candidates.num_rows == 9
-    assert again.facts["counts"]["asked_before"] == 5
+    assert again.facts.counts["asked_before"] == 5
 
 
 @pytest.mark.parametrize("sides", [("image", "caption"), ("image", "image"), ("caption", "caption")])

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from cxc_eccv.runs import EmbeddingsRun
+from cxc_eccv.studies.annotation.proposing import ProposalOptions
 from cxc_eccv.studies.annotation.proposing.candidates import propose
 from cxc_eccv.types import Embeddings, find_positions
 
@@ -35,11 +36,11 @@ def runs(content):
 
 @pytest.fixture(scope="module")
 def proposed(runs, real_library):
-    return propose(runs, real_library, queries=(1261, 1333), seed=7)
+    return propose(runs, real_library, options=ProposalOptions(queries=(1261, 1333), seed=7))
 
 
 def test_as_many_proposals_as_the_paper_s(proposed):
-    counts = proposed.facts["counts"]
+    counts = proposed.facts.counts
     assert counts["proposed"] == 64_850
     shown = [counts[name] for name in ("distinct", "known_positive", "judged_negative")]
     assert shown == pytest.approx([55_558, 6_769, 2], abs=3)  # the page shows them; a tie may fall otherwise elsewhere

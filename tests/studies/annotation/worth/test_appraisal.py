@@ -19,16 +19,17 @@ from cxc_eccv.metrics.graded_recall_at_k import graded_recall_at_k
 from cxc_eccv.runs import EmbeddingsRun, load_run, save_embeddings
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.annotation.project import Project
+from cxc_eccv.studies.annotation.proposing import ProposalOptions
 from cxc_eccv.studies.annotation.worth.appraisal import appraise
-from cxc_eccv.studies.annotation.worth.bias import bias_by_size, join_proposals, measure_bias, measure_gains, score_sets
-from cxc_eccv.studies.annotation.worth.preferences import rate_preferences
-from cxc_eccv.studies.annotation.worth.sets import find_verified
-from cxc_eccv.studies.annotation.worth.tables import (
+from cxc_eccv.studies.annotation.worth.appraisal_tables import (
     appraisal_to_json,
     appraisal_to_tables,
     render_labels,
     say_lacking,
 )
+from cxc_eccv.studies.annotation.worth.bias import bias_by_size, join_proposals, measure_bias, measure_gains, score_sets
+from cxc_eccv.studies.annotation.worth.preferences import rate_preferences
+from cxc_eccv.studies.annotation.worth.sets import find_verified
 from cxc_eccv.tables import tables_to_console, tables_to_markdown
 from cxc_eccv.terminal import shown_text
 from cxc_eccv.types import Embeddings, TopK
@@ -56,7 +57,7 @@ def answer(project, folder, **facts):
 def folder(tmp_path_factory, runs):
     folder = tmp_path_factory.mktemp("annotated") / "mine"
     project = Project.create(folder, Library("sample"), name="mine")
-    answer(project.propose(runs, queries=QUERIES, sources=("coco",)), folder)
+    answer(project.propose(runs, ProposalOptions(queries=QUERIES, sources=("coco",))), folder)
     return folder
 
 
@@ -280,7 +281,9 @@ def test_another_model_of_the_same_name_is_no_annotator(library, runs, tmp_path)
         save_embeddings(file, runs[name])
     loaded = {name: load_run(file) for name, file in files.items()}
     folder = tmp_path / "mine"
-    answer(Project.create(folder, Library("sample"), name="mine").propose(loaded, queries=QUERIES), folder)
+    answer(
+        Project.create(folder, Library("sample"), name="mine").propose(loaded, ProposalOptions(queries=QUERIES)), folder
+    )
     own = Library("sample", labels=[folder])
     assert appraise(own, sets=[["coco"]], runs=loaded, project=Project.open(folder, own)).bias
     save_embeddings(files["late"], noisy_run(own, 5, width=8))
@@ -291,7 +294,7 @@ def test_another_model_of_the_same_name_is_no_annotator(library, runs, tmp_path)
 
 
 def test_a_project_without_labels_or_of_another_split_is_refused(runs, tmp_path):
-    project = Project.create(tmp_path, Library("sample"), name="mine").propose(runs, queries=QUERIES)
+    project = Project.create(tmp_path, Library("sample"), name="mine").propose(runs, ProposalOptions(queries=QUERIES))
     answer(project, tmp_path, name="others")
     library = Library("sample", labels=[tmp_path])
     with pytest.raises(DataError, match="make them with annotate merge"):

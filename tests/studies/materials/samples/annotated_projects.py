@@ -8,6 +8,7 @@ import pytest
 
 from cxc_eccv.cli.app import main
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
+from cxc_eccv.studies.annotation.exporting import Export, export_questions
 from cxc_eccv.types import Embeddings
 
 
@@ -49,7 +50,9 @@ def save_runs(folder, library, seeds=(0, 1, 2), split="test"):
 def write_answers(path, project, worker, says, *, number=None, sheets=None, changes=None):
     """A file of JSON lines as a person fills it in; ``says`` gives the answer to a question."""
     numbers = project.rounds[-1 if number is None else number - 1].numbers if sheets is None else sheets
-    (questions, _) = project.export(path.parent / "asked", "jsonl", images="x/{file_name}", sheets=numbers)
+    (questions, _) = export_questions(
+        project, path.parent / "asked", Export("jsonl", images="x/{file_name}", sheets=numbers)
+    )
     rows = [json.loads(line) for line in questions.read_text(encoding="utf-8").splitlines()]
     for row in rows:
         row |= {"worker": worker, "answer": says(row["image_id"], row["caption_id"]), "seconds": 3.5} | (changes or {})

@@ -5,13 +5,13 @@ import json
 import numpy as np
 import pyarrow as pa
 
+from cxc_eccv.studies.annotation.annotation_report import report_annotation
 from cxc_eccv.studies.annotation.changes import LabelChange, LabelChanges
 from cxc_eccv.studies.annotation.proposing import CANDIDATES
-from cxc_eccv.studies.annotation.report import report_annotation
-from cxc_eccv.studies.asking.answers import SCHEMA
-from cxc_eccv.studies.asking.quality import Checks
+from cxc_eccv.studies.asking.answer_files import SCHEMA
 from cxc_eccv.studies.asking.questions import Question
 from cxc_eccv.studies.asking.schemes import schemes
+from cxc_eccv.studies.asking.sheet_quality import Checks
 
 NO_MODEL = "No models were given. cxc-eccv annotate report FOLDER MODELS... shows how the labels change their scores."
 DETAILS = {
@@ -27,7 +27,7 @@ OF_SCHEME = {
 
 def answer_row(scheme, sheet, worker, pair, role, answer, seconds=10.0, remark=""):
     """A row of the table of answers."""
-    gain = scheme.gain_of(answer)
+    gain = scheme.compute_gain(answer)
     details = DETAILS.get(answer, {}) if scheme.name == "eccv" else {}
     image, caption = pair
     return {

@@ -1,9 +1,8 @@
 """Sheets of questions on the sample, and the records of somebody who answers all of them."""
 
-import numpy as np
 import pyarrow as pa
 
-from cxc_eccv.studies.asking.questions import build_sheets
+from cxc_eccv.studies.asking.questions import KnownPairs, build_sheets
 
 QUESTION = ("questionnaire", "sheet", "pair_id", "image_id", "caption_id", "caption")
 """Keys of a record that people must not change."""
@@ -11,11 +10,10 @@ QUESTION = ("questionnaire", "sheet", "pair_id", "image_id", "caption_id", "capt
 
 def sample_sheets(library, number=5, *, size=3, start=0):
     """Sheets of as many candidates, which are no links of COCO."""
-    content, nothing = library.karpathy("test"), np.empty(0, dtype=np.int64)
+    content = library.karpathy("test")
     images, captions = (ids[start::4][:number] for ids in (content.image_ids, content.caption_ids[::-1]))
     pairs = pa.table({"image_id": images, "caption_id": captions})
-    is_near = lambda images, _: np.zeros(images.size, bool)  # noqa: E731
-    return build_sheets(pairs, content, positive=(nothing, nothing), is_near=is_near, size=size)
+    return build_sheets(pairs, KnownPairs(content), size=size)
 
 
 def records_of(asked, worker="w1", said=(("yes", {}),)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,7 +22,7 @@ from cxc_eccv.cli.choices import (
 )
 from cxc_eccv.cli.output import COMMAND, check_folder, say_written
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.studies.annotation.commands.annotate.answers import (
+from cxc_eccv.studies.annotation.commands.annotate.sheets import (
     Folder,
     check,
     count_nouns,
@@ -126,27 +126,27 @@ def propose(
     from pyarrow import Table
 
     from cxc_eccv.cli.user_tables import probabilities_or_judge
+    from cxc_eccv.evaluation.policies import Judge
+    from cxc_eccv.studies.annotation.proposing import ProposalOptions
 
     runs = load_runs(models or (), name)
-    library = open_library(labels=labels or ())
-    given = {"scheme": scheme, "split": None if split is None else split_name(split), "seed": seed}
-    project = _open_or_create(folder, library, {key: value for key, value in given.items() if value is not None})
-    doubts = None if probabilities is None else probabilities_or_judge(probabilities, images)
-    options: dict[str, Any] = {
-        "strategy": strategy or (None if metric is None else "active"),
-        "budget": budget,
-        "depth": depth,
-        "queries": None if queries is None else _read_queries(queries),
-        "limit": limit,
-        "sources": names(sources),
-        "probabilities": doubts if isinstance(doubts, Table) else None,
-        "classifier": None if isinstance(doubts, Table) else doubts,
-        "metric": metric,
-        "ask_known": ask_known or None,
-        "without_reasons": without_reasons or None,
-    }
-    kept = {key: value for key, value in options.items() if value is not None}
-    after = project.propose(runs, size=size, leave_open=leave_open, **kept)
+    project = _open_or_create(
+        folder, open_library(labels=labels or ()), scheme, None if split is None else split_name(split), seed
+    )
+    judge = None if probabilities is None else probabilities_or_judge(probabilities, images)
+    options = ProposalOptions(
+        strategy=strategy or (None if metric is None else "active"),
+        budget=budget,
+        depth=depth,
+        queries=None if queries is None else _read_queries(queries),
+        limit=limit,
+        sources=names(sources),
+        probabilities=judge if isinstance(judge, Table) else None,
+        classifier=judge if isinstance(judge, Judge) else None,
+        metric=metric,
+        ask_known=ask_known,
+    )
+    after = project.propose(runs, options, size=size, leave_open=leave_open, without_reasons=without_reasons)
     last = after.rounds[-1]
     pairs, sheets = count_nouns(last.candidates.num_rows, "pair"), count_nouns(len(last.sheets), "sheet")
     say(f"round {last.number} of {folder}: {pairs} in {sheets}")
@@ -160,20 +160,21 @@ def propose(
     say_export(after)
 
 
-def _open_or_create(folder: Path, library: Library, given: dict[str, Any]) -> Project:
+def _open_or_create(folder: Path, library: Library, scheme: str | None, split: str | None, seed: int | None) -> Project:
     """The project in a folder, which must have these options; or a new one with them."""
-    from cxc_eccv.studies.annotation.folder import ROUNDS
     from cxc_eccv.studies.annotation.project import Project
+    from cxc_eccv.studies.annotation.project_files import ROUNDS
 
     if not (folder / ROUNDS).exists():
         name = re.sub(r"[^a-z0-9]+", "_", folder.resolve().name.lower()).strip("_")
-        return Project.create(folder, library, **{"name": name, **given})
+        return Project.create(folder, library, name, scheme=scheme or "eccv", split=split or "test", seed=seed or 0)
     project = Project.open(folder, library)
-    kept = {"scheme": project.scheme.name, "split": project.split, "seed": project.seed}
-    for option, value in given.items():
-        if kept[option] != value:
+    facts = project.facts
+    options = {"scheme": (scheme, facts.scheme), "split": (split, facts.split), "seed": (seed, facts.seed)}
+    for option, (value, fixed) in options.items():
+        if value not in (None, fixed):
             raise InvalidOption(
-                f"--{option} {value}: {folder} has {kept[option]}, which stays. Leave it out, or name another folder"
+                f"--{option} {value}: {folder} has {fixed}, which stays. Leave it out, or name another folder"
             )
     return project
 
@@ -217,26 +218,22 @@ def merge(
     ```
     """
     from cxc_eccv.sources.reading import read_text
-    from cxc_eccv.studies.annotation.known import compare_labels
     from cxc_eccv.studies.annotation.merging import merge_labels, write_ratings
     from cxc_eccv.studies.annotation.project import CARD, LABELS
+    from cxc_eccv.studies.annotation.project_files import Terms
+    from cxc_eccv.studies.annotation.source_labels import compare_labels
 
     project = open_project(folder)
     if project.scheme.sides != ("image", "caption"):
-        say_written([write_ratings(project, least_answers=least_answers)])
+        say_written([write_ratings(project, least_answers)])
         return
-    labels = merge_labels(
-        project,
-        rule=rule,
-        version=version,
-        least_answers=least_answers,
-        licence=licence,
-        citation=None if citation is None else read_text(citation),
-    )
+    text = None if citation is None else read_text(citation)
+    terms = Terms(version=version, rule=rule, least_answers=least_answers, licence=licence, citation=text)
+    labels = merge_labels(project, terms)
     say_written([folder / LABELS, folder / CARD])
-    kept = {name: labels.facts.get(name) for name in ("version", "licence", "rule", "least_answers")}
-    say("version {version}, license {licence}, rule {rule}, fewest answers to a pair {least_answers}".format(**kept))
-    if kept["licence"] is None:
+    facts = {name: labels.facts.get(name) for name in ("version", "licence", "rule", "least_answers")}
+    say("version {version}, license {licence}, rule {rule}, fewest answers to a pair {least_answers}".format(**facts))
+    if facts["licence"] is None:
         say("the card has no license: add one with --license before others use the labels")
     _say_compared(labels, compare_labels(labels, project.library))
     command = ["cxc-eccv", "evaluate", "MODEL", "--labels", str(folder)]
@@ -304,15 +301,15 @@ def report(
     ```
     """
     from cxc_eccv.judgments.evidence import judging_sources
+    from cxc_eccv.studies.annotation.annotation_report import report_project, write_annotated
     from cxc_eccv.studies.annotation.changes import METRICS, TASKS, measure_changes
     from cxc_eccv.studies.annotation.project import LABELS
-    from cxc_eccv.studies.annotation.report import report_project, write_annotated
     from cxc_eccv.tables import tables_to_console
 
     check_folder(output, images=images)
     merged = (folder / LABELS).is_file()
     project = open_project(folder, [str(folder / LABELS)] if merged else [])
-    changes: Any = None
+    changes = None
     if models and merged:
         runs = load_runs(models, name)
         before = names(sources) or judging_sources(project.library, project.split)

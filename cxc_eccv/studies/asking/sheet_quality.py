@@ -19,6 +19,9 @@ from cxc_eccv.studies.asking.questions import CANDIDATE, NEGATIVE, POSITIVE
 
 ACCEPTED, BY_HAND, REJECTED = "accepted", "to be checked by hand", "rejected"
 
+Row = Mapping[str, Any]
+"""A row of :data:`cxc_eccv.studies.asking.answer_files.SCHEMA`."""
+
 GROUPS = (1, 5, 10, 15, 25)
 """Most sheets of a worker in each group of Table B.1; the last group has no limit."""
 
@@ -93,7 +96,7 @@ class SheetQuality:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownAnswers:
     """The known pairs that a person answered, and the right answers among them."""
 
     right: int = 0
@@ -128,11 +131,11 @@ def judge_sheets(answers: pa.Table, checks: Checks | None = None) -> list[SheetQ
         Chun et al., ECCV Caption, ECCV 2022, section 3.2 and appendix B.2.
     """
     checks = checks or Checks()
-    sheets: defaultdict[tuple[int, str], list[dict[str, Any]]] = defaultdict(list)
+    sheets: defaultdict[tuple[int, str], list[Row]] = defaultdict(list)
     for row in answers.to_pylist():
         sheets[row["sheet"], row["worker"]].append(row)
     people = count_known(answers)
-    judged = {key: _judge(*key, rows, checks, people[key[1]]) for key, rows in sorted(sheets.items())}
+    judged = {key: _judge(key, rows, checks, people[key[1]]) for key, rows in sorted(sheets.items())}
     for (sheet, worker), good in checks.by_hand.items():
         if (sheet, worker) not in judged:
             raise InvalidOption(
@@ -144,7 +147,7 @@ def judge_sheets(answers: pa.Table, checks: Checks | None = None) -> list[SheetQ
     return list(judged.values())
 
 
-def count_known(answers: pa.Table) -> dict[str, Known]:
+def count_known(answers: pa.Table) -> dict[str, KnownAnswers]:
     """Worker to the number of answered known pairs, and of right answers."""
     counts = {worker: [0, 0] for worker in answers["worker"].to_pylist()}
     columns = (answers[name].to_pylist() for name in ("worker", "role", "positive"))
@@ -152,19 +155,20 @@ def count_known(answers: pa.Table) -> dict[str, Known]:
         if role != CANDIDATE:
             counts[worker][0] += positive is (role == POSITIVE)
             counts[worker][1] += 1
-    return {worker: Known(*count) for worker, count in counts.items()}
+    return {worker: KnownAnswers(*count) for worker, count in counts.items()}
 
 
-def sum_known(answers: pa.Table) -> Known:
+def sum_known(answers: pa.Table) -> KnownAnswers:
     """The known pairs that all people together answered."""
     counts = count_known(answers).values()
-    return Known(sum(known.right for known in counts), sum(known.answered for known in counts))
+    return KnownAnswers(sum(known.right for known in counts), sum(known.answered for known in counts))
 
 
-def _judge(sheet: int, worker: str, rows: Sequence[Mapping[str, Any]], checks: Checks, known: Known) -> SheetQuality:
+def _judge(key: tuple[int, str], rows: Sequence[Row], checks: Checks, known: KnownAnswers) -> SheetQuality:
+    sheet, worker = key
     missed = {
-        role: any(row["role"] == role and row["positive"] is not wanted for row in rows)
-        for role, wanted in ((POSITIVE, True), (NEGATIVE, False))
+        role: any(row["role"] == role and row["positive"] is not expected for row in rows)
+        for role, expected in ((POSITIVE, True), (NEGATIVE, False))
     }
     answers = [_answer_value(row["answer"]) for row in rows if row["role"] == CANDIDATE]
     straight = len(set(answers)) == 1 and len(answers) >= FEWEST_STRAIGHT

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pyarrow as pa
 
@@ -11,7 +9,8 @@ from cxc_eccv.errors import SourceMissing
 from cxc_eccv.judgments.evidence import Thresholds, gather, readable_official
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import LabelFile
-from cxc_eccv.studies.asking.questions import Pairs
+from cxc_eccv.studies.annotation.proposing import ProposalOptions
+from cxc_eccv.studies.asking.questions import NO_PAIRS, Pairs
 from cxc_eccv.studies.asking.schemes import Scheme
 
 PAIR = ["image_id", "caption_id"]
@@ -20,41 +19,39 @@ SOURCE = pa.schema([("image_id", pa.int64()), ("caption_id", pa.int64()), ("sour
 CXC_KINDS = {("image", "caption"): "sits", ("image", "image"): "sis", ("caption", "caption"): "sts"}
 
 
-def find_matches(
-    library: Library, split: str, scheme: Scheme, sources: Sequence[str] | None, candidates: pa.Table
-) -> Pairs:
+def find_matches(library: Library, split: str, options: ProposalOptions, candidates: pa.Table) -> Pairs:
     """(P,) image ids and caption ids of pairs that a source calls positive, or that are candidates."""
-    if scheme.sides != ("image", "caption"):
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    people = readable_official(library, split)
-    judged = pa.concat_tables(_gather(library, split, name) for name in dict.fromkeys([*people, *(sources or ())]))
+    if options.sides != ("image", "caption"):
+        return NO_PAIRS
+    names = dict.fromkeys([*readable_official(library, split), *(options.sources or ())])
+    judged = pa.concat_tables(_gather(library, split, name) for name in names)
     tables = [judged.filter(judged["source_positive"]).select(PAIR), candidates.select(PAIR)]
     image_ids, caption_ids = (np.concatenate([np.asarray(table[name]) for table in tables]) for name in PAIR)
     return image_ids, caption_ids
 
 
-def find_rated(library: Library, split: str, scheme: Scheme, invalid: Pairs) -> tuple[Pairs, Pairs] | None:
-    """Pairs that CxC rates high or low enough for known pairs of the scheme; None if it rates none."""
+def find_rated(library: Library, split: str, scheme: Scheme, invalid: Pairs) -> tuple[Pairs, Pairs]:
+    """Pairs that CxC rates high or low enough for known pairs of the scheme; none if it rates none."""
     if scheme.rated_gold is None or split not in ("validation", "test"):
-        return None
+        return NO_PAIRS, NO_PAIRS
     kind = CXC_KINDS[scheme.sides]
     try:
         table = library.cxc(kind, split)
     except SourceMissing:
-        return None
+        return NO_PAIRS, NO_PAIRS
     high, low = scheme.rated_gold
     ratings = np.asarray(table["rating"])
     names = ("right_id", "left_id") if kind == "sits" else ("left_id", "right_id")  # in SITS the caption is on the left
     ids = [np.asarray(table[name]) for name in names]
     of_side = dict(zip(("image", "caption"), invalid, strict=True))
-    unwanted = [np.isin(side_ids, of_side[side]) for side_ids, side in zip(ids, scheme.sides, strict=True)]
-    valid = ~np.any(unwanted, axis=0)
+    unusable = [np.isin(side_ids, of_side[side]) for side_ids, side in zip(ids, scheme.sides, strict=True)]
+    valid = ~np.any(unusable, axis=0)
     first, second = ((ids[0][rows & valid], ids[1][rows & valid]) for rows in (ratings >= high, ratings <= low))
     return first, second
 
 
 def compare_labels(labels: LabelFile, library: Library) -> pa.Table:
-    """The labelled pairs that official sources judge too, with their verdicts."""
+    """The labelled pairs that official sources judge too, with what they say."""
     labelled, tables = labels.table.select([*PAIR, "positive"]), []
     names = [name for name in readable_official(library, labels.split) if name not in library.label_names]
     for name in names:

@@ -18,10 +18,7 @@ from cxc_eccv.evaluation.report import provenance_of
 from cxc_eccv.report.pages import page_style, template, thumbnails
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import LABELS_SCHEMA, LabelFile, read_labels
-from cxc_eccv.studies.annotation.changes import LabelChanges
-from cxc_eccv.studies.annotation.folder import read_decisions
-from cxc_eccv.studies.annotation.project import LABELS, Project
-from cxc_eccv.studies.annotation.reported import (
+from cxc_eccv.studies.annotation.annotation_tables import (
     DRAWN,
     RANKS,
     AnnotationReport,
@@ -30,13 +27,19 @@ from cxc_eccv.studies.annotation.reported import (
     Told,
     show_seconds,
 )
-from cxc_eccv.studies.asking.agreement import (
+from cxc_eccv.studies.annotation.changes import LabelChanges
+from cxc_eccv.studies.annotation.project import LABELS, Project
+from cxc_eccv.studies.annotation.project_files import read_decisions
+from cxc_eccv.studies.asking.questions import CANDIDATE, NEGATIVE, POSITIVE, Question
+from cxc_eccv.studies.asking.rater_agreement import (
     classify,
     compare_with_labels,
     compare_workers,
     measure_agreement,
 )
-from cxc_eccv.studies.asking.quality import (
+from cxc_eccv.studies.asking.schemes import Scheme
+from cxc_eccv.studies.asking.settling import keep_last, settle
+from cxc_eccv.studies.asking.sheet_quality import (
     ACCEPTED,
     BY_HAND,
     Checks,
@@ -47,9 +50,6 @@ from cxc_eccv.studies.asking.quality import (
     judge_workers,
     keep_sheets,
 )
-from cxc_eccv.studies.asking.questions import CANDIDATE, NEGATIVE, POSITIVE, Question
-from cxc_eccv.studies.asking.schemes import Scheme
-from cxc_eccv.studies.asking.settling import keep_last, settle
 from cxc_eccv.terminal import visible
 from cxc_eccv.types import IntArray
 from cxc_eccv.writing import write_texts

@@ -15,15 +15,18 @@ import pyarrow.compute as pc
 
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.annotation.proposing.strategies import strategies
-from cxc_eccv.studies.asking.quality import Known
 from cxc_eccv.studies.asking.questions import CANDIDATE
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.studies.asking.settling import RULES, keep_last
+from cxc_eccv.studies.asking.sheet_quality import KnownAnswers
 from cxc_eccv.terminal import code_block, code_span, markdown_table, markdown_text
 
 if TYPE_CHECKING:
     from huggingface_hub import DatasetCardData
 
+
+Facts = Mapping[str, Any]
+"""What a file of labels says of their origin and rule, as JSON."""
 
 CARD = Path(__file__).parent / "templates" / "labels.md.jinja"
 
@@ -73,7 +76,7 @@ def is_replaceable(card: str) -> bool:
     return card.rstrip().endswith(MARK.rstrip())
 
 
-def label_card(facts: Mapping[str, Any], table: pa.Table) -> str:
+def label_card(facts: Facts, table: pa.Table) -> str:
     """The text of ``README.md`` for a folder with ``labels.parquet``."""
     from huggingface_hub import DatasetCard
 
@@ -109,7 +112,7 @@ def label_card(facts: Mapping[str, Any], table: pa.Table) -> str:
     return f"{card.content.rstrip()}\n\n{MARK}"
 
 
-def _card_tables(facts: Mapping[str, Any], table: pa.Table) -> dict[str, str]:
+def _card_tables(facts: Facts, table: pa.Table) -> dict[str, str]:
     """The tables of the card, by their name in its template."""
     positive = int(pc.sum(table["positive"]).as_py())
     overview = [facts["name"], facts["split"], table.num_rows, positive, facts["people"], str(facts["version"])]
@@ -131,7 +134,7 @@ def _card_tables(facts: Mapping[str, Any], table: pa.Table) -> dict[str, str]:
     }
 
 
-def _card_data(facts: Mapping[str, Any], table: pa.Table) -> DatasetCardData:
+def _card_data(facts: Facts, table: pa.Table) -> DatasetCardData:
     """The front matter."""
     import datasets
     from huggingface_hub import DatasetCardData
@@ -155,7 +158,7 @@ def _card_data(facts: Mapping[str, Any], table: pa.Table) -> DatasetCardData:
     )
 
 
-def _describe_words(words: Mapping[str, Any]) -> str:
+def _describe_words(words: Facts) -> str:
     """What people read on some sheets, as a quotation."""
     texts = [*words["instructions"], words["question"], *(f"\N{BULLET} {answer}" for answer in words["answers"])]
     quoted = "\n>\n".join(f"> {markdown_text(text)}" for text in texts)
@@ -163,17 +166,18 @@ def _describe_words(words: Mapping[str, Any]) -> str:
     return f"{words['sheets']:,} answered sheets that count had these words, in the language {language}:\n\n{quoted}"
 
 
-def _describe_known(known_pairs: Mapping[str, Any]) -> str:
+def _describe_known(known_pairs: Facts) -> str:
     if not known_pairs["all"]["answered"]:
         return "The sheets had no known pairs."
-    known = {name: Known(**counts) for name, counts in known_pairs.items()}
+    counts = {name: KnownAnswers(**of_sheets) for name, of_sheets in known_pairs.items()}
     return (
-        f"On the sheets that count, people answered {known['accepted']} of the known pairs rightly, and {known['all']} "
+        f"On the sheets that count, people answered {counts['accepted']} of the known pairs rightly, and "
+        f"{counts['all']} "
         "on all answered sheets (95% intervals)."
     )
 
 
-def _describe_agreement(agreement: Mapping[str, Any]) -> str:
+def _describe_agreement(agreement: Facts) -> str:
     if not agreement["pairs"]:
         return "No pair was judged by several people, so their agreement is unknown."
     return (
@@ -193,11 +197,11 @@ def join_answers(labels: pa.Table, accepted: pa.Table, workers: Sequence[str], c
     People are called p1, p2 ... in the order of ``workers``.
     """
     names = {worker: f"p{number}" for number, worker in enumerate(workers, start=1)}
-    answers_by_pair: defaultdict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
+    answers_by_pair: defaultdict[tuple[int, int], list[Facts]] = defaultdict(list)
     for row in keep_last(accepted.filter(pc.field("role") == CANDIDATE)).to_pylist():
         entry = {"person": names[row["worker"]], "answer": row["answer"], "gain": row["gain"]}
         answers_by_pair[row["image_id"], row["caption_id"]].append(entry)
-    proposals: defaultdict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
+    proposals: defaultdict[tuple[int, int], list[Facts]] = defaultdict(list)
     chances: dict[tuple[int, int], float] = {}
     drawing = {name for name, strategy in strategies().items() if strategy.draws}
     for row in candidates.to_pylist():
@@ -206,8 +210,8 @@ def join_answers(labels: pa.Table, accepted: pa.Table, workers: Sequence[str], c
         proposals[row["image_id"], row["caption_id"]] += row["proposals"]
     pairs = list(zip(labels["image_id"].to_pylist(), labels["caption_id"].to_pylist(), strict=True))
     every = [sorted(answers_by_pair[pair], key=lambda answer: int(answer["person"][1:])) for pair in pairs]
-    labels = labels.append_column(pa.field("said", SAID, nullable=False), pa.array(every, SAID))
     kind = candidates.schema.field("proposals").type
+    labels = labels.append_column(pa.field("said", SAID, nullable=False), pa.array(every, SAID))
     labels = labels.append_column(
         pa.field("proposals", kind, nullable=False), pa.array([proposals[pair] for pair in pairs], kind)
     )

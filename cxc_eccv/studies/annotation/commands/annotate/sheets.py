@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,7 +19,10 @@ from cxc_eccv.studies.asking.options import AnswerForm, QuestionForm, QuestionIm
 from cxc_eccv.terminal import print_shown, say
 
 if TYPE_CHECKING:
+    from cxc_eccv.studies.annotation.exporting import Export
     from cxc_eccv.studies.annotation.project import Project
+    from cxc_eccv.studies.asking.answer_files import Response
+    from cxc_eccv.studies.asking.sheet_quality import SheetQuality
 
 Folder = Annotated[Path, typer.Argument(help="Folder of the project.")]
 
@@ -35,12 +39,13 @@ def open_project(folder: Path, labels: Sequence[str] = ()) -> Project:
 
 def say_status(project: Project) -> None:
     """Print which sheets are answered, their verdicts, and the next command."""
-    from cxc_eccv.studies.annotation.folder import read_decisions
-    from cxc_eccv.studies.asking.quality import ACCEPTED, BY_HAND, REJECTED, count_known
+    from cxc_eccv.studies.annotation.project_files import read_decisions
+    from cxc_eccv.studies.asking.sheet_quality import ACCEPTED, BY_HAND, REJECTED, count_known
 
     open_sheets, judged = project.open_sheets(), project.judge()
     for each in project.rounds:
-        workers = count_nouns(len({row["worker"] for row in project.kept if row["sheet"] in each.numbers}), "worker")
+        people = {response.worker for response in project.responses if response.sheet in each.numbers}
+        workers = count_nouns(len(people), "worker")
         still = [number for number in each.numbers if number in open_sheets]
         numbered = f" ({each.numbers.start} to {each.numbers.stop - 1})" if len(project.rounds) > 1 else ""
         answered = f"{len(each.sheets) - len(still):,} of {len(each.sheets):,} sheets{numbered} answered, by {workers}"
@@ -94,13 +99,13 @@ def name_some(names: Iterable[object]) -> str:
     return ", ".join([*every[:SHOWN], *(["..."] if len(every) > SHOWN else [])])
 
 
-def read_numbers(option: str, text: str, known: range) -> list[int]:
-    """Read a list of known numbers, as ``0-4,7``."""
+def read_numbers(option: str, text: str, every: range) -> list[int]:
+    """Read a list of numbers, as ``0-4,7``."""
     parts = [re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", part) for part in text.split(",")]
     ranges = [range(int(part[1]), int(part[2] or part[1]) + 1) for part in parts if part is not None]
-    numbers = [number for part in ranges if len(part) <= len(known) for number in part]
-    if None in parts or not all(ranges) or not all(part.start in known and part[-1] in known for part in ranges):
-        raise InvalidOption(f"{option} {text}: give numbers from {known.start} to {known.stop - 1}, as 0-4 or 0,7")
+    numbers = [number for part in ranges if len(part) <= len(every) for number in part]
+    if None in parts or not all(ranges) or not all(part.start in every and part[-1] in every for part in ranges):
+        raise InvalidOption(f"{option} {text}: give numbers from {every.start} to {every.stop - 1}, as 0-4 or 0,7")
     return sorted(set(numbers))
 
 
@@ -145,45 +150,45 @@ def export(
     cxc-eccv annotate export doubts --format mturk --output hits
     ```
     """
+    from cxc_eccv.studies.annotation.exporting import Export, export_questions
+    from cxc_eccv.studies.asking.answer_files import identify_worker
     from cxc_eccv.studies.asking.exchange import find_format
+    from cxc_eccv.studies.asking.questions import assign_sheets
 
     exchange_format = find_format(form)
     project = open_project(folder)
-    asked, workers = project.rounds[-1], names(people)
+    workers = names(people)
     each = min(3, len(workers or [])) if each is None else each
-    known = range(len(project.questions()))
     if sheets == "open":
-        chosen = [*project.open_sheets(1 if workers is None else each)]
-        if not chosen:
+        numbers = project.open_sheets(1 if workers is None else each)
+        if not numbers:
             raise InvalidOption("--sheets open: enough people have answered every sheet")
+    elif sheets is None:
+        numbers = list(project.rounds[-1].numbers)
     else:
-        chosen = list(asked.numbers) if sheets is None else read_numbers("--sheets", sheets, known)
-    options: dict[str, Any] = {"form": form, "images": images, "texts": texts, "practice": practice}
+        numbers = read_numbers("--sheets", sheets, range(len(project.questions())))
+    request = Export(form, images, texts, practice, numbers)
     if workers is None:
-        say_written(project.export(output, sheets=chosen, **options))
+        say_written(export_questions(project, output, request))
     else:
-        _export_to_people(project, output, chosen, workers, each, options)
-    rounds = [str(round_.number) for round_ in project.rounds if set(round_.numbers) & set(chosen)]
-    say(f"round {', '.join(rounds)}, {count_nouns(len(chosen), 'sheet')}: {exchange_format.exported}")
+        people_by_name = assign_sheets(numbers, list(map(identify_worker, workers)), each, project.finished_sheets())
+        _export_to_people(project, output, request, people_by_name)
+    rounds = [str(round_.number) for round_ in project.rounds if set(round_.numbers) & set(numbers)]
+    say(f"round {', '.join(rounds)}, {count_nouns(len(numbers), 'sheet')}: {exchange_format.exported}")
     ambiguous = find_format(None, Path(f"a{exchange_format.ending}")).read is not exchange_format.read
     say_next("import", folder, "ANSWERS", *(["--format", form] if ambiguous else []))
 
 
-def _export_to_people(
-    project: Project, output: Path, sheets: list[int], people: list[str], each: int, options: dict[str, Any]
-) -> None:
-    """Divide the sheets among people, and write a folder for each of them."""
-    from cxc_eccv.studies.asking.answers import identify_worker
-    from cxc_eccv.studies.asking.questions import assign_sheets
+def _export_to_people(project: Project, output: Path, export: Export, people: Mapping[str, list[int]]) -> None:
+    """Write a folder for each person with their sheets."""
+    from cxc_eccv.studies.annotation.exporting import export_questions
 
-    people_by_name = [identify_worker(name) for name in people]
-    assigned = assign_sheets(sheets, people_by_name, each, project.finished_sheets())
-    places = {worker: output / re.sub(r"[^\w-]+", "-", worker) for worker in assigned}
-    if len(set(places.values())) < len(places):
+    folders = {worker: output / re.sub(r"[^\w-]+", "-", worker) for worker in people}
+    if len(set(folders.values())) < len(folders):
         raise InvalidOption(f"--people {','.join(people)}: two names give the same folder; change one of them")
-    for worker, numbers in assigned.items():
+    for worker, numbers in people.items():
         if numbers:
-            say_written(project.export(places[worker], sheets=numbers, worker=worker, **options))
+            say_written(export_questions(project, folders[worker], replace(export, sheets=numbers, worker=worker)))
             say(f"{worker}: {count_nouns(len(numbers), 'sheet')}, {name_some(numbers)}")
 
 
@@ -218,16 +223,16 @@ def import_answers(
     elif not done.unfinished:
         say("no new answers: all of them were imported before")
     for before, after in done.changed:
-        place = f"sheet {after['sheet']} of {shown(after['worker'])}, {after['pair_id']}"
+        place = f"sheet {after.sheet} of {shown(after.worker)}, {after.pair_id}"
         say(f"{place}: {_show_answer(before)} becomes {_show_answer(after)}")
     for sheet in done.unfinished:
         say(f"not imported yet: sheet {sheet.sheet} of {sheet.worker}, {sheet.answered} of {sheet.questions} answered")
     say_status(done.project)
 
 
-def _show_answer(row: Any) -> str:  # noqa: ANN401 - a row of answers
-    ticks = [tick for group in json.loads(row["details"]).values() for tick in group]
-    return " ".join([row["answer"], *([f"({', '.join(ticks)})"] if ticks else [])])
+def _show_answer(response: Response) -> str:
+    ticks = [tick for group in json.loads(response.details).values() for tick in group]
+    return " ".join([response.answer, *([f"({', '.join(ticks)})"] if ticks else [])])
 
 
 def check(
@@ -273,20 +278,20 @@ def check(
     cxc-eccv annotate check doubts --least-seconds 60
     ```
     """
-    from cxc_eccv.studies.annotation.folder import DECISIONS
-    from cxc_eccv.studies.annotation.report import report_project
+    from cxc_eccv.studies.annotation.annotation_report import report_project
+    from cxc_eccv.studies.annotation.project_files import DECISIONS, Decision
     from cxc_eccv.tables import tables_to_console
 
-    given = [(_read_sheet("--accept", text), True) for text in accept or ()]
-    given += [(_read_sheet("--reject", text), False) for text in reject or ()]
-    if len(dict(given)) < len(given):
+    verdicts = [(_read_sheet("--accept", text), True) for text in accept or ()]
+    verdicts += [(_read_sheet("--reject", text), False) for text in reject or ()]
+    if len(dict(verdicts)) < len(verdicts):
         raise InvalidOption("a sheet or a person is named twice; name each once")
     project = open_project(folder)
-    decided = {about: good for about, good in given if isinstance(about, tuple)}
-    workers = {about: good for about, good in given if isinstance(about, str)}
-    settings = {"least_seconds": least_seconds, "least_accuracy": least_accuracy, "straight": straight}
-    if decided or workers or any(value is not None for value in settings.values()):
-        _say_decided(project, project.decide(decided, workers=workers, **settings))
+    sheets = {about: good for about, good in verdicts if isinstance(about, tuple)}
+    workers = {about: good for about, good in verdicts if isinstance(about, str)}
+    decision = Decision(sheets, workers, least_seconds, least_accuracy, straight)
+    if decision != Decision():
+        _say_decided(project, project.decide(decision))
         say_written([folder / DECISIONS])
     report = report_project(project)
     if report.to_check:
@@ -294,7 +299,7 @@ def check(
     say_status(project)
 
 
-def _say_decided(project: Project, changed: Any) -> None:  # noqa: ANN401 - pairs of SheetQuality
+def _say_decided(project: Project, changed: Iterable[tuple[SheetQuality, SheetQuality]]) -> None:
     for before, after in changed:
         asked = next(asked for asked in project.rounds if after.sheet in asked.numbers)
         say(f"sheet {after.sheet} of {after.worker} (round {asked.number}): {after.verdict}, was {before.verdict}")
@@ -304,7 +309,7 @@ def _say_decided(project: Project, changed: Any) -> None:  # noqa: ANN401 - pair
 
 def _read_sheet(option: str, text: str) -> tuple[int, str] | str:
     """The number of a sheet and its worker, whose name may contain colons; or only a worker."""
-    from cxc_eccv.studies.asking.answers import identify_worker
+    from cxc_eccv.studies.asking.answer_files import identify_worker
 
     sheet, colon, worker = text.partition(":")
     if not (colon and sheet.isdecimal()):

@@ -1,0 +1,93 @@
+"""Export the questions of an annotation project to people, and keep the words in which they were asked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.studies.annotation.project import Project
+from cxc_eccv.studies.annotation.project_files import SheetKey, add_words, hold, read_decisions
+from cxc_eccv.studies.annotation.proposing import ProposalOptions
+from cxc_eccv.studies.asking.answer_files import identify_worker
+from cxc_eccv.studies.asking.exchange import find_format, find_images
+from cxc_eccv.studies.asking.questionnaire import (
+    Handout,
+    Texts,
+    Words,
+    describe_question,
+    describe_questions,
+    list_files,
+    read_texts,
+)
+from cxc_eccv.studies.asking.questions import POSITIVE, Question, build_practice
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """Which questions are written, and how.
+
+    Attributes:
+        form: a name of :func:`cxc_eccv.studies.asking.exchange.formats`.
+        images: as for :func:`cxc_eccv.studies.asking.exchange.find_images`.
+        texts: folder for :func:`cxc_eccv.studies.asking.questionnaire.read_texts`.
+        practice: number of questions to practise on, which come first and are not saved.
+        sheets: numbers of the sheets; None for all of the last round.
+        worker: name of the person, filled in.
+    """
+
+    form: str = "html"
+    images: str | Path = "coco"
+    texts: str | Path | None = None
+    practice: int = 0
+    sheets: Collection[int] | None = None
+    worker: str = ""
+
+
+def export_questions(project: Project, folder: str | Path, export: Export) -> list[Path]:
+    """Write questions as a page or for a tool, without the known pairs; other files of the folder are kept."""
+    exchange_format = find_format(export.form)
+    if not (exchange_format.by_sheet or export.worker):
+        raise InvalidOption(
+            f"--format {export.form}: name people (--people), for a project each; one project hands its tasks out in "
+            "turn"
+        )
+    numbers = project.rounds[-1].numbers if export.sheets is None else export.sheets
+    rounds = [each for each in project.rounds if set(each.numbers) & set(numbers)] or [project.rounds[-1]]
+    questionnaires = [each.questionnaire for each in rounds]
+    scheme = questionnaires[0].scheme
+    shown_scheme, texts = (scheme, Texts()) if export.texts is None else read_texts(export.texts, scheme)
+    practice = _build_practice(project, export.practice)
+    asked = [question for number, sheet in enumerate(project.questions()) if number in numbers for question in sheet]
+    addresses = find_images(export.images, list_files([*asked, *practice], scheme), project.library, project.split)
+    practised = [(describe_question(each, scheme, addresses), each.role == POSITIVE) for each in practice]
+    handout = Handout(shown_scheme, texts, export.worker, practised)
+    written = exchange_format.export(folder, describe_questions(questionnaires, addresses, numbers), handout)
+    # Label Studio has other names for people.
+    worker = identify_worker(export.worker) if exchange_format.by_sheet else ""
+    before = find_words(project, ((number, worker) for number in numbers))
+    new = [number for number, words in zip(numbers, before, strict=True) if words != handout.words]
+    if new:
+        with hold(project.folder):
+            add_words(project.folder, new, worker, handout.words)
+    return written
+
+
+def find_words(project: Project, sheets: Iterable[SheetKey]) -> list[Words]:
+    """The words in which each sheet was given to a person."""
+    words = read_decisions(project.folder).words
+    schemes = {number: each.questionnaire.scheme for each in project.rounds for number in each.numbers}
+    return [
+        words.get((sheet, worker)) or words.get((sheet, "")) or Handout(schemes[sheet]).words
+        for sheet, worker in sheets
+    ]
+
+
+def _build_practice(project: Project, number: int) -> list[Question]:
+    if not number:
+        return []
+    avoid = {(question.image_id, question.caption_id) for sheet in project.questions() for question in sheet}
+    return build_practice(
+        project.find_known(ProposalOptions(sides=project.scheme.sides)), number, avoid, project.facts.seed
+    )
