@@ -16,7 +16,7 @@ from cxc_eccv.ranking.missing import find_lists
 from cxc_eccv.ranking.ranked import NO_READERS, Items, Ranked, Readers, Requests, collect_missing, refuse_vector_options
 from cxc_eccv.ranking.readers import RowReader
 from cxc_eccv.ranking.scores import Layout, Options
-from cxc_eccv.ranking.ties import positives_last
+from cxc_eccv.ranking.ties import find_tied_last, put_positives_last
 from cxc_eccv.runs.rankings import RankedLists, RankingsRun
 from cxc_eccv.types import FloatArray, IntArray, Judgments, RatedPairs, TopK, find_positions
 from cxc_eccv.types.ids import find_distinct, make_indptr, measure_span, number_within
@@ -138,9 +138,9 @@ def _rank_positives(
     positive, (ties, last) = flags[owners * size + places], np.zeros((2, block.size), dtype=np.int64)
     if lists.scores is not None and owners.size:
         scores = _join(lists, lists.scores, rows)[kept]
-        order, ties = positives_last(owners, scores, positive, block.size)
+        order, ties = put_positives_last(owners, scores, positive, block.size)
         positive = positive[order]
-        last = np.bincount(owners[_tied_last(lists, rows, owners, scores) & positive], minlength=block.size)
+        last = np.bincount(owners[_find_last(lists, rows, owners, scores) & positive], minlength=block.size)
     depths, at = np.bincount(owners, minlength=block.size), np.flatnonzero(positive)
     ranks = at - (np.cumsum(depths) - depths)[owners[at]] + 1
     return ranks, np.bincount(owners[at], minlength=block.size), depths, ties, last
@@ -151,12 +151,11 @@ def _join(lists: RankedLists, values: NDArray[Any], rows: IntArray) -> NDArray[A
     return np.concatenate([values[lists.indptr[row] : lists.indptr[row + 1]] for row in rows])
 
 
-def _tied_last(lists: RankedLists, rows: IntArray, owners: IntArray, scores: NDArray[Any]) -> NDArray[np.bool_]:
+def _find_last(lists: RankedLists, rows: IntArray, owners: IntArray, scores: NDArray[Any]) -> NDArray[np.bool_]:
     """(P,) whether each item ties with another one and with the last item of its ranking."""
-    if lists.scores is None or not owners.size:
+    if lists.scores is None:
         return np.zeros(owners.size, dtype=bool)
-    tied: NDArray[np.bool_] = scores == lists.scores[lists.indptr[rows + 1] - 1][owners]
-    return tied & (np.bincount(owners[tied], minlength=rows.size) > 1)[owners]
+    return find_tied_last(owners, scores, lists.scores[lists.indptr[rows + 1] - 1])
 
 
 def _count_cut(
@@ -166,7 +165,7 @@ def _count_cut(
     depths = np.bincount(owners, minlength=rows.size)
     places = number_within(depths)
     ranked = reader.gallery_ids.size - (reader.without_self & np.isin(reader.query_ids[block], reader.gallery_ids))
-    rests = _tied_last(lists, rows, owners, scores) & (places < reader.needs[block][owners])
+    rests = _find_last(lists, rows, owners, scores) & (places < reader.needs[block][owners])
     return np.unique(owners[rests & (depths < ranked)[owners]]).size
 
 

@@ -1,17 +1,26 @@
 """The tie rule: where items of equal scores stand. No other file decides it.
 
 Items rank by score, highest first, and of items with equal scores those that help a query least come first. So an item
-that ties with a positive ranks above it.
+that ties with a positive ranks above it. The kernels count for this rule in compiled form: ``row_counts`` and
+``column_counts`` count the items that reach a positive's score and those that exceed it, ``match_counts`` the items
+that tie at the end of a top; :func:`rank_positives` and :func:`count_pushed_out` turn these into ranks and matches.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+from cxc_eccv.errors import DataError
 from cxc_eccv.ranking.counts import Counts, Share, gallery_sizes
-from cxc_eccv.types import FloatArray, IntArray, PositiveRanks
+from cxc_eccv.ranking.known_depth import GivenRanks
+from cxc_eccv.types import FloatArray, IntArray, PositiveRanks, TopK
 from cxc_eccv.types.ids import make_indptr
+
+Flags = NDArray[np.bool_]
 
 
 def rank_positives(share: Share, counts: Counts) -> PositiveRanks:
@@ -22,7 +31,7 @@ def rank_positives(share: Share, counts: Counts) -> PositiveRanks:
     """
     judgments = share.judgments
     rows = judgments.rows[share.kept]
-    order = _by_row_and_score(rows, counts.scores[share.pairs])
+    order = _sort_by_score(rows, counts.scores[share.pairs])
     rows, pairs = rows[order], share.pairs[order]
     scores = counts.scores[pairs]
     competes = share.competes[rows]
@@ -31,7 +40,7 @@ def rank_positives(share: Share, counts: Counts) -> PositiveRanks:
     )
     indptr = make_indptr(np.bincount(rows, minlength=judgments.query_ids.size))
     within = np.arange(rows.size) - indptr[rows]
-    first, last = _runs_of_equals(rows, scores)
+    first, last = _find_runs(rows, scores)
     others = at_least - (within[last] + 1)
     leads = first == np.arange(rows.size)
     tied = at_least - above - (last - first + 1)
@@ -46,14 +55,14 @@ def rank_positives(share: Share, counts: Counts) -> PositiveRanks:
     )
 
 
-def _by_row_and_score(rows: IntArray, scores: NDArray[np.float32]) -> IntArray:
+def _sort_by_score(rows: IntArray, scores: NDArray[np.float32]) -> IntArray:
     """Order by row, then by descending score: one sort of integers whose low half is the score."""
     bits = scores.view(np.int32)
     ascending = np.where(bits < 0, bits ^ np.int32(2**31 - 1), bits).astype(np.int64)
     return np.argsort(rows * 2**32 - ascending)
 
 
-def _runs_of_equals(rows: IntArray, scores: NDArray[np.float32]) -> tuple[IntArray, IntArray]:
+def _find_runs(rows: IntArray, scores: NDArray[np.float32]) -> tuple[IntArray, IntArray]:
     """First and last index of the run of equal scores within one query to which each entry belongs."""
     new = np.ones(rows.size, dtype=bool)
     new[1:] = (np.diff(rows) != 0) | (np.diff(scores) != 0)
@@ -63,8 +72,8 @@ def _runs_of_equals(rows: IntArray, scores: NDArray[np.float32]) -> tuple[IntArr
     return starts[run], ends[run]
 
 
-def positives_last(
-    queries: IntArray, scores: FloatArray, positive: NDArray[np.bool_], n_queries: int
+def put_positives_last(
+    queries: IntArray, scores: FloatArray, positive: Flags, n_queries: int
 ) -> tuple[IntArray, IntArray]:
     """Order in which positives follow the items they tie with, and the number of such items of each query."""
     if not queries.size:
@@ -76,7 +85,7 @@ def positives_last(
     return np.lexsort((positive, group)), ties
 
 
-def order_of_gains(gains: FloatArray) -> tuple[IntArray, int]:
+def make_keys(gains: FloatArray) -> tuple[IntArray, int]:
     """Sort keys of items with equal scores: judged items without gain, then unjudged items, then others by gain.
 
     Returns (J,) keys for the gains of J judged items, and the key of unjudged items.
@@ -84,6 +93,24 @@ def order_of_gains(gains: FloatArray) -> tuple[IntArray, int]:
     levels = np.append(np.where(gains > 0, gains, -1.0), 0.0)
     codes = np.unique(levels, return_inverse=True)[1]
     return codes[:-1], int(codes[-1])
+
+
+def choose_top(
+    rows: IntArray, scores: NDArray[Any], keys: IntArray, lowest: NDArray[Any], depth: int
+) -> tuple[IntArray, IntArray]:
+    """The top of every row, best first, from (P,) candidates that reach the score ``lowest`` at its depth.
+
+    Of candidates with that score, those of the lowest keys are taken. Returns the indices of the candidates, row by
+    row, and the number of candidates of each row that are left out.
+    """
+    counts, taken = np.bincount(rows, minlength=lowest.size), np.ones(rows.size, dtype=bool)
+    for row in np.flatnonzero(counts > depth).tolist():
+        candidates = np.arange(*np.searchsorted(rows, [row, row + 1]))
+        tied = candidates[scores[candidates] == lowest[row]]
+        room = depth - (candidates.size - tied.size)
+        taken[tied[np.argpartition(keys[tied], room)[room:]]] = False
+    indices = np.flatnonzero(taken)
+    return indices[np.lexsort((keys[indices], -scores[indices], rows[indices]))], counts - depth
 
 
 def count_pushed_out(surplus: IntArray, tied: IntArray, tied_matches: IntArray) -> tuple[IntArray, IntArray]:
@@ -95,3 +122,93 @@ def count_pushed_out(surplus: IntArray, tied: IntArray, tied_matches: IntArray) 
     """
     decides = (surplus > 0) & (tied_matches > 0)
     return np.minimum(tied_matches, surplus), np.where(decides, tied - tied_matches, 0)
+
+
+def rank_judged(row: NDArray[Any], judged: NDArray[Any], positive: Flags) -> tuple[IntArray, int]:
+    """(J,) ranks of judged items by their scores among those of a whole row; how many others tie with a positive.
+
+    Of equal scores judged negatives stand first, then items that nobody judged, then positives.
+    """
+    ascending = np.sort(row)
+    above = row.size - np.searchsorted(ascending, judged, side="right")
+    level = row.size - np.searchsorted(ascending, judged) - above  # items of this score
+    order = np.lexsort((positive, -judged))
+    _, starts, group, sizes = np.unique(-judged[order], return_index=True, return_inverse=True, return_counts=True)
+    ranks = np.empty_like(order)
+    unjudged = np.where(positive, level - sizes[group[np.argsort(order)]], 0)
+    ranks[order] = above[order] + np.arange(order.size) - starts[group] + 1
+    positives = np.bincount(group, positive[order], sizes.size).astype(np.int64)
+    return ranks + unjudged, int((level[order[starts]] - positives)[positives > 0].sum())
+
+
+def find_tied_last(owners: IntArray, scores: NDArray[Any], last: NDArray[Any]) -> Flags:
+    """(P,) whether each ranked item ties with another one, and with the last item of its ranking."""
+    tied: Flags = scores == last[owners]
+    return tied & (np.bincount(owners[tied], minlength=last.size) > 1)[owners]
+
+
+def drop_cut(ranks: GivenRanks) -> GivenRanks:
+    """The ranks without the positives that tie with the last item of a ranking that leaves items out."""
+    certain = np.arange(ranks.ranks.size) < np.repeat(ranks.indptr[1:] - ranks.cut, ranks.n_found)
+    return replace(ranks, ranks=ranks.ranks[certain], indptr=make_indptr(ranks.n_found - ranks.cut))
+
+
+def count_tied_tops(top: TopK, gains: FloatArray, looked_at: Flags) -> int:
+    """Number of queries in which items of different gain tie in the top, or a tie continues below it."""
+    if top.scores is None or top.cut is None:
+        return 0
+    equal = top.scores[:, 1:] == top.scores[:, :-1]
+    within = (equal[:, : gains.shape[1] - 1] & (gains[:, 1:] != gains[:, :-1]) & looked_at[:, 1:]).any(axis=1)
+    goes_on, last = np.column_stack([equal, top.cut > 0]), looked_at.sum(axis=1) - 1
+    return int(np.count_nonzero(within | goes_on[np.arange(last.size), last]))
+
+
+def shorten_top(top: TopK, depth: int) -> TopK:
+    """The top cut to a depth, and how many items below it tie with the last one."""
+    if top.depth == depth or top.scores is None or top.cut is None:
+        return top
+    tied = (top.scores[:, depth:] == top.scores[:, depth - 1 : depth]).sum(axis=1)
+    beyond = np.where(top.scores[:, -1] == top.scores[:, depth - 1], top.cut, 0)
+    return TopK(top.query_ids, top.ids[:, :depth], top.scores[:, :depth], tied + beyond)
+
+
+def span_ties(top: TopK, positive: Flags, ranks: tuple[IntArray, IntArray]) -> tuple[IntArray, IntArray]:
+    """Where each tie in the top ends: (Q, D) indices of its last item in the top, and ranks of its last non-positive.
+
+    ``positive`` is (Q, D) bool; ``ranks`` are the (P,) rows and ranks of all positives.
+    """
+    if top.scores is None or top.cut is None:
+        raise DataError("bounds need the scores of the top items, to find ties")
+    n_queries, depth = top.ids.shape
+    changes, every = top.scores[:, 1:] != top.scores[:, :-1], np.arange(depth)
+    starts = np.maximum.accumulate(np.where(np.insert(changes, 0, True, axis=1), every, 0), axis=1)
+    lasts = np.where(np.insert(changes, depth - 1, True, axis=1), every, depth)
+    ends = np.minimum.accumulate(lasts[:, ::-1], axis=1)[:, ::-1]
+    in_sight = np.cumsum(positive, axis=1)
+    counts: IntArray = np.take_along_axis(in_sight, ends, axis=1) - np.take_along_axis(
+        in_sight - positive, starts, axis=1
+    )
+    # Positives come last in a tie, so those of a tie that continues below the top may all be below it.
+    owners, known_ranks = ranks
+    below = (known_ranks > depth) & (known_ranks <= depth + top.cut[owners])
+    others_below = top.cut - np.bincount(owners[below], minlength=n_queries)
+    lowest = ends + 1 - counts + np.where(ends == depth - 1, others_below[:, None], 0)
+    return ends, lowest
+
+
+def rank_in_ties(labels: Flags, ends: IntArray, lowest: IntArray) -> IntArray:
+    """(Q, D) rank of each item of the top that is positive under the labels; other entries have no meaning."""
+    counts = np.cumsum(labels, axis=1)
+    return np.asarray(lowest - np.take_along_axis(counts, ends, axis=1) + counts)
+
+
+def extend_ties(ends: IntArray, lowest: IntArray, every: IntArray) -> tuple[IntArray, IntArray]:
+    """The ends of ties of (Q, D) items in the indices ``every`` of (Q, W) items, of which the further ones do not tie.
+
+    The last tie of the D items counts as none, as labels of its items below the top lift those in the top.
+    """
+    depth, inside = ends.shape[1], ends < ends[:, -1:]
+    further, below = every.copy(), every + 1
+    further[:, :depth] = np.where(inside, ends, further[:, :depth])
+    below[:, :depth] = np.where(inside, lowest, below[:, :depth])
+    return further, below

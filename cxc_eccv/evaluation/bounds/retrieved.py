@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.errors import DataError
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.ranking.readers import TopRows
-from cxc_eccv.types import IntArray, Judgments, PositiveRanks, TopK, find_positions, look_up_gains
+from cxc_eccv.ranking.ties import extend_ties, rank_in_ties, shorten_top, span_ties
+from cxc_eccv.types import IntArray, Judgments, PositiveRanks, find_positions, look_up_gains
 from cxc_eccv.types.ids import make_indptr
 
 Flags = NDArray[np.bool_]
@@ -42,8 +42,7 @@ class Retrieved:
 
     def places(self, labels: Flags) -> IntArray:
         """(Q, D) rank of each item that is positive under the labels; other entries have no meaning."""
-        counts = np.cumsum(labels, axis=1)
-        return np.asarray(self.lowest - np.take_along_axis(counts, self.ends, axis=1) + counts)
+        return rank_in_ties(labels, self.ends, self.lowest)
 
     def best(self, labels: Flags) -> IntArray:
         """(Q,) rank of the best positive under the labels, see :attr:`PositiveRanks.best`."""
@@ -74,10 +73,7 @@ class Retrieved:
         unjudged[:, :depth] = self.unjudged[:, :depth]
         rows, known = ranks.rows, (ranks.ranks > depth) & (ranks.ranks <= width)
         unjudged[rows[known], ranks.ranks[known] - 1] = False
-        ends, lowest = every.copy(), every + 1
-        whole = self.ends[:, :depth] < self.ends[:, depth - 1 : depth]
-        ends[:, :depth] = np.where(whole, self.ends[:, :depth], ends[:, :depth])
-        lowest[:, :depth] = np.where(whole, self.lowest[:, :depth], lowest[:, :depth])
+        ends, lowest = extend_ties(self.ends[:, :depth], self.lowest[:, :depth], every)
         return replace(self, ids=every, unjudged=unjudged, above=every, ends=ends, lowest=lowest, depth=width)
 
     def with_best(self, best: IntArray) -> PositiveRanks:
@@ -113,12 +109,12 @@ def retrieve(judged: Judgments, tops: Sequence[TopRows], ranks: PositiveRanks, d
     n_unjudged = np.zeros(judged.query_ids.size, dtype=np.int64)
     unjudged = np.zeros_like(ids, dtype=bool)
     for fold, reader in zip(np.unique(folds), tops, strict=True):
-        rows, labelled, top = np.flatnonzero(folds == fold), reader.judgments, _shorten(reader.result, width)
+        rows, labelled, top = np.flatnonzero(folds == fold), reader.judgments, shorten_top(reader.result, width)
         gains, known = look_up_gains(top, labelled, width, "bounds")
         ids[rows], above[rows] = top.ids, np.cumsum(gains > 0, axis=1)
         unjudged[rows] = ~known
         n_unjudged[rows] = ranks.n_gallery[rows] - np.diff(labelled.indptr)
-        ends[rows], lowest[rows] = _find_ties(top, gains > 0, _ranks_of_rows(ranks, rows))
+        ends[rows], lowest[rows] = span_ties(top, gains > 0, _ranks_of_rows(ranks, rows))
     return Retrieved(ranks, ids, unjudged, above, ends, lowest, n_unjudged, depth or width)
 
 
@@ -155,39 +151,9 @@ def _cut_fold(labelled: Judgments, asked: Flags, ranked: Flags) -> Judgments:
     )
 
 
-def _shorten(top: TopK, depth: int) -> TopK:
-    """The top cut to a depth, as folds may differ in size."""
-    if top.depth == depth or top.scores is None or top.cut is None:
-        return top
-    tied = (top.scores[:, depth:] == top.scores[:, depth - 1 : depth]).sum(axis=1)
-    beyond = np.where(top.scores[:, -1] == top.scores[:, depth - 1], top.cut, 0)
-    return TopK(top.query_ids, top.ids[:, :depth], top.scores[:, :depth], tied + beyond)
-
-
 def _ranks_of_rows(ranks: PositiveRanks, rows: IntArray) -> tuple[IntArray, IntArray]:
     """Position among ``rows`` and rank of every known positive of these queries."""
     place = np.full(ranks.query_ids.size, -1)
     place[rows] = np.arange(rows.size)
     owners = place[ranks.rows]
     return owners[owners >= 0], ranks.ranks[owners >= 0]
-
-
-def _find_ties(top: TopK, positive: Flags, ranks: tuple[IntArray, IntArray]) -> tuple[IntArray, IntArray]:
-    """``ends`` and ``lowest`` of :class:`Retrieved`."""
-    if top.scores is None or top.cut is None:
-        raise DataError("bounds need the scores of the top items, to find ties")
-    n_queries, depth = top.ids.shape
-    changes, every = top.scores[:, 1:] != top.scores[:, :-1], np.arange(depth)
-    starts = np.maximum.accumulate(np.where(np.insert(changes, 0, True, axis=1), every, 0), axis=1)
-    lasts = np.where(np.insert(changes, depth - 1, True, axis=1), every, depth)
-    ends = np.minimum.accumulate(lasts[:, ::-1], axis=1)[:, ::-1]
-    in_sight = np.cumsum(positive, axis=1)
-    counts: IntArray = np.take_along_axis(in_sight, ends, axis=1) - np.take_along_axis(
-        in_sight - positive, starts, axis=1
-    )
-    # Positives come last in a tie, so those of a tie that continues below the top may all be below it.
-    owners, known_ranks = ranks
-    below = (known_ranks > depth) & (known_ranks <= depth + top.cut[owners])
-    others_below = top.cut - np.bincount(owners[below], minlength=n_queries)
-    lowest = ends + 1 - counts + np.where(ends == depth - 1, others_below[:, None], 0)
-    return ends, lowest

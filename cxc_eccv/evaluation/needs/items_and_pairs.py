@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, MalformedRun
 from cxc_eccv.evaluation.bounds import (
@@ -38,6 +37,7 @@ from cxc_eccv.metrics.entail_at_k import Classifier, ask_labels
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.ranking import Ranked
 from cxc_eccv.ranking.readers import JudgedRows, PlausibleRows, RowReader, TopRows
+from cxc_eccv.ranking.ties import count_tied_tops
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import Draws
 from cxc_eccv.tasks.task import Task
@@ -121,7 +121,7 @@ class MeasuredTops(MeasuredRows):
         k = int(depths.max())
         gains, judged = look_up_gains(top, judgments, k, variant.label)
         looked_at = np.arange(gains.shape[1]) < depths[:, None]
-        ties, coverage = _count_tied(top, gains, looked_at), float(judged[looked_at].mean())
+        ties, coverage = count_tied_tops(top, gains, looked_at), float(judged[looked_at].mean())
         facts: dict[str, Any] = {"unjudged": self.policy} if _has_policy(variant) else {}
         options: dict[str, Any] = {}
         if facts and self.labelled is not None:
@@ -271,16 +271,6 @@ def _keep_queries(top: TopK, judgments: Judgments, rows: IntArray) -> tuple[TopK
         unreachable=judgments.unreachable[rows],
         gains=None if judgments.gains is None else judgments.gains[entries],
     )
-
-
-def _count_tied(top: TopK, gains: FloatArray, looked_at: NDArray[np.bool_]) -> int:
-    """Number of queries in which items of different gain tie in the top, or a tie continues below it."""
-    if top.scores is None or top.cut is None:
-        return 0
-    equal = top.scores[:, 1:] == top.scores[:, :-1]
-    within = (equal[:, : gains.shape[1] - 1] & (gains[:, 1:] != gains[:, :-1]) & looked_at[:, 1:]).any(axis=1)
-    goes_on, last = np.column_stack([equal, top.cut > 0]), looked_at.sum(axis=1) - 1
-    return int(np.count_nonzero(within | goes_on[np.arange(last.size), last]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

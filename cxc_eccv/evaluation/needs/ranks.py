@@ -28,9 +28,9 @@ from cxc_eccv.ranking import Ranked
 from cxc_eccv.ranking.counts import gallery_sizes
 from cxc_eccv.ranking.known_depth import GivenRanks, values_at_known_depth
 from cxc_eccv.ranking.readers import TopRows
+from cxc_eccv.ranking.ties import drop_cut
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import CROSS_MODAL, Bounds, FloatArray, IntArray, Judgments, PositiveRanks
-from cxc_eccv.types.ids import make_indptr
 from cxc_eccv.types.judged import orient
 
 TIED_SHARE = 0.1
@@ -183,7 +183,6 @@ def _count_cut(ranks: GivenRanks, variants: Sequence[Variant]) -> int:
     """Number of rankings with a score that rests on positives tied with the last item."""
     if not ranks.cut.any():
         return 0
-    kept = np.arange(ranks.ranks.size) < np.repeat(ranks.indptr[1:] - ranks.cut, ranks.n_found)
-    without = replace(ranks, ranks=ranks.ranks[kept], indptr=make_indptr(ranks.n_found - ranks.cut))
+    without = drop_cut(ranks)
     values = ([each.spec.function(given, **each.parameters) for given in (ranks, without)] for each in variants)
     return int(np.count_nonzero(np.any([left != right for left, right in values], axis=0)))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import RunTooShallow
 from cxc_eccv.judgments.plausible import CategoryMatches, Look, PlausibleHits
 from cxc_eccv.kernels import counts_matches, match_counts
-from cxc_eccv.ranking.ties import count_pushed_out, order_of_gains
+from cxc_eccv.ranking.ties import choose_top, count_pushed_out, make_keys, rank_judged
 from cxc_eccv.types import IntArray, JudgedRanks, Judgments, TopK, check_whole, find_positions
 from cxc_eccv.types.ids import number_within
 
@@ -183,7 +183,7 @@ class TopRows(RowReader):
         size = self.gallery_ids.size
         self._judged = judgments.rows * size + judgments.indices  # ascending
         gains = np.ones(self._judged.size) if judgments.gains is None else judgments.gains
-        self._codes, self._unjudged = order_of_gains(gains)
+        self._codes, self._unjudged = make_keys(gains)
         self._order_of_ids = np.argsort(np.argsort(self.gallery_ids))
         shape = self.query_ids.size, self.depth
         self._ids = np.zeros(shape, dtype=np.int64)
@@ -222,16 +222,7 @@ class TopRows(RowReader):
         self, queries: IntArray, lowest: NDArray[Any], rows: IntArray, items: IntArray, scores: NDArray[Any]
     ) -> None:
         """Store the top K of the candidates, which score at least as high as the last item of the top K."""
-        keys, kept = self._tie_keys(queries[rows], items), np.ones(rows.size, dtype=bool)
-        counts = np.bincount(rows, minlength=queries.size)
-        self._cut[queries] = counts - self.depth
-        for row in np.flatnonzero(counts > self.depth).tolist():
-            candidates = np.arange(*np.searchsorted(rows, [row, row + 1]))
-            tied = candidates[scores[candidates] == lowest[row]]
-            room = self.depth - (candidates.size - tied.size)
-            kept[tied[np.argpartition(keys[tied], room)[room:]]] = False
-        rows, items, keys, scores = rows[kept], items[kept], keys[kept], scores[kept]
-        order = np.lexsort((keys, -scores, rows))
+        order, self._cut[queries] = choose_top(rows, scores, self._tie_keys(queries[rows], items), lowest, self.depth)
         shape = queries.size, self.depth
         self._ids[queries] = self.gallery_ids[items[order]].reshape(shape)
         self._scores[queries] = scores[order].reshape(shape)
@@ -280,7 +271,7 @@ class JudgedRows(RowReader):
             columns[of_row[of_row >= 0]] = np.flatnonzero(of_row >= 0)
             entries = slice(*self._judgments.indptr[query : query + 2])
             judged, positive = row[columns[self._judgments.indices[entries]]], self._verdicts[entries] > 0
-            self._ranks[entries], self._ties[query] = _rank_judged(row, judged, positive)
+            self._ranks[entries], self._ties[query] = rank_judged(row, judged, positive)
 
     @property
     def needs(self) -> IntArray:
@@ -302,20 +293,6 @@ class JudgedRows(RowReader):
             self._sizes,
             self._ties,
         )
-
-
-def _rank_judged(row: NDArray[Any], judged: NDArray[Any], positive: NDArray[np.bool_]) -> tuple[IntArray, int]:
-    """(J,) ranks of judged items by their scores among those of a whole row; how many others tie with a positive."""
-    ascending = np.sort(row)
-    above = row.size - np.searchsorted(ascending, judged, side="right")
-    level = row.size - np.searchsorted(ascending, judged) - above  # items of this score
-    order = np.lexsort((positive, -judged))
-    _, starts, group, sizes = np.unique(-judged[order], return_index=True, return_inverse=True, return_counts=True)
-    ranks = np.empty_like(order)
-    unjudged = np.where(positive, level - sizes[group[np.argsort(order)]], 0)
-    ranks[order] = above[order] + np.arange(order.size) - starts[group] + 1
-    positives = np.bincount(group, positive[order], sizes.size).astype(np.int64)
-    return ranks + unjudged, int((level[order[starts]] - positives)[positives > 0].sum())
 
 
 FEW = 64
