@@ -1,0 +1,87 @@
+"""The one object that every way to ask for an evaluation builds."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+import cxc_eccv as ce
+from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.evaluation import Fields, Request, make_plan
+from cxc_eccv.from_model import ModelSides
+from cxc_eccv.runs import save_embeddings
+
+PACKAGE = Path(ce.__file__).parent
+NEW = {
+    "evaluation/request.py": ('    tasks: str | Sequence[str] = "all"\n', "    emphasis: int = 1\n"),
+    "cli/evaluate.py": (
+        "    output: Annotated[\n",
+        '    emphasis: Annotated[int, typer.Option(help="Emphasis of a query.")] = 1,\n',
+    ),
+}
+"""File to the line before which a line is added, and that line."""
+
+SHOW = """
+import cxc_eccv.evaluation
+def show(run, request, library):
+    print("emphasis", request.emphasis)
+    raise SystemExit(0)
+cxc_eccv.evaluation.evaluate_request = show
+from cxc_eccv.cli.app import main
+main()
+"""
+
+
+def test_keywords_of_evaluate_are_the_fields():
+    keywords = {name: kind.__forward_arg__ for name, kind in Fields.__annotations__.items()}
+    assert keywords == {field.name: field.type for field in fields(Request) if field.name != "tasks"}
+
+
+def test_evaluate_explains_every_field():
+    explained = re.findall(r"^        (\w+): ", ce.evaluate.__doc__, re.MULTILINE)
+    assert {field.name for field in fields(Request)} <= set(explained)
+
+
+@pytest.mark.thorough
+def test_an_option_is_one_field_and_one_line(tmp_path, make_run, sample_library):
+    copy = tmp_path / "cxc_eccv"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    for name, (before, line) in NEW.items():
+        text = (copy / name).read_text(encoding="utf-8")
+        assert text.count(before) == 1
+        (copy / name).write_text(text.replace(before, line + before), encoding="utf-8")
+    save_embeddings(tmp_path / "run.npz", make_run(sample_library))
+    command = [sys.executable, "-c", SHOW, "--data-dir", "sample", "evaluate", "run.npz", "--emphasis", "3"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
+    assert (done.stdout, done.stderr) == ("emphasis 3\n", "")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tasks": []}, "tasks is an empty list"),
+        ({"metrics": []}, "metrics is an empty list"),
+        ({"limit": 0}, "limit is 0"),
+        ({"similarity": "l2"}, "unknown similarity 'l2'"),
+        ({"split": "val"}, "unknown split 'val'"),
+        ({"intervals": "jackknife"}, "unknown kind of intervals"),
+        ({"confidence": 1.0}, "confidence is 1.0"),
+        ({"bounds_depth": 5}, "bounds_depth and probabilities need bounds"),
+        ({"name": ""}, "the model's name is ''"),
+    ],
+)
+def test_a_wrong_option_is_refused_without_a_run(options, message):
+    with pytest.raises((InvalidOption, UnknownName), match=message):
+        Request(**options)
+
+
+def test_a_plan_needs_no_run(sample_library):
+    plan = make_plan(Request(tasks="cxc"), sample_library, ModelSides(("captions",), sample_library, "test"))
+    assert [part.key for part in plan.parts] == ["cxc/t2t", "cxc/sts"]
+    assert plan.skipped["cxc/i2t"] == "the run has no images"
