@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +15,10 @@ from cxc_eccv.errors import InvalidOption, raise_all
 from cxc_eccv.evaluation import Fields, Request, evaluate_request, make_plan
 from cxc_eccv.evaluation.calls import find_library
 from cxc_eccv.evaluation.plan import first_images
-from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import COCO, Collection
 from cxc_eccv.types import IntArray, Report, find_sides
+from cxc_eccv.types.models import PLAIN, Encoding
 
 if TYPE_CHECKING:
     from cxc_eccv.encoding import LoadedModel
@@ -29,11 +29,8 @@ def evaluate_model(
     tasks: str | Sequence[str] = "all",
     *,
     images: str | Path | None = None,
-    skip_bad_images: bool = False,
     embeddings: str | Path | None = None,
-    batch_size: int = 64,
-    pooling: str = "mean",
-    central_crop: float | None = None,
+    encoding: Encoding = PLAIN,
     data_dir: str | Path | Library | None = None,
     progress: bool = True,
     **fields: Unpack[Fields],
@@ -49,11 +46,8 @@ def evaluate_model(
             prompts, type of weights or device, a model from :func:`cxc_eccv.encoding.load_model`.
         tasks: as in :func:`cxc_eccv.evaluate`.
         images: folder with the image files, at any depth; not needed for a text model.
-        skip_bad_images: skip images that are missing or broken, with a warning; the report counts them.
         embeddings: ``.npz`` or ``.safetensors`` file for the encoding, instead of the cache.
-        batch_size: items per batch.
-        pooling: ``mean`` or ``cls``, for a text model.
-        central_crop: share of an image's area around its centre that is kept.
+        encoding: batch size, pooling, crops, and whether to skip bad images, which the report counts.
         data_dir: as in :func:`cxc_eccv.evaluate`.
         progress: show progress bars when standard error is a terminal.
         **fields: keyword arguments of :func:`cxc_eccv.evaluate`. With ``limit``, only so many images are encoded.
@@ -78,12 +72,14 @@ def evaluate_model(
         >>> report.name, report.results[0].n_queries
         ('tiny, on 20 of 60 images', 100)
     """
-    from cxc_eccv.encoding import load_model
+    from cxc_eccv.encoding import encode_once, load_model
 
     request, library = Request(tasks=tasks, **fields), find_library(data_dir)
-    encoding: dict[str, Any] = {"batch_size": batch_size, "pooling": pooling, "central_crop": central_crop}
-    encoding |= {"skip_bad_images": skip_bad_images, "progress": progress}
-    run, _ = encode_split(load_model(model), images, request, library, file=embeddings, **encoding)
+    loaded = load_model(model)
+    items = find_items(loaded, images, request, library)
+    run, _ = encode_once(
+        loaded, embeddings, images=items.images, captions=items.captions, encoding=encoding, progress=progress
+    )
     return evaluate_request(run, request, library, progress=progress)
 
 
@@ -120,18 +116,15 @@ def check_before_encoding(request: Request, library: Library, sides: tuple[str, 
     raise_all(make_plan(request, library, ModelSides(sides, library, request.split)).refused)
 
 
-def encode_split(
-    loaded: LoadedModel,
-    images: str | Path | None,
-    request: Request,
-    library: Library,
-    *,
-    file: str | Path | None = None,
-    **options: Any,  # noqa: ANN401 - those of encode_once
-) -> tuple[EmbeddingsRun, bool]:
-    """Encode what a request scores of a split; returns the run and whether it was cached."""
-    from cxc_eccv.encoding import encode_once
+class Items(NamedTuple):
+    """What a model encodes: (id, file) pairs of images, and a table of captions."""
 
+    images: list[tuple[int, Path]] | None = None
+    captions: pa.Table | None = None
+
+
+def find_items(loaded: LoadedModel, images: str | Path | None, request: Request, library: Library) -> Items:
+    """The items of a split that a model encodes for a request, after all that can be checked before the work."""
     if loaded.is_cross_encoder:
         raise InvalidOption(
             f"{loaded.name} scores pairs, of which the test split has 125 million; re-rank the top of a dual encoder "
@@ -140,9 +133,7 @@ def encode_split(
     if "images" in loaded.sides and images is None:
         raise InvalidOption(f"{loaded.name} encodes images; give their folder with images (--images)")
     check_before_encoding(request, library, loaded.sides)
-    items = split_items(loaded.sides, library, request.split, images, request.limit)
-    run, cached = encode_once(loaded, file, **items, **options)
-    return replace(run, model=loaded.title), cached  # a cached encoding may have another name
+    return split_items(loaded.sides, library, request.split, images, request.limit)
 
 
 def split_items(
@@ -153,20 +144,18 @@ def split_items(
     limit: int | None = None,
     *,
     collection: Collection = COCO,
-) -> dict[str, Any]:
-    """The arguments of ``encode`` for these sides of a split: (id, file) pairs of images, and a table of captions."""
+) -> Items:
+    """The images and captions of a split for these sides, those of the first ``limit`` images."""
     content = collection.content(library, split)
     first = None if limit is None else first_images(content.image_ids, limit)
 
     def shorten(table: pa.Table) -> pa.Table:
         return table if first is None else table.filter(np.isin(table["image_id"], first))
 
-    items: dict[str, Any] = {}
+    pairs = None
     if "images" in sides and images is not None:
         table, files = shorten(content.images), ImageFolder(images)
-        pairs = zip(table["image_id"].to_pylist(), table["file_name"].to_pylist(), strict=True)
+        names = zip(table["image_id"].to_pylist(), table["file_name"].to_pylist(), strict=True)
         # A missing file keeps its name, for the message.
-        items["images"] = [(number, files.find(name) or files.folder / name) for number, name in pairs]
-    if "captions" in sides:
-        items["captions"] = shorten(content.captions)
-    return items
+        pairs = [(number, files.find(name) or files.folder / name) for number, name in names]
+    return Items(pairs, shorten(content.captions) if "captions" in sides else None)

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from cxc_eccv.cli.choices import DATA, Labels, names, open_library, split_name
+from cxc_eccv.cli.data_options import DATA, open_library
+from cxc_eccv.cli.shared_options import Labels, names, split_name
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.terminal import say
 from cxc_eccv.writing import refuse_unwritable

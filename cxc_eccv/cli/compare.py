@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cxc_eccv.cli.choices import ReportNames
-from cxc_eccv.cli.output import check_folder, say_written
+from cxc_eccv.cli.delivery import check_folder, say_written
+from cxc_eccv.cli.shared_options import ReportNames
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import print_shown
 from cxc_eccv.writing import recorded_folder

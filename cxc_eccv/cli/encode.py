@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cxc_eccv.cli.choices import (
-    OF_ENCODING,
-    BatchSize,
-    Device,
-    Dtype,
-    SkipBadImages,
-    check_model,
-    is_first_process,
-    load_named_model,
-    open_library,
-    split_name,
-)
+from cxc_eccv.cli.data_options import open_library
+from cxc_eccv.cli.named_models import check_model, is_first_process, needs_train_extra, register_models
+from cxc_eccv.cli.shared_options import OF_ENCODING, BatchSize, Device, Dtype, SkipBadImages, split_name
 from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
 from cxc_eccv.terminal import say
 from cxc_eccv.writing import check_output
@@ -27,7 +18,8 @@ if TYPE_CHECKING:
     from pyarrow import Table
 
     from cxc_eccv.encoding import LoadedModel
-    from cxc_eccv.runs import Run
+    from cxc_eccv.from_model import Items
+    from cxc_eccv.runs import EmbeddingsRun, Run
     from cxc_eccv.sources.library import Library
 
 SUFFIXES = (".npz", ".safetensors", ".parquet")
@@ -117,22 +109,51 @@ def encode(
       --model openai/clip-vit-base-patch32 --images val2014 --output clip.npz
     ```
     """
+    from cxc_eccv.types.models import Encoding
+
     check_output(output, SUFFIXES)
     _check_values(only, score, top_k)
     library, split = open_library(), split_name(split)
     own_captions, first = _read_files(captions, rerank)
-    options: dict[str, Any]
-    check_model(model, images, pooling=pooling, batch_size=batch_size, dtype=dtype, central_crop=central_crop)
-    source = {"revision": revision, "trust_remote_code": trust_remote_code}
-    loaded = load_named_model(model, name=name, device=device, dtype=dtype, caption_prompt=caption_prompt, **source)
+    check_model(model, images, dtype=dtype)
+    encoding = Encoding(
+        batch_size=batch_size, pooling=pooling, central_crop=central_crop, skip_bad_images=skip_bad_images
+    )
+    with needs_train_extra():
+        from cxc_eccv.encoding import encode as encode_run
+        from cxc_eccv.encoding import load_model, score_pairs
+        from cxc_eccv.encoding import rerank as rank_again
+
+    register_models()
+    loaded = load_model(
+        model,
+        name=name,
+        device=device,
+        dtype=dtype,
+        revision=revision,
+        trust_remote_code=trust_remote_code,
+        caption_prompt=caption_prompt,
+    )
     _refuse_of_other_models(loaded, central_crop, score, rerank)
-    options = {"batch_size": batch_size, "skip_bad_images": skip_bad_images}
-    of_vectors = {"pooling": pooling, "central_crop": central_crop}
-    options |= _find_items(loaded, only, images, own_captions, library, split) | {"output": output}
-    if loaded.is_cross_encoder:
-        wrote = _score(loaded, first, top_k, options | {"score": score})
+    items = _find_items(_choose_sides(loaded, only, images), images, own_captions, library, split)
+    if not loaded.is_cross_encoder:
+        run = encode_run(loaded, images=items.images, captions=items.captions, encoding=encoding, output=output)
+        wrote = _count_items(run)
+    elif first is None:
+        scores = score_pairs(loaded, items.images or (), items.captions, score=score, output=output, encoding=encoding)
+        wrote = f"{len(scores.image_ids)} images x {len(scores.caption_ids)} captions"
     else:
-        wrote = _encode_items(loaded, options | of_vectors)
+        rank_again(
+            loaded,
+            first,
+            items.images or (),
+            items.captions,
+            top_k=top_k,
+            score=score,
+            output=output,
+            encoding=encoding,
+        )
+        wrote = f"the top {top_k} of {first.path.name if first.path else 'the first ranking'}, ranked again"
     _say_wrote(output, wrote, library, split)
 
 
@@ -175,38 +196,19 @@ def _refuse_of_other_models(loaded: LoadedModel, central_crop: object, score: st
 
 
 def _find_items(
-    loaded: LoadedModel, only: str | None, images: Path | None, captions: Table | None, library: Library, split: str
-) -> dict[str, Any]:
+    sides: tuple[str, ...], images: Path | None, captions: Table | None, library: Library, split: str
+) -> Items:
     """The images and captions to encode: those of the split, or the user's captions instead of the split's."""
     from cxc_eccv.from_model import split_items
 
-    sides = _choose_sides(loaded, only, images)
     if "captions" not in sides or captions is None:
         return split_items(sides, library, split, images)
-    of_split = tuple(side for side in sides if side != "captions")
-    return split_items(of_split, library, split, images) | {"captions": captions}
+    return split_items(tuple({*sides} - {"captions"}), library, split, images)._replace(captions=captions)
 
 
-def _encode_items(loaded: LoadedModel, options: dict[str, Any]) -> str:
-    from cxc_eccv.encoding import encode as encode_run
-
-    run = encode_run(loaded, **options)
+def _count_items(run: EmbeddingsRun) -> str:
     by_side = {"images": run.images, "captions": run.captions}
     return " and ".join(f"{len(side.ids)} {name}" for name, side in by_side.items() if side is not None)
-
-
-def _score(loaded: LoadedModel, first: Run | None, top_k: int, options: dict[str, Any]) -> str:
-    from cxc_eccv.encoding import rerank, score_pairs
-
-    if first is None:
-        run = score_pairs(loaded, **options)
-        return f"{len(run.image_ids)} images x {len(run.caption_ids)} captions"
-    rerank(loaded, first, top_k=top_k, **options)
-    return _describe_reranked(top_k, first)
-
-
-def _describe_reranked(top_k: int, first: Run) -> str:
-    return f"the top {top_k} of {first.path.name if first.path else 'the first ranking'}, ranked again"
 
 
 def _choose_sides(loaded: LoadedModel, only: str | None, images: Path | None) -> tuple[str, ...]:

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from cxc_eccv.cli.choices import (
+from cxc_eccv.cli.compare import compare
+from cxc_eccv.cli.data_options import open_library
+from cxc_eccv.cli.delivery import (
+    check_folder,
+    deliver,
+    say_kept,
+)
+from cxc_eccv.cli.named_models import check_model, is_first_process, load_named_model
+from cxc_eccv.cli.run_file import check_made_with, find_changes, read_run, write_run
+from cxc_eccv.cli.shared_options import (
     OF_ENCODING,
     OF_LABELS,
     OF_STATISTICS,
@@ -21,20 +30,9 @@ from cxc_eccv.cli.choices import (
     Sources,
     Tasks,
     TrainingData,
-    check_model,
-    is_first_process,
-    load_named_model,
     names,
-    open_library,
     split_name,
 )
-from cxc_eccv.cli.compare import compare
-from cxc_eccv.cli.output import (
-    check_folder,
-    deliver,
-    say_kept,
-)
-from cxc_eccv.cli.run_file import check_made_with, find_changes, read_run, write_run
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import say
 
@@ -387,12 +385,16 @@ def _is_finished(folder: Path, run_file: str) -> bool:
 
 def _encode(model: str, context: typer.Context, request: Request, library: Library) -> EmbeddingsRun:
     """The model's embeddings of the split's images and captions, made now or before; says where they are kept."""
-    from cxc_eccv.from_model import encode_split
+    from cxc_eccv.from_model import find_items
+    from cxc_eccv.types.models import Encoding
 
     images = context.params["images"]
     check_model(model, images)
     loaded = load_named_model(model, device=request.device, name=request.name)
-    skip_bad_images = context.params["skip_bad_images"]
-    run, was_there = encode_split(loaded, images, request, library, skip_bad_images=skip_bad_images)
+    from cxc_eccv.encoding import encode_once
+
+    encoding = Encoding(skip_bad_images=context.params["skip_bad_images"])
+    items = find_items(loaded, images, request, library)
+    run, was_there = encode_once(loaded, images=items.images, captions=items.captions, encoding=encoding)
     say_kept(run, was_there)
     return run

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cxc_eccv.cli.choices import names
+from cxc_eccv.cli.shared_options import names
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import say
 

@@ -8,17 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from cxc_eccv.cli.choices import (
-    BatchSize,
-    Device,
-    Dtype,
-    check_model,
-    names,
-    needs_train_extra,
-    open_library,
-    register_models,
-)
-from cxc_eccv.cli.output import check_folder, say_written
+from cxc_eccv.cli.data_options import open_library
+from cxc_eccv.cli.delivery import check_folder, say_written
+from cxc_eccv.cli.named_models import check_model, needs_train_extra, register_models
+from cxc_eccv.cli.shared_options import BatchSize, Device, Dtype, names
 from cxc_eccv.discovery import study_modules
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.tables import tables_to_console
@@ -73,8 +66,7 @@ def sts(
         report = _evaluate_baseline(str(baseline), library, wanted, vectors)
     else:
         check_model(model, batch_size=batch_size, dtype=dtype)
-        options = {"batch_size": batch_size, "device": device, "dtype": dtype}
-        report = _evaluate_model(model, library, wanted, options)
+        report = _evaluate_model(model, library, wanted, {"batch_size": batch_size, "device": device, "dtype": dtype})
     try:
         written = _write(report, output)
     finally:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from transformers import Blip2ForImageTextRetrieval, PreTrainedModel, PreTrainedTokenizerBase
 
-from cxc_eccv.encoding.images import Inputs, encoder_of_images, group_by_shape, image_input, join_inputs
+from cxc_eccv.encoding.images import Inputs, group_by_shape, image_input, join_inputs, make_image_encoder
 from cxc_eccv.encoding.models import CROSS_ENCODERS, LoadedModel, load_model, model_key
 from cxc_eccv.encoding.processes import join_processes
 from cxc_eccv.encoding.shards import (
@@ -26,13 +26,13 @@ from cxc_eccv.encoding.shards import (
 )
 from cxc_eccv.encoding.sides import CaptionSide, ImageSide, PictureSide, caption_items, image_items
 from cxc_eccv.encoding.text_input import TextInput, Tokens, text_config
-from cxc_eccv.encoding.towers import ContrastiveMatcher, encoder_of_texts, without_segments
+from cxc_eccv.encoding.towers import ContrastiveMatcher, make_text_encoder, without_segments
 from cxc_eccv.errors import InvalidOption, ModelError, UnknownName
 from cxc_eccv.runs import ScoresRun
 from cxc_eccv.runs.array_files import write_npz
 from cxc_eccv.runs.run import MODEL
-from cxc_eccv.types import Embeddings, IntArray, check_whole, find_positions
-from cxc_eccv.types.models import SCORES
+from cxc_eccv.types import Embeddings, IntArray, find_positions
+from cxc_eccv.types.models import PLAIN, SCORES, Encoding
 from cxc_eccv.writing import check_output, replaced_file
 
 MOST_PAIRS = 10_000_000
@@ -48,28 +48,32 @@ Encode = Callable[[Side], tuple[Embeddings, Notes]]
 
 def score_pairs(
     model: Any,  # noqa: ANN401 - a name or one of several classes
+    images: str | Path | Iterable[tuple[Any, Any]],
+    captions: Any,  # noqa: ANN401 - a table or pairs
     *,
     score: str = "itm",
     output: str | Path | None = None,
     max_pairs: int = MOST_PAIRS,
+    encoding: Encoding = PLAIN,
     progress: bool = True,
-    **options: Any,  # noqa: ANN401 - forwarded
 ) -> ScoresRun:
     """Score every image with every caption by an image-text-matching model.
 
     Resumes after a kill and shares the work under torchrun, like :func:`cxc_eccv.encoding.encode`.
 
     Args:
-        model: Hub id or folder, or a loaded model: ViLT, BLIP, BLIP-2 or BridgeTower with a retrieval head.
+        model: Hub id or folder, or a loaded model: ViLT, BLIP, BLIP-2 or BridgeTower with a retrieval head; with
+            another processor, device or type of weights, a model from :func:`cxc_eccv.encoding.load_model`.
+        images: as in :func:`cxc_eccv.encoding.encode`.
+        captions: as in :func:`cxc_eccv.encoding.encode`.
         score: ``itm``, the logit of "match", or with two classes its lead over "no match". For BLIP and BLIP-2 also
             ``itc``, the cosine of the two vectors (for BLIP-2 the largest over its queries), which encodes every item
             once and ignores ``max_pairs``; or ``itm+itc``, the logit of "match" plus that cosine, as their authors
             report.
         output: ``.npz`` file of scores to write.
         max_pairs: most pairs to score.
+        encoding: batch size, and whether to skip bad images.
         progress: show a progress bar.
-        **options: ``images``, ``captions``, ``processor``, ``batch_size``, ``device``, ``dtype``,
-            ``skip_bad_images``, as in :func:`cxc_eccv.encoding.encode`.
 
     Raises:
         InvalidOption: there are more than ``max_pairs`` pairs, or the model does not have this score.
@@ -77,7 +81,7 @@ def score_pairs(
         SourceMissing, MalformedSource: an image is missing or broken.
     """
     path = None if output is None else check_output(output, [".npz"])
-    work = PairWork(model, score, **options)
+    work = PairWork(load_model(model), score, images, captions, encoding)
     n_images, n_captions = work.image_ids.size, work.caption_ids.size
     if score != "itc":
         refuse_too_many(n_images * n_captions, max_pairs, f"{n_images} images with {n_captions} captions")
@@ -114,25 +118,20 @@ class PairWork:
 
     def __init__(
         self,
-        model: Any,  # noqa: ANN401 - a name or one of several classes
+        loaded: LoadedModel,
         score: str,
-        *,
         images: str | Path | Iterable[tuple[Any, Any]],
         captions: Any,  # noqa: ANN401 - a table or pairs
-        processor: Any = None,  # noqa: ANN401 - see load_model
-        batch_size: int = 64,
-        device: str | None = None,
-        dtype: str | None = None,
-        skip_bad_images: bool = False,
+        encoding: Encoding,
     ) -> None:
-        self._loaded = load_model(model, processor=processor, device=device, dtype=dtype)
-        self.scorer, self.items = _PairScorer(self._loaded, score, batch_size), image_items(images)
+        self._loaded, self._encoding = loaded, encoding
+        self.scorer, self.items = _PairScorer(loaded, score, encoding.batch_size), image_items(images)
         self.caption_ids, texts = caption_items(captions)
         self._captions, self.texts = texts, [self._loaded.caption_prompt(text) for text in texts]
         self.tokens, self._truncated = self.scorer.read(self.texts)
         self._score, self.title = score, self._loaded.title
         self.image_ids = np.array([number for number, _ in self.items], dtype=np.int64)
-        self.skip_bad = skip_bad_images
+        self.skip_bad = encoding.skip_bad_images
 
     def run(
         self,
@@ -165,9 +164,9 @@ class PairWork:
 
     def contrast(self, encode_one: Encode) -> tuple[IntArray, NDArray[np.float32], Notes]:
         """Rows of the N readable images, their (N, M) cosines with the captions, and notes about the images."""
-        size = self.scorer.batch_size
-        images, notes = encode_one(ImageSide(encoder_of_images(self._loaded, size), self.items, self.skip_bad))
-        texts = CaptionSide(encoder_of_texts(self._loaded, "mean", size), self.caption_ids, self._captions)
+        plain = Encoding(batch_size=self._encoding.batch_size)
+        images, notes = encode_one(ImageSide(make_image_encoder(self._loaded, plain), self.items, self.skip_bad))
+        texts = CaptionSide(make_text_encoder(self._loaded, plain), self.caption_ids, self._captions)
         captions = encode_one(texts)[0].vectors
         tables = (
             vectors @ captions.T
@@ -193,13 +192,12 @@ class _PairScorer:
             raise UnknownName("score", score, SCORES)
         if score != "itm" and not isinstance(model, ContrastiveMatcher):
             raise InvalidOption(f"score {score}: {type(model).__name__} has only a matching head; leave the score out")
-        check_whole("batch_size", batch_size)
         self._model, self._loaded, self.batch_size, self._sums = model, loaded, batch_size, score == "itm+itc"
         self._texts = TextInput(loaded.tokenizer, model)
         self._first = (
             encoder_token(loaded.tokenizer, model) if self._sums and model.config.model_type == "blip" else None
         )
-        self.prepare = image_input(loaded)
+        self.prepare = image_input(loaded, PLAIN)
 
     def read(self, texts: Sequence[str]) -> tuple[list[Tokens], int]:
         """The tokens of texts, and the number of texts that exceed the model's context and were cut."""

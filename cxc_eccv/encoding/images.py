@@ -7,7 +7,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,8 +20,7 @@ from cxc_eccv.encoding.models import LoadedModel
 from cxc_eccv.encoding.open_clip import OpenClip
 from cxc_eccv.encoding.towers import image_features
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, ModelError, SourceMissing, TowerMissing
-from cxc_eccv.types import check_whole
-from cxc_eccv.types.models import check_central_crop
+from cxc_eccv.types.models import Encoding, TenCrops
 
 CONVERTED = ("1", "L", "LA", "La", "P", "PA", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "LAB", "HSV")
 """Modes with 8 bits per channel; for others Pillow would clip values instead of scaling them."""
@@ -100,49 +98,29 @@ def prepare_image(item: ImageItem, prepare: Callable[[Image.Image], Inputs], ski
     return prepare(picture.image), picture.mode
 
 
-@dataclass(frozen=True, slots=True)
-class TenCrops:
-    """Scales an image's shorter side, and crops squares from the corners and the centre of it and its mirror image.
-
-    References:
-        Merkx and Frank 2019, arXiv:1903.11393, section 3.2.1; after Krizhevsky et al., NIPS 2012.
-    """
-
-    shorter_side: int = 256
-    size: int = 224
-
-    def __post_init__(self) -> None:
-        if not 0 < self.size <= self.shorter_side:
-            raise InvalidOption(
-                f"crops of {self.size} pixels do not fit images whose shorter side is {self.shorter_side}; choose a "
-                "size from 1 to the shorter side"
-            )
-
-    def __call__(self, image: Image.Image) -> list[Image.Image]:
-        """The crops top left, top right, bottom left, bottom right and centre, then those of the mirror image."""
-        shortest = min(image.size)
-        wanted = [self.shorter_side * side // shortest for side in image.size]
-        scaled = image.resize((wanted[0], wanted[1]), Image.Resampling.BILINEAR)
-        right, bottom = (side - self.size for side in scaled.size)
-        corners = [(0, 0), (right, 0), (0, bottom), (right, bottom), (round(right / 2), round(bottom / 2))]
-        return [
-            whole.crop((left, top, left + self.size, top + self.size))
-            for whole in (scaled, ImageOps.mirror(scaled))
-            for left, top in corners
-        ]
+def crop_ten(image: Image.Image, crops: TenCrops) -> list[Image.Image]:
+    """The crops top left, top right, bottom left, bottom right and centre, then those of the mirror image."""
+    shortest = min(image.size)
+    wanted = [crops.shorter_side * side // shortest for side in image.size]
+    scaled = image.resize((wanted[0], wanted[1]), Image.Resampling.BILINEAR)
+    right, bottom = (side - crops.size for side in scaled.size)
+    corners = [(0, 0), (right, 0), (0, bottom), (right, bottom), (round(right / 2), round(bottom / 2))]
+    return [
+        whole.crop((left, top, left + crops.size, top + crops.size))
+        for whole in (scaled, ImageOps.mirror(scaled))
+        for left, top in corners
+    ]
 
 
-def image_input(
-    loaded: LoadedModel, central_crop: float | None = None, ten_crops: TenCrops | None = None
-) -> Callable[[Image.Image], Inputs]:
+def image_input(loaded: LoadedModel, encoding: Encoding) -> Callable[[Image.Image], Inputs]:
     """The function from an RGB image to the tensors of the image or of its ten crops."""
     processor = loaded.processors.image_processor()
 
     def prepare(image: Image.Image) -> Inputs:
-        if ten_crops is not None:
+        if encoding.ten_crops is not None:
             plain: dict[str, Any] = {"do_resize": False, "do_center_crop": False}
-            return dict(processor(images=ten_crops(image), return_tensors="pt", **plain))
-        whole = image if central_crop is None else crop_centre(image, central_crop)
+            return dict(processor(images=crop_ten(image, encoding.ten_crops), return_tensors="pt", **plain))
+        whole = image if encoding.central_crop is None else crop_centre(image, encoding.central_crop)
         return dict(processor(images=[whole], return_tensors="pt"))
 
     return prepare
@@ -164,7 +142,6 @@ class ImageEncoder(ABC):
     """Encodes prepared images as (N, D) float32 vectors."""
 
     def __init__(self, loaded: LoadedModel, batch_size: int) -> None:
-        check_whole("batch_size", batch_size)
         self._loaded, self.batch_size = loaded, batch_size
 
     @abstractmethod
@@ -179,16 +156,9 @@ class ImageEncoder(ABC):
 class _Transformer(ImageEncoder):
     """An image tower of transformers; averages the vectors of crops."""
 
-    def __init__(
-        self,
-        loaded: LoadedModel,
-        model: PreTrainedModel | OpenClip,
-        batch_size: int,
-        central_crop: float | None,
-        ten_crops: TenCrops | None,
-    ) -> None:
-        super().__init__(loaded, batch_size)
-        self._features, self._input = image_features(model), image_input(loaded, central_crop, ten_crops)
+    def __init__(self, loaded: LoadedModel, model: PreTrainedModel | OpenClip, encoding: Encoding) -> None:
+        super().__init__(loaded, encoding.batch_size)
+        self._features, self._input = image_features(model), image_input(loaded, encoding)
 
     def prepare(self, image: Image.Image) -> Inputs:
         return self._input(image)
@@ -236,22 +206,18 @@ class _SentenceTransformer(ImageEncoder):
         return vectors.float().cpu().numpy()
 
 
-def encoder_of_images(
-    loaded: LoadedModel, batch_size: int, central_crop: float | None = None, ten_crops: TenCrops | None = None
-) -> ImageEncoder:
-    """The image encoder of a loaded model; options as in :func:`cxc_eccv.encoding.encode`."""
-    check_central_crop(central_crop)
-    if central_crop is not None and ten_crops is not None:
-        raise InvalidOption("central_crop and ten_crops both crop an image; give only one of them")
-    if isinstance(loaded.model, OpenClip) and ten_crops is not None:
+def make_image_encoder(loaded: LoadedModel, encoding: Encoding) -> ImageEncoder:
+    """The image encoder of a loaded model."""
+    crops = encoding.ten_crops is not None
+    if isinstance(loaded.model, OpenClip) and crops:
         raise InvalidOption(f"ten_crops: {loaded.name} is a model of open_clip, which crops images itself")
     if isinstance(loaded.model, PreTrainedModel | OpenClip):
-        return _Transformer(loaded, loaded.model, batch_size, central_crop, ten_crops)
+        return _Transformer(loaded, loaded.model, encoding)
     if "images" not in loaded.sides:
         raise TowerMissing(f"{loaded.name} encodes texts only; leave out the images")
-    if ten_crops is not None:
+    if crops:
         raise InvalidOption(f"ten_crops: {loaded.name} is a sentence-transformers model, which crops images itself")
-    return _SentenceTransformer(loaded, batch_size, central_crop)
+    return _SentenceTransformer(loaded, encoding.batch_size, encoding.central_crop)
 
 
 def group_by_shape(batch: Sequence[Inputs]) -> list[list[int]]:

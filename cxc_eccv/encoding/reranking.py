@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.encoding.cross_encoding import MOST_PAIRS, Encode, PairWork, refuse_too_many
+from cxc_eccv.encoding.models import load_model
 from cxc_eccv.encoding.shards import Notes
 from cxc_eccv.errors import InvalidOption, MissingIds
 from cxc_eccv.ranking import ranked
@@ -17,19 +19,22 @@ from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.runs.rankings import RankedLists, write_rankings
 from cxc_eccv.types import IntArray, Judgments, check_whole, find_positions
 from cxc_eccv.types.ids import make_indptr
+from cxc_eccv.types.models import PLAIN, Encoding
 from cxc_eccv.writing import check_output
 
 
 def rerank(
     model: Any,  # noqa: ANN401 - a name or one of several classes
     run: Run,
+    images: str | Path | Iterable[tuple[Any, Any]],
+    captions: Any,  # noqa: ANN401 - a table or pairs
     *,
     top_k: int = 20,
     score: str = "itm",
     output: str | Path | None = None,
     max_pairs: int = MOST_PAIRS,
+    encoding: Encoding = PLAIN,
     progress: bool = True,
-    **options: Any,  # noqa: ANN401 - forwarded
 ) -> RankingsRun:
     """Re-rank the top items of a dual encoder by the scores of an image-text-matching model.
 
@@ -39,12 +44,14 @@ def rerank(
     Args:
         model: as in :func:`score_pairs`.
         run: vectors or scores of all these images and captions.
+        images: as in :func:`score_pairs`.
+        captions: as in :func:`score_pairs`.
         top_k: items per query.
         score: ``itm`` or ``itm+itc``, as in :func:`score_pairs`.
         output: ``.parquet`` file of rankings to write.
         max_pairs: most pairs to score.
+        encoding: as in :func:`score_pairs`.
         progress: show a progress bar.
-        **options: as in :func:`score_pairs`.
 
     Raises:
         InvalidOption: ``top_k`` is below 1 or above the number of images or captions; or there are too many pairs.
@@ -54,7 +61,7 @@ def rerank(
     path = None if output is None else check_output(output, [".parquet"])
     if score == "itc":
         raise InvalidOption("score itc is not for re-ranking; score all pairs by itc, and re-rank the top of that file")
-    work = PairWork(model, score, **options)
+    work = PairWork(load_model(model), score, images, captions, encoding)
     ids = work.image_ids, work.caption_ids
     tops, pairs = _top_pairs(run, ids, top_k, max_pairs)
 

@@ -18,7 +18,7 @@ from cxc_eccv.encoding.open_clip import OpenClip
 from cxc_eccv.encoding.text_input import Prompt, TextInput, Tokens
 from cxc_eccv.errors import InvalidOption, ModelError, TowerMissing
 from cxc_eccv.types import IntArray, check_whole
-from cxc_eccv.types.models import check_pooling
+from cxc_eccv.types.models import Encoding, check_pooling
 
 CLASS_TOKENS = ("cls_token", "class_token", "class_embedding")
 """Names of the parameter for the class token of an image."""
@@ -266,14 +266,18 @@ def text_encoder(
         >>> encoder(["a dog", "a cat and a dog"]).shape, encoder.truncated
         ((2, 8), 0)
     """
-    return encoder_of_texts(load_model(model, processor=processor, device=device, dtype=dtype), pooling, batch_size)
+    return make_text_encoder(
+        load_model(model, processor=processor, device=device, dtype=dtype),
+        Encoding(pooling=pooling, batch_size=batch_size),
+    )
 
 
-def encoder_of_texts(loaded: LoadedModel, pooling: str, batch_size: int) -> TextEncoder:
+def make_text_encoder(loaded: LoadedModel, encoding: Encoding) -> TextEncoder:
     """The text encoder of a loaded model."""
+    batch_size = encoding.batch_size
     if isinstance(loaded.model, PreTrainedModel):
-        return _Transformer(loaded, loaded.model, pooling, batch_size)
-    if pooling != "mean":
+        return _Transformer(loaded, loaded.model, encoding.pooling, batch_size)
+    if encoding.pooling != "mean":
         raise InvalidOption(f"{loaded.name} pools itself; leave out pooling")
     if isinstance(loaded.model, OpenClip):
         return _OpenClip(loaded, loaded.model, batch_size)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from cxc_eccv.encoding.images import TenCrops, encoder_of_images
+from cxc_eccv.encoding.images import make_image_encoder
 from cxc_eccv.encoding.models import LoadedModel, load_model, model_key
 from cxc_eccv.encoding.processes import join_processes
 from cxc_eccv.encoding.shards import (
@@ -21,7 +21,7 @@ from cxc_eccv.encoding.shards import (
     write_output,
 )
 from cxc_eccv.encoding.sides import CaptionSide, ImageSide, caption_items, image_items
-from cxc_eccv.encoding.towers import encoder_of_texts
+from cxc_eccv.encoding.towers import make_text_encoder
 from cxc_eccv.encoding.trained_on import read_training_data
 from cxc_eccv.errors import InvalidOption, ModelError
 from cxc_eccv.runs import EmbeddingsRun, load_embeddings, save_embeddings
@@ -29,6 +29,7 @@ from cxc_eccv.runs.embeddings import FORMATS
 from cxc_eccv.runs.run import read_record
 from cxc_eccv.sources.download import encodings_folder
 from cxc_eccv.types import Embeddings
+from cxc_eccv.types.models import PLAIN, Encoding
 from cxc_eccv.writing import check_output
 
 
@@ -37,15 +38,11 @@ def encode(
     *,
     images: str | Path | Iterable[tuple[Any, Any]] | None = None,
     captions: Any = None,  # noqa: ANN401 - a table or pairs
+    output: str | Path | None = None,
+    encoding: Encoding = PLAIN,
     processor: Any = None,  # noqa: ANN401 - see load_model
-    batch_size: int = 64,
     device: str | None = None,
     dtype: str | None = None,
-    pooling: str = "mean",
-    output: str | Path | None = None,
-    skip_bad_images: bool = False,
-    central_crop: float | None = None,
-    ten_crops: TenCrops | None = None,
     progress: bool = True,
 ) -> EmbeddingsRun:
     """Encode images, captions, or both.
@@ -61,18 +58,13 @@ def encode(
         model: Hub id or folder, or a loaded ``PreTrainedModel`` or ``SentenceTransformer``.
         images: (image id, file or Pillow image) pairs, or a folder whose files have COCO names.
         captions: a table with ``caption_id`` and ``text``, or (caption id, text) pairs.
-        processor: a processor, tokenizer, image processor or (tokenizer, image processor); None for what was saved
-            with the model.
-        batch_size: items per batch.
-        device: torch device; None for a GPU if there is one.
-        dtype: ``float32``, ``bfloat16`` or ``float16``; the vectors are always float32.
-        pooling: ``mean`` or ``cls``, for a text model.
         output: ``.npz`` or ``.safetensors`` file to write; items that were cut, converted or skipped are listed beside
             it, in ``.encoding.json``.
-        skip_bad_images: skip images that are missing or broken, with a warning that names them.
-        central_crop: share of an image's area around its centre that is kept before processing; 0.875 in the CxC paper
-            for image-only models.
-        ten_crops: how to make ten crops of an image, whose vectors are averaged; None for the whole image.
+        encoding: batch size, pooling, crops, and what to do with bad images.
+        processor: a processor, tokenizer, image processor or (tokenizer, image processor); None for what was saved
+            with the model.
+        device: torch device; None for a GPU if there is one.
+        dtype: ``float32``, ``bfloat16`` or ``float16``; the vectors are always float32.
         progress: show progress bars.
 
     Raises:
@@ -94,8 +86,7 @@ def encode(
     """
     path = None if output is None else check_output(output, FORMATS)
     loaded = load_model(model, processor=processor, device=device, dtype=dtype)
-    work = _Work(loaded, images, captions, batch_size, pooling, skip_bad_images, central_crop, ten_crops)
-    return work.run(path, progress)
+    return _Work(loaded, images, captions, encoding).run(path, progress)
 
 
 def encode_once(
@@ -104,8 +95,8 @@ def encode_once(
     *,
     images: Iterable[tuple[Any, Any]] | None = None,
     captions: Any = None,  # noqa: ANN401 - a table or pairs
+    encoding: Encoding = PLAIN,
     progress: bool = True,
-    **options: Any,  # noqa: ANN401 - further ones of encode
 ) -> tuple[EmbeddingsRun, bool]:
     """Encode, or reuse a cached encoding; returns the run and whether it was cached.
 
@@ -113,14 +104,14 @@ def encode_once(
     name, size and time of every image file. They are kept in the download cache or in ``file``; raises InvalidOption if
     ``file`` holds something else.
     """
-    work = _Work(model, images, captions, **options)
+    work = _Work(model, images, captions, encoding)
     if file is not None:
         path = check_output(file, FORMATS)
     else:  # the name of the file has the model and a part of the fingerprint
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", model.name.rstrip("/").rpartition("/")[2])
         path = encodings_folder() / f"{name}-{work.whole[:16]}.npz"
-    if work.is_in(path):
-        return load_embeddings(path), True
+    if work.is_in(path):  # maybe under another name
+        return replace(load_embeddings(path), model=model.title), True
     if file is not None and path.exists():
         raise InvalidOption(
             f"{path} exists, but is not an encoding of these images and captions by {model.name} with these options. "
@@ -136,24 +127,20 @@ class _Work:
         loaded: LoadedModel,
         images: Any,  # noqa: ANN401 - as of encode
         captions: Any,  # noqa: ANN401 - as of encode
-        batch_size: int = 64,
-        pooling: str = "mean",
-        skip_bad_images: bool = False,
-        central_crop: float | None = None,
-        ten_crops: TenCrops | None = None,
+        encoding: Encoding,
     ) -> None:
-        _refuse_impossible(loaded, images, captions, central_crop)
+        _refuse_impossible(loaded, images, captions, encoding)
         self.loaded, self._sides = loaded, list[Side]()
         if images is not None:
-            encoder = encoder_of_images(loaded, batch_size, central_crop, ten_crops)
-            self._sides.append(ImageSide(encoder, image_items(images), skip_bad_images))
+            encoder = make_image_encoder(loaded, encoding)
+            self._sides.append(ImageSide(encoder, image_items(images), encoding.skip_bad_images))
         if captions is not None:
-            self._sides.append(CaptionSide(encoder_of_texts(loaded, pooling, batch_size), *caption_items(captions)))
+            self._sides.append(CaptionSide(make_text_encoder(loaded, encoding), *caption_items(captions)))
         self._similarity = loaded.similarity
-        crops = {} if ten_crops is None else {"ten_crops": asdict(ten_crops)}
-        self._settings = [pooling] if central_crop is None else [pooling, f"central_crop={central_crop}"]
-        self._settings += map(str, crops.values())
-        self._crop_facts = {"central_crop": central_crop, **crops}
+        crops = {} if encoding.ten_crops is None else {"ten_crops": asdict(encoding.ten_crops)}
+        self._crop_facts = {"central_crop": encoding.central_crop, **crops}
+        share = [] if encoding.central_crop is None else [f"central_crop={encoding.central_crop}"]
+        self._settings = [encoding.pooling, *share, *map(str, crops.values())]
 
     @cached_property
     def key(self) -> str:
@@ -191,10 +178,10 @@ class _Work:
         return run
 
 
-def _refuse_impossible(loaded: LoadedModel, images: object, captions: object, central_crop: object) -> None:
+def _refuse_impossible(loaded: LoadedModel, images: object, captions: object, encoding: Encoding) -> None:
     if images is None and captions is None:
         raise InvalidOption("there are neither images nor captions to encode; give one of them, or both")
-    if images is None and central_crop is not None:
+    if images is None and encoding.central_crop is not None:
         raise InvalidOption("central_crop is for images, but there are none; leave it out")
     if loaded.is_cross_encoder:
         raise ModelError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from cxc_eccv.errors import InvalidOption, ModelError
@@ -55,23 +56,63 @@ def check_dtype(dtype: str | None) -> None:
         raise InvalidOption(f"dtype {dtype!r}: choose float32, bfloat16 or float16")
 
 
-def check_central_crop(share: float | None) -> None:
-    """Raise InvalidOption unless the share of an image's area is above 0 and at most 1."""
-    if share is not None and (isinstance(share, bool) or not 0 < share <= 1):
-        raise InvalidOption(
-            f"central_crop is {share!r}, expected a share of the area above 0 and at most 1, such as 0.875"
-        )
+@dataclass(frozen=True, slots=True)
+class TenCrops:
+    """Scales an image's shorter side, and crops squares from the corners and the centre of it and its mirror image.
+
+    References:
+        Merkx and Frank 2019, arXiv:1903.11393, section 3.2.1; after Krizhevsky et al., NIPS 2012.
+    """
+
+    shorter_side: int = 256
+    size: int = 224
+
+    def __post_init__(self) -> None:
+        if not 0 < self.size <= self.shorter_side:
+            raise InvalidOption(
+                f"crops of {self.size} pixels do not fit images whose shorter side is {self.shorter_side}; choose a "
+                "size from 1 to the shorter side"
+            )
 
 
-def check_encoding(
-    *, pooling: str = "mean", batch_size: int = 64, dtype: str | None = None, central_crop: float | None = None
-) -> None:
-    """Raise InvalidOption for options of encoding that no model accepts."""
-    check_pooling(pooling)
-    check_whole("batch_size", batch_size)
-    check_dtype(dtype)
-    check_central_crop(central_crop)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encoding:
+    """How a model encodes images and captions; the options are checked here.
 
+    Attributes:
+        batch_size: items per batch.
+        pooling: ``mean`` or ``cls``, for a text model.
+        central_crop: share of an image's area around its centre that is kept before processing; 0.875 in the CxC paper
+            for image-only models.
+        ten_crops: how to make ten crops of an image, whose vectors are averaged; None for the whole image.
+        skip_bad_images: skip images that are missing or broken, with a warning that names them.
+
+    Example:
+        >>> Encoding(batch_size=0)
+        Traceback (most recent call last):
+        cxc_eccv.errors.InvalidOption: batch_size is 0, expected a whole number of at least 1
+    """
+
+    batch_size: int = 64
+    pooling: str = "mean"
+    central_crop: float | None = None
+    ten_crops: TenCrops | None = None
+    skip_bad_images: bool = False
+
+    def __post_init__(self) -> None:
+        check_pooling(self.pooling)
+        check_whole("batch_size", self.batch_size)
+        share = self.central_crop
+        if share is not None and (isinstance(share, bool) or not 0 < share <= 1):
+            raise InvalidOption(
+                f"central_crop is {share!r}, expected a share of the area above 0 and at most 1, such as 0.875"
+            )
+        if share is not None and self.ten_crops is not None:
+            raise InvalidOption("central_crop and ten_crops both crop an image; give only one of them")
+
+
+PLAIN = Encoding()
+"""The usual way to encode."""
 
 UNKNOWN = "unknown"
 

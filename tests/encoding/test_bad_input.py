@@ -9,7 +9,7 @@ import pytest
 import tiny_models
 from PIL import Image
 
-from cxc_eccv.encoding import encode, load_model, text_encoder
+from cxc_eccv.encoding import Encoding, encode, load_model, text_encoder
 from cxc_eccv.encoding.images import open_picture
 from cxc_eccv.errors import (
     CheckpointMismatch,
@@ -49,7 +49,7 @@ def test_bad_images_can_be_left_out_and_are_reported(pictures, tmp_path):
     whole = encode(model, images=pictures, processor=images, progress=False)
     cut_short(pictures[0][1])
     pictures[3][1].unlink()
-    options = {"processor": images, "skip_bad_images": True, "batch_size": 1, "progress": False}
+    options = {"processor": images, "encoding": Encoding(skip_bad_images=True, batch_size=1), "progress": False}
     with pytest.warns(UserWarning, match=r"^2 images were left out and have no vector: 1: .*01\.png.*; 4: .*04\.png"):
         run = encode(model, images=pictures, output=tmp_path / "run.npz", **options)
     assert run.images.ids.tolist() == [2, 3]
@@ -136,7 +136,6 @@ def test_a_tokenizer_that_is_missing_or_of_another_model(tmp_path):
         ({"captions": [(1, None)]}, MalformedRun, "the caption of id 1 is None"),
         ({"captions": {"id": [1], "text": ["a"]}}, InvalidOption, "lack caption_id"),
         ({"captions": ["a dog"]}, InvalidOption, "give .caption id, text. pairs"),
-        ({"captions": [(1, "a")], "pooling": "max"}, InvalidOption, "pooling 'max': choose mean or cls"),
         ({"captions": [(1, "a")], "output": "run.csv"}, InvalidOption, "must end in .npz or .safetensors"),
         ({"captions": [(1, "a")], "output": "no/run.npz"}, InvalidOption, "there is no folder no"),
         ({"images": []}, InvalidOption, "no image to encode"),
@@ -150,6 +149,11 @@ def test_bad_arguments(options, error, message):
     model, tokenizer, images = tiny_models.dual()
     with pytest.raises(error, match=message):
         encode(model, processor=(tokenizer, images), progress=False, **options)
+
+
+def test_unknown_pooling_is_refused():
+    with pytest.raises(InvalidOption, match="pooling 'max': choose mean or cls"):
+        Encoding(pooling="max")
 
 
 def test_vectors_that_are_not_finite_name_the_item():

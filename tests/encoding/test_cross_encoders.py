@@ -8,7 +8,7 @@ import tiny_models
 import torch
 import transformers
 
-from cxc_eccv.encoding import encode, load_model, rerank, score_pairs
+from cxc_eccv.encoding import Encoding, encode, load_model, rerank, score_pairs
 from cxc_eccv.encoding.reranking import find_candidates
 from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds, ModelError, UnknownName
 from cxc_eccv.runs import EmbeddingsRun, load_run
@@ -78,12 +78,23 @@ def first_stage():
     return EmbeddingsRun(*(Embeddings(ids, random.standard_normal((len(ids), 6))) for ids in sides))
 
 
-def options(parts, **more):
-    return {"images": PICTURES, "captions": CAPTIONS, "processor": parts[1:], "progress": False, **more}
+def options(**more):
+    return {"images": PICTURES, "captions": CAPTIONS, "progress": False, **more}
+
+
+def loaded(parts):
+    return load_model(parts[0], processor=parts[1:])
 
 
 def test_reranking_orders_the_candidates_of_the_first_stage(parts, first_stage, tmp_path):
-    run = rerank(parts[0], first_stage, top_k=2, batch_size=3, output=tmp_path / "top.parquet", **options(parts))
+    run = rerank(
+        loaded(parts),
+        first_stage,
+        top_k=2,
+        encoding=Encoding(batch_size=3),
+        output=tmp_path / "top.parquet",
+        **options(),
+    )
     scores, sides = score_pair_by_pair(*parts), (first_stage.images, first_stage.captions)
     unit = [side.vectors / np.linalg.norm(side.vectors, axis=1)[:, None] for side in sides]
     cosine = unit[0] @ unit[1].T
@@ -123,7 +134,9 @@ BLIPS = (tiny_models.blip, tiny_models.blip2, blip2_with_places)
 def test_every_score_is_that_of_one_pass_per_pair(make, score, tmp_path):
     parts = make()
     expected = score_pair_by_pair(*parts, score)
-    run = score_pairs(parts[0], score=score, batch_size=3, output=tmp_path / "run.npz", **options(parts))
+    run = score_pairs(
+        loaded(parts), score=score, encoding=Encoding(batch_size=3), output=tmp_path / "run.npz", **options()
+    )
     np.testing.assert_allclose(run.scores, expected, rtol=1e-5, atol=5e-6 if score == "itm" else 2e-5)
     assert np.ptp(expected, axis=0).min() > 1e-4
     assert np.ptp(expected, axis=1).min() > 1e-4
@@ -136,43 +149,45 @@ def test_every_score_is_that_of_one_pass_per_pair(make, score, tmp_path):
 def test_reranking_by_the_sum_what_the_cosines_found(tmp_path):
     """The protocol of the authors: the top K by the cosine, in the order of logit and cosine together."""
     parts = tiny_models.blip2()
-    first = score_pairs(parts[0], score="itc", output=tmp_path / "itc.npz", **options(parts))
-    sums = score_pairs(parts[0], score="itm+itc", **options(parts)).scores
-    lists = rerank(parts[0], load_run(tmp_path / "itc.npz"), top_k=2, score="itm+itc", **options(parts)).lists
+    first = score_pairs(loaded(parts), score="itc", output=tmp_path / "itc.npz", **options())
+    sums = score_pairs(loaded(parts), score="itm+itc", **options()).scores
+    lists = rerank(loaded(parts), load_run(tmp_path / "itc.npz"), top_k=2, score="itm+itc", **options()).lists
     for direction, table, total in (("i2t", first.scores, sums), ("t2i", first.scores.T, sums.T)):
         ids = first.caption_ids if direction == "i2t" else first.image_ids
         for row, found in enumerate(np.split(lists[direction].items, lists[direction].indptr[1:-1])):
             best = sorted(np.argsort(-table[row], kind="stable")[:2], key=lambda item: -total[row, item])
             assert found.tolist() == ids[best].tolist()
     with pytest.raises(InvalidOption, match="score itc is not for re-ranking; score all pairs by itc"):
-        rerank(parts[0], first, top_k=2, score="itc", **options(parts))
+        rerank(loaded(parts), first, top_k=2, score="itc", **options())
 
 
 def test_a_bad_image_has_no_cosine(tmp_path):
     parts = tiny_models.blip()
     pictures = [*PICTURES[:2], (3, tmp_path / "gone.jpg"), PICTURES[3]]
-    whole = {score: score_pairs(parts[0], score=score, **options(parts)) for score in ("itc", "itm+itc")}
+    whole = {score: score_pairs(loaded(parts), score=score, **options()) for score in ("itc", "itm+itc")}
     for score, expected in whole.items():
         with pytest.warns(UserWarning, match="left out"):
-            run = score_pairs(parts[0], score=score, **options(parts, images=pictures, skip_bad_images=True))
+            run = score_pairs(
+                loaded(parts), score=score, **options(images=pictures, encoding=Encoding(skip_bad_images=True))
+            )
         assert run.image_ids.tolist() == [1, 2, 4]
         np.testing.assert_allclose(run.scores, expected.scores[[0, 1, 3]], rtol=1e-5, atol=1e-6)
 
 
 def test_a_prompt_stands_around_every_caption(parts):
     prompt = load_model(parts[0], processor=parts[1:], caption_prompt="the {} on street")
-    run = score_pairs(prompt, **options(parts))
+    run = score_pairs(prompt, **options())
     captions = [(number, f"the {text} on street") for number, text in CAPTIONS]
-    expected = score_pairs(parts[0], **options(parts, captions=captions)).scores
+    expected = score_pairs(loaded(parts), **options(captions=captions)).scores
     np.testing.assert_allclose(run.scores, expected, rtol=1e-4, atol=1e-6)
 
 
 def test_a_bad_image_leaves_the_matrix_and_the_lists(first_stage, tmp_path):
     parts = tiny_models.blip()
     pictures = [*PICTURES[:2], (3, tmp_path / "gone.jpg"), (4, tiny_models.picture(4, mode="L"))]
-    bad = options(parts, images=pictures, skip_bad_images=True, batch_size=3)
+    bad = options(images=pictures, encoding=Encoding(skip_bad_images=True, batch_size=3))
     with pytest.warns(UserWarning, match="left out|converted") as caught:
-        run = score_pairs(parts[0], **bad)
+        run = score_pairs(loaded(parts), **bad)
     assert run.image_ids.tolist() == [1, 2, 4]
     assert run.scores.shape == (3, 5)
     assert [str(one.message)[:50] for one in caught] == [
@@ -180,7 +195,7 @@ def test_a_bad_image_leaves_the_matrix_and_the_lists(first_stage, tmp_path):
         "1 images were left out and have no vector: 3: no i",
     ]
     with pytest.warns(UserWarning, match="left out"), pytest.warns(UserWarning, match="converted"):
-        lists = rerank(parts[0], first_stage, top_k=3, **bad).lists
+        lists = rerank(loaded(parts), first_stage, top_k=3, **bad).lists
     assert lists["i2t"].query_ids.tolist() == [1, 2, 4]
     assert 3 not in lists["t2i"].items
 
@@ -188,26 +203,26 @@ def test_a_bad_image_leaves_the_matrix_and_the_lists(first_stage, tmp_path):
 def test_what_does_not_fit_is_refused_with_advice(first_stage):
     parts = tiny_models.blip()
     with pytest.raises(InvalidOption, match=r"4 images with 5 captions are 20 pairs.*--rerank FILE.npz --top-k 20"):
-        score_pairs(parts[0], max_pairs=19, **options(parts))
+        score_pairs(loaded(parts), max_pairs=19, **options())
     with pytest.raises(InvalidOption, match="top_k is 5, expected a whole number from 1 to 4"):
-        rerank(parts[0], first_stage, top_k=5, **options(parts))
+        rerank(loaded(parts), first_stage, top_k=5, **options())
     blip, clip = tiny_models.blip(), tiny_models.clip()
     with pytest.raises(ModelError, match="BlipForImageTextRetrieval scores pairs and has no embeddings"):
         encode(blip[0], captions=CAPTIONS, processor=blip[1:], progress=False)
     with pytest.raises(ModelError, match=r"CLIPModel.* does not score pairs"):
-        score_pairs(clip[0], **options(clip))
+        score_pairs(loaded(clip), **options())
     short = EmbeddingsRun(first_stage.images, Embeddings([100], np.ones((1, 6))))
     with pytest.raises(MissingIds, match="lacks 4 of 5 captions, the first: 101"):
-        rerank(blip[0], short, top_k=1, **options(blip))
+        rerank(loaded(blip), short, top_k=1, **options())
     vilt = tiny_models.vilt()
     with pytest.raises(InvalidOption, match="score itc: ViltForImageAndTextRetrieval has only a matching head"):
-        score_pairs(vilt[0], score="itc", **options(vilt))
+        score_pairs(loaded(vilt), score="itc", **options())
     blip = tiny_models.blip()
     with pytest.raises(UnknownName, match="unknown score 'sum'"):
-        score_pairs(blip[0], score="sum", **options(blip))
+        score_pairs(loaded(blip), score="sum", **options())
     model, _, images = blip
     words = transformers.BertTokenizer(vocab={word: place for place, word in enumerate(tiny_models.WORDS[:-1])})
     with pytest.raises(
         ModelError, match=r"the tokenizer has no \[ENC\], and its id is unclear with 24 embeddings for 21 tokens"
     ):
-        score_pairs(model, score="itm+itc", **options((model, words, images)))
+        score_pairs(loaded((model, words, images)), score="itm+itc", **options())

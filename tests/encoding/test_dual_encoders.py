@@ -7,7 +7,7 @@ import pytest
 import tiny_models
 import torch
 
-from cxc_eccv.encoding import encode, load_model, text_encoder
+from cxc_eccv.encoding import Encoding, encode, load_model, text_encoder
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.runs import load_embeddings
 
@@ -30,7 +30,14 @@ def test_every_vector_is_that_of_the_item_alone(name):
     model, tokenizer, images = DUAL[name]()
     pictures = [(10 - seed, tiny_models.picture(seed, (40, 32 + 8 * seed))) for seed in range(5)]
     captions = list(enumerate(tiny_models.TEXTS, start=100))
-    run = encode(model, images=pictures, captions=captions, processor=(tokenizer, images), batch_size=3, progress=False)
+    run = encode(
+        model,
+        images=pictures,
+        captions=captions,
+        processor=(tokenizer, images),
+        encoding=Encoding(batch_size=3),
+        progress=False,
+    )
     assert run.images.ids.tolist() == [10, 9, 8, 7, 6]
     assert run.captions.ids.tolist() == [100, 101, 102, 103, 104]
     assert run.images.vectors.dtype == np.float32
@@ -112,7 +119,9 @@ def test_a_central_crop_is_of_the_area_and_of_the_fingerprint(name, tmp_path):
     options = {"processor": (tokenizer, images) if tokenizer else images, "progress": False}
     prints = []
     for share, seen in ((0.875, middle), (None, whole), (1, whole)):
-        run = encode(model, images=[(1, whole)], central_crop=share, output=tmp_path / "run.npz", **options)
+        run = encode(
+            model, images=[(1, whole)], encoding=Encoding(central_crop=share), output=tmp_path / "run.npz", **options
+        )
         np.testing.assert_array_equal(run.images.vectors, encode(model, images=[(1, seen)], **options).images.vectors)
         record = json.loads((tmp_path / "run.encoding.json").read_text())
         assert record["central_crop"] == share
@@ -120,7 +129,7 @@ def test_a_central_crop_is_of_the_area_and_of_the_fingerprint(name, tmp_path):
     assert len(set(prints)) == 3
     for share in (0, -0.5, 1.01, float("nan"), True):
         with pytest.raises(InvalidOption, match="expected a share of the area above 0 and at most 1"):
-            encode(model, images=[(1, whole)], central_crop=share, **options)
+            encode(model, images=[(1, whole)], encoding=Encoding(central_crop=share), **options)
 
 
 @pytest.mark.parametrize(("normalize", "similarity"), [(None, "cosine"), (True, "cosine"), (False, "dot")])

@@ -10,7 +10,7 @@ import pytest
 import tiny_models
 import transformers
 
-from cxc_eccv.encoding import encode, load_model, text_encoder
+from cxc_eccv.encoding import Encoding, encode, load_model, text_encoder
 from cxc_eccv.errors import InvalidOption, ModelError, TowerMissing
 from cxc_eccv.runs import load_run
 
@@ -164,12 +164,19 @@ def st_clip(tmp_path):
 def test_a_sentence_transformers_model_encodes_images_too(st_clip, tmp_path):
     loaded = load_model(str(tmp_path / "st"), device="cpu")
     assert loaded.sides == ("images", "captions")
-    run = encode(loaded, images=PICTURES, captions=CAPTIONS, batch_size=2, output=tmp_path / "run.npz", progress=False)
+    run = encode(
+        loaded,
+        images=PICTURES,
+        captions=CAPTIONS,
+        encoding=Encoding(batch_size=2),
+        output=tmp_path / "run.npz",
+        progress=False,
+    )
     np.testing.assert_allclose(run.images.vectors, st_clip.encode([each for _, each in PICTURES]), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(run.captions.vectors, st_clip.encode(tiny_models.TEXTS), rtol=1e-4, atol=1e-5)
     assert np.ptp(run.images.vectors, axis=0).max() > 0.01
     assert run.model == "st"
-    cut = encode(loaded, images=PICTURES[:1], central_crop=0.5, progress=False).images.vectors
+    cut = encode(loaded, images=PICTURES[:1], encoding=Encoding(central_crop=0.5), progress=False).images.vectors
     assert np.abs(cut - run.images.vectors[:1]).max() > 1e-3
 
 
@@ -225,7 +232,14 @@ def test_a_prompt_of_images_goes_along_with_every_batch(st_clip, tmp_path):
     for prompt, told in ((None, ""), ("query", "find "), ("What is here?", "What is here?")):
         model.seen.clear()
         loaded = load_model(model, image_prompt=prompt)
-        encode(loaded, images=PICTURES, captions=CAPTIONS, batch_size=3, output=tmp_path / "r.npz", progress=False)
+        encode(
+            loaded,
+            images=PICTURES,
+            captions=CAPTIONS,
+            encoding=Encoding(batch_size=3),
+            output=tmp_path / "r.npz",
+            progress=False,
+        )
         assert ("Image", told) in model.seen
         assert {each[1] for each in model.seen if each[0] == "str"} == {""}
         assert record_of(tmp_path / "r.npz").get("image_prompt", "") == told

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import tiny_models
 
-from cxc_eccv.encoding import encode, load_model, sides
-from cxc_eccv.encoding.images import encoder_of_images
+from cxc_eccv.encoding import Encoding, encode, load_model, sides
+from cxc_eccv.encoding.images import make_image_encoder
 from cxc_eccv.encoding.shards import FolderStore, Notes, Shard
 
 pytestmark = pytest.mark.thorough
@@ -110,7 +110,9 @@ def test_shards_of_something_else_are_not_taken(other, parts, tmp_path, monkeypa
 def test_an_image_that_changed_is_encoded_anew(tmp_path):
     model, _, images = tiny_models.vit()
     pairs = tiny_models.picture_files(tmp_path, 8)
-    side = sides.ImageSide(encoder_of_images(load_model(model, processor=images), 4), pairs, skip_bad=False)
+    side = sides.ImageSide(
+        make_image_encoder(load_model(model, processor=images), Encoding(batch_size=4)), pairs, skip_bad=False
+    )
     before = side.identity(slice(0, 8))
     tiny_models.picture(99).save(pairs[3][1])
     os.utime(pairs[3][1], ns=(1, 1))

@@ -7,7 +7,8 @@ import pytest
 import tiny_models
 from PIL import Image, ImageOps
 
-from cxc_eccv.encoding import TenCrops, encode
+from cxc_eccv.encoding import Encoding, TenCrops, encode
+from cxc_eccv.encoding.images import crop_ten
 from cxc_eccv.errors import InvalidOption, ModelError, TowerMissing
 
 CROPS = TenCrops(40, 32)
@@ -22,7 +23,7 @@ def gradient(width, height):
 @pytest.mark.parametrize("size", [(60, 40), (40, 70), (40, 40)])
 def test_the_crops_are_corners_and_middle_of_the_image_and_its_mirror(size):
     width, height = size
-    crops = TenCrops(40, 32)(gradient(width, height))
+    crops = crop_ten(gradient(width, height), TenCrops(40, 32))
     assert [crop.size for crop in crops] == [(32, 32)] * 10
     right, bottom = width - 32, height - 32
     places = [(0, 0), (right, 0), (0, bottom), (right, bottom), (right // 2, bottom // 2)]
@@ -37,7 +38,7 @@ def test_the_crops_are_corners_and_middle_of_the_image_and_its_mirror(size):
 def test_the_shorter_side_is_scaled_to_256(size, scaled):
     image = tiny_models.picture(1, size)
     expected = image.resize(scaled, Image.Resampling.BILINEAR)
-    crops = TenCrops()(image)
+    crops = crop_ten(image, TenCrops())
     assert crops[0].tobytes() == expected.crop((0, 0, 224, 224)).tobytes()
     corner = (scaled[0] - 224, scaled[1] - 224, *scaled)
     assert crops[3].tobytes() == expected.crop(corner).tobytes()
@@ -49,11 +50,11 @@ def test_a_vector_is_the_mean_over_the_crops(name):
     model, tokenizer, processor = getattr(tiny_models, name)()
     pictures = [(number, tiny_models.picture(number, (50 + number, 44))) for number in (1, 2, 3)]
     options = {"processor": (tokenizer, processor) if tokenizer else processor, "progress": False, "device": "cpu"}
-    found = encode(model, images=pictures, ten_crops=CROPS, batch_size=2, **options).images
+    found = encode(model, images=pictures, encoding=Encoding(ten_crops=CROPS, batch_size=2), **options).images
     assert found.ids.tolist() == [1, 2, 3]
     for (_, image), vector in zip(pictures, found.vectors, strict=True):
         # Crops have the size that the processors of these models scale to, so that they leave them as they are.
-        crops = list(enumerate(CROPS(image)))
+        crops = list(enumerate(crop_ten(image, CROPS)))
         alone = encode(model, images=crops, **options).images.vectors
         np.testing.assert_allclose(vector, alone.mean(axis=0), rtol=1e-4, atol=1e-5)
     plain = encode(model, images=pictures, **options).images
@@ -70,7 +71,9 @@ def test_a_model_of_another_size_or_kind_is_refused():
     pictures = [(1, tiny_models.picture(1, (50, 44)))]
     model, _, processor = tiny_models.vit()
     with pytest.raises(ModelError, match="does not accept"):
-        encode(model, images=pictures, processor=processor, ten_crops=TenCrops(40, 24), progress=False)
+        encode(
+            model, images=pictures, processor=processor, encoding=Encoding(ten_crops=TenCrops(40, 24)), progress=False
+        )
     model, tokenizer, _ = tiny_models.bert()
     with pytest.raises(TowerMissing, match="no image tower"):
-        encode(model, images=pictures, processor=tokenizer, ten_crops=CROPS, progress=False)
+        encode(model, images=pictures, processor=tokenizer, encoding=Encoding(ten_crops=CROPS), progress=False)

@@ -7,7 +7,7 @@ import pytest
 import tiny_models
 import torch
 
-from cxc_eccv.encoding import encode, load_model, score_pairs, text_encoder
+from cxc_eccv.encoding import Encoding, encode, load_model, score_pairs, text_encoder
 from cxc_eccv.encoding.text_input import TextInput
 from cxc_eccv.errors import InvalidOption, ModelError
 from cxc_eccv.runs import load_embeddings
@@ -66,12 +66,12 @@ def test_captions_are_tokenized_once(name, monkeypatch):
         return call(self, texts, *arguments, **options)
 
     monkeypatch.setattr(type(tokenizer), "__call__", count)
-    options = {"captions": list(enumerate(tiny_models.TEXTS)), "batch_size": 2, "progress": False}
+    options = {"captions": list(enumerate(tiny_models.TEXTS)), "encoding": Encoding(batch_size=2), "progress": False}
     if name == "bert":
         encode(model, processor=tokenizer, **options)
     else:
         pictures = [(number, tiny_models.picture(number)) for number in range(3)]
-        score_pairs(model, images=pictures, processor=(tokenizer, images), **options)
+        score_pairs(load_model(model, processor=(tokenizer, images)), images=pictures, **options)
     assert sorted(read) == sorted(tiny_models.TEXTS)
 
 
@@ -99,7 +99,7 @@ def pooled(name, model, pixels):
 def test_image_models_give_pooled_features(name):
     model, _, images = getattr(tiny_models, name)()
     pictures = [(seed, tiny_models.picture(seed)) for seed in range(1, 6)]
-    run = encode(model, images=pictures, processor=images, batch_size=2, progress=False)
+    run = encode(model, images=pictures, processor=images, encoding=Encoding(batch_size=2), progress=False)
     assert run.captions is None
     for (_, picture), vector in zip(pictures, run.images.vectors, strict=True):
         close(vector, pooled(name, model, images(images=[picture], return_tensors="pt")["pixel_values"]))

@@ -14,7 +14,7 @@ from huggingface_hub import ModelCard
 from transformers import pipeline
 
 from cxc_eccv.cli.app import main
-from cxc_eccv.cli.output import COMMAND, command_text
+from cxc_eccv.cli.delivery import COMMAND, command_text
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.report_files import find_report
 from cxc_eccv.sources.catalog import OFFICIAL

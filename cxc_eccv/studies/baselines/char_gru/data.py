@@ -17,7 +17,7 @@ from torch.utils.data import Dataset, Sampler
 from transformers import PreTrainedTokenizerFast
 
 from cxc_eccv.builders.images import ImageFolder
-from cxc_eccv.encoding import TenCrops, encode_once, load_model
+from cxc_eccv.encoding import Encoding, TenCrops, encode_once, load_model
 from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds
 from cxc_eccv.runs import load_embeddings
 from cxc_eccv.sources.library import Library
@@ -178,7 +178,7 @@ def extract_features(model: str, library: Library, parts: Sequence[str], folder:
             )
         files[number] = photographs.find(name) or photographs.folder / name
     output.parent.mkdir(parents=True, exist_ok=True)
-    encode_once(load_model(model), output, images=files.items(), batch_size=8, ten_crops=TenCrops())
+    encode_once(load_model(model), output, images=files.items(), encoding=Encoding(batch_size=8, ten_crops=TenCrops()))
     return output
 
 

@@ -15,7 +15,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import DataLoader
 from transformers import AutoTokenizer, TrainingArguments, set_seed
 
-from cxc_eccv.encoding import encode
+from cxc_eccv.encoding import Encoding, encode
 from cxc_eccv.encoding.checkpoints import load_part
 from cxc_eccv.encoding.processes import Processes
 from cxc_eccv.errors import InvalidOption
@@ -399,7 +399,7 @@ def _score(model: Path, library: Library, arguments: CharGruArguments, features:
     entered = [coco_text(text) for text in texts] if collection is COCO and arguments.coco_tokens else texts
     captions = zip(content.caption_ids.tolist(), entered, strict=True)
     tokenizer = load_part(AutoTokenizer, model)
-    run = encode(ensemble, captions=captions, processor=tokenizer, batch_size=256, progress=False)
+    run = encode(ensemble, captions=captions, processor=tokenizer, encoding=Encoding(batch_size=256), progress=False)
     if features is not None:
         run = replace(run, images=Embeddings(content.image_ids, features.encode(ensemble, content.image_ids)))
     tasks = "all" if collection is COCO else "flickr8k"

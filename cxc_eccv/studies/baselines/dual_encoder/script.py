@@ -16,7 +16,7 @@ from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 from transformers import MODEL_FOR_ZERO_SHOT_IMAGE_CLASSIFICATION_MAPPING, set_seed
 
 from cxc_eccv.demo import sample_images
-from cxc_eccv.encoding import encode
+from cxc_eccv.encoding import Encoding, encode
 from cxc_eccv.encoding.text_input import padded_length
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation import evaluate
@@ -187,7 +187,7 @@ class Setup:
         if self.arguments.mode != "t2t":
             paths = image_paths(content.images["file_name"].to_pylist(), self.arguments.data.images)
             files = zip(content.image_ids.tolist(), paths, strict=True)
-        options = {"processor": self.processing, "batch_size": 128, "progress": False}
+        options = {"processor": self.processing, "encoding": Encoding(batch_size=128), "progress": False}
         return encode(model, images=files, captions=content.captions, **options)
 
     def score_validation(self, model: AnyModel) -> Metrics:
@@ -210,7 +210,7 @@ class Setup:
         texts = [text for group in held.groups for text in group.texts]
         owners = np.repeat(np.arange(len(held)), np.diff(held.starts))
         images = None if held.image_paths is None else enumerate(held.image_paths)
-        options = {"processor": self.processing, "batch_size": 128, "progress": False}
+        options = {"processor": self.processing, "encoding": Encoding(batch_size=128), "progress": False}
         run = encode(model, images=images, captions=list(enumerate(texts)), **options)
         recalls = held_out_recalls(run, owners, MODES[self.arguments.mode], depths=[10])
         mean = sum(recalls.values()) / len(recalls)

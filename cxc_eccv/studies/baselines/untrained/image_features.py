@@ -38,13 +38,10 @@ def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, Embedding
 def _encode(library: Library, split: str, inputs: Inputs) -> EmbeddingsRun:
     check_source(str(inputs.model))
     image_folder(str(inputs.images))
-    from cxc_eccv.encoding import encode  # only here: a file of features needs no torch
+    from cxc_eccv.encoding import Encoding, encode  # only here: a file of features needs no torch
 
-    return encode(
-        inputs.model,
-        **split_items(("images",), library, split, inputs.images),
-        central_crop=inputs.central_crop,
-    )
+    items = split_items(("images",), library, split, inputs.images)
+    return encode(inputs.model, images=items.images, encoding=Encoding(central_crop=inputs.central_crop))
 
 
 BASELINE = Baseline(

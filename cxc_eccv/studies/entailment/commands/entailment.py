@@ -8,17 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import (
-    BatchSize,
-    DataCommand,
-    Device,
-    Names,
-    load_runs,
-    needs_train_extra,
-    open_library,
-    split_name,
-)
-from cxc_eccv.cli.output import say_written
+from cxc_eccv.cli.data_options import DataCommand, open_library
+from cxc_eccv.cli.delivery import say_written
+from cxc_eccv.cli.named_models import load_runs, needs_train_extra
+from cxc_eccv.cli.shared_options import BatchSize, Device, Names, split_name
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.asking.options import AnswerForm, QuestionForm, QuestionImages
 from cxc_eccv.terminal import print_shown, say
@@ -73,7 +66,7 @@ def score(
     cxc-eccv entailment score cxc/test --model report/probabilities.parquet
     ```
     """
-    from cxc_eccv.cli.output import COMMAND, check_folder
+    from cxc_eccv.cli.delivery import COMMAND, check_folder
     from cxc_eccv.sources.columns import TABLES
     from cxc_eccv.studies.entailment.measures import check_precision, check_threshold
     from cxc_eccv.studies.entailment.quality import report_classifier, write_classifier_folder
@@ -116,7 +109,7 @@ def _read_scores(scores: Path, pairs: str, library: Library, images: Path | None
 
 
 def _ask(model: str, pairs: str, library: Library, images: Path | None, batch_size: int, device: str | None) -> Said:
-    from cxc_eccv.cli.choices import check_model
+    from cxc_eccv.cli.named_models import check_model
     from cxc_eccv.studies.entailment.judge import ClassifierJudge
     from cxc_eccv.studies.entailment.labelled import find_labelled, read_labelled, seen_by
 

@@ -9,16 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cxc_eccv.cli.choices import (
-    BatchSize,
-    Device,
-    check_model,
-    load_named_model,
-    needs_train_extra,
-    open_library,
-    split_name,
-)
+from cxc_eccv.cli.data_options import open_library
 from cxc_eccv.cli.encode import say_once
+from cxc_eccv.cli.named_models import check_model, load_named_model, needs_train_extra
+from cxc_eccv.cli.shared_options import BatchSize, Device, split_name
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import print_shown, upper_first
 from cxc_eccv.writing import check_output
@@ -97,7 +91,7 @@ def mine(
         raise InvalidOption("name the retriever's file, or a model to encode first (--model): one of the two")
     check_model(classifier, images, batch_size=batch_size)
     if model is not None:
-        check_model(model, images, batch_size=batch_size)
+        check_model(model, images)
     check_whole("top_k", top_k)
     check_rule(threshold, precision, share, labelled=labelled is not None)
     check_output(output, [".parquet"])
@@ -176,7 +170,7 @@ def _encode(
 ) -> Run:
     """The run of a model, whose encoding is made once and kept."""
     loaded = load_named_model(str(model), device=device)
-    from cxc_eccv.encoding import encode_once
+    from cxc_eccv.encoding import Encoding, encode_once
     from cxc_eccv.from_model import split_items
     from cxc_eccv.studies.entailment.mining_rule import COLLECTIONS
 
@@ -185,4 +179,6 @@ def _encode(
     if "images" in loaded.sides and images is None:
         raise InvalidOption(f"{loaded.name} looks at images: give their folder with --images")
     items = split_items(loaded.sides, library, part[1], images, collection=COLLECTIONS[part[0]])
-    return encode_once(loaded, **items, batch_size=batch_size)[0]
+    return encode_once(loaded, images=items.images, captions=items.captions, encoding=Encoding(batch_size=batch_size))[
+        0
+    ]

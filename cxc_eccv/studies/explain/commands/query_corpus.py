@@ -8,16 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from cxc_eccv.cli.choices import (
-    BatchSize,
-    Device,
-    check_model,
-    load_named_model,
-    needs_train_extra,
-    open_library,
-    split_name,
-)
-from cxc_eccv.cli.output import COMMAND, check_folder, say_kept, say_written
+from cxc_eccv.cli.data_options import open_library
+from cxc_eccv.cli.delivery import COMMAND, check_folder, say_kept, say_written
+from cxc_eccv.cli.named_models import check_model, load_named_model, needs_train_extra
+from cxc_eccv.cli.shared_options import BatchSize, Device, split_name
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import print_shown
 from cxc_eccv.writing import recorded_folder, refuse_unwritable
@@ -183,10 +177,10 @@ def _load_captions(file: Path, name: str | None) -> tuple[Embeddings, dict[str, 
 def _load_encoder(model: str, options: dict[str, Any]) -> tuple[Encode, dict[str, Any]]:
     """What turns texts into vectors of a model, which are kept; and what a report says of it."""
     loaded = load_named_model(model, device=options["device"], name=options["name"])
-    from cxc_eccv.encoding import encode_once
+    from cxc_eccv.encoding import Encoding, encode_once
 
     def encode(captions: Any) -> Embeddings:  # noqa: ANN401 - as of encode_once
-        run, was_there = encode_once(loaded, captions=captions, batch_size=options["batch_size"])
+        run, was_there = encode_once(loaded, captions=captions, encoding=Encoding(batch_size=options["batch_size"]))
         say_kept(run, was_there)
         return cast("Embeddings", run.captions)
 

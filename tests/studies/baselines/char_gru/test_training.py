@@ -11,7 +11,7 @@ from safetensors.numpy import load_file
 from torchrun import torchrun
 
 from cxc_eccv.builders.images import ImageFolder
-from cxc_eccv.encoding import TenCrops, encode
+from cxc_eccv.encoding import Encoding, TenCrops, encode
 from cxc_eccv.encoding.towers import text_encoder
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, MissingIds, SourceMissing
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
@@ -103,7 +103,9 @@ def test_image_features_are_extracted_once(tmp_path, sample_library):
     assert (features.embeddings.ids.size, features.width) == (60, 16)  # the images of coco/val
     first = sample_library.images("validation").to_pylist()[0]
     pair = (first["image_id"], ImageFolder("sample").find(first["file_name"]))
-    alone = encode(str(tmp_path / "resnet"), images=[pair], ten_crops=TenCrops(), device="cpu", progress=False)
+    alone = encode(
+        str(tmp_path / "resnet"), images=[pair], encoding=Encoding(ten_crops=TenCrops()), device="cpu", progress=False
+    )
     found = features.of_ids(np.array([first["image_id"]]))
     np.testing.assert_allclose(found, alone.images.vectors, rtol=1e-5, atol=1e-6)
     train(command(tmp_path / "run", *options, "--epochs", "3"))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cxc_eccv.cli.choices import ReportNames, Thumbnails, names
-from cxc_eccv.cli.output import say_written
+from cxc_eccv.cli.delivery import say_written
+from cxc_eccv.cli.shared_options import ReportNames, Thumbnails, names
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.terminal import say
 from cxc_eccv.writing import replaced_file

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import say
@@ -35,12 +35,21 @@ def check_folder(output: Path | None, names: Collection[str] = (), *, images: Pa
         image_folder(images)
 
 
-def deliver(report: Report, output: Path | None, **options: Any) -> None:  # noqa: ANN401 - those of write_report
-    """Write a report and print it; a closed pipe costs no file, and a full disk costs no number."""
+def deliver(
+    report: Report,
+    output: Path | None,
+    *,
+    images: Path | None = None,
+    run_file: str | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write the files of a report, then print it; a failure to write does not stop the printing."""
     from cxc_eccv.report.console import print_report
 
     try:
-        written = [] if output is None else write_report(report, output, **options)
+        written = []
+        if output is not None:
+            written = write_report(report, output, images=images, run_file=run_file, overwrite=overwrite)
     finally:
         print_report(report)
     say_written(written)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cxc_eccv.cli.output import check_folder, write_report
+from cxc_eccv.cli.delivery import check_folder, write_report
 from cxc_eccv.terminal import say
 from cxc_eccv.writing import replaced_folder
 

@@ -1,0 +1,77 @@
+"""The models and runs that a command names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cxc_eccv.discovery import study_modules
+from cxc_eccv.errors import InvalidOption
+
+if TYPE_CHECKING:
+    from cxc_eccv.encoding import LoadedModel
+    from cxc_eccv.runs import Run
+
+
+def check_model(model: str, images: Path | None = None, *, batch_size: int = 64, dtype: str | None = None) -> None:
+    """Refuse, before torch is imported, what no model, folder of images, size of batches or type of weights can be."""
+    from cxc_eccv.sources.download import image_folder
+    from cxc_eccv.types.models import Encoding, check_dtype, check_source
+
+    if images is not None:
+        image_folder(images)
+    check_source(model)
+    check_dtype(dtype)
+    Encoding(batch_size=batch_size)
+
+
+def load_named_model(model: str, *, device: str | None = None, name: str | None = None) -> LoadedModel:
+    """The model that a command names, trained ones of the studies among them."""
+    with needs_train_extra():
+        from cxc_eccv.encoding import load_model
+
+    register_models()
+    return load_model(model, device=device, name=name)
+
+
+def is_first_process() -> bool:
+    """Whether this is the process, of those of torchrun that share the encoding, that writes and prints."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+@contextmanager
+def needs_train_extra() -> Iterator[None]:
+    """Turn a missing package of the extra ``train`` into advice, for imports inside the block."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in ("torch", "transformers", "accelerate"):
+            raise
+        raise InvalidOption(
+            f"this command needs {package}, which is not installed: pip install 'cxc_eccv[train]'"
+        ) from None
+
+
+def register_models() -> None:
+    """Make the trained models of the studies known to transformers, by the type that their config names."""
+    study_modules("models")
+
+
+def load_runs(files: Sequence[Path], given: Sequence[str] | None) -> dict[str, Run]:
+    """Name to run of each model, a file each; rankings that share no direction are those of one model."""
+    from cxc_eccv.runs.load import group_files, load_run
+
+    groups = [paths for _, (paths, _) in group_files(files)]
+    runs = [load_run(*paths) for paths in groups]
+    names = list(given or (run.model or paths[0].stem for run, paths in zip(runs, groups, strict=True)))
+    if not given and len(set(names)) < len(names):
+        names = [str(paths[0]) for paths in groups]
+    if not all(name.strip() for name in names) or not len(runs) == len(names) == len(set(names)):
+        raise InvalidOption(
+            f"{len(runs)} models need as many different names, not {', '.join(names)}; give --name once for each"
+        )
+    return dict(zip(names, runs, strict=True))
