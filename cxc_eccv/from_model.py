@@ -15,8 +15,9 @@ from cxc_eccv.errors import InvalidOption, raise_all
 from cxc_eccv.evaluation import Fields, Request, evaluate_request, make_plan
 from cxc_eccv.evaluation.calls import find_library
 from cxc_eccv.evaluation.plan import first_images
+from cxc_eccv.sources.collections.coco import COLLECTION as COCO
+from cxc_eccv.sources.collections.collection import Collection
 from cxc_eccv.sources.library import Library
-from cxc_eccv.tasks.task import COCO, Collection
 from cxc_eccv.types import IntArray, Report, find_sides
 from cxc_eccv.types.models import PLAIN, Encoding
 
@@ -97,8 +98,7 @@ class ModelSides:
 
     def ids(self, side: str) -> IntArray:
         """(N,) ids of the ``images`` or ``captions``, possibly none."""
-        content = self.library.karpathy(self.split)
-        ids = content.image_ids if side == "images" else content.caption_ids
+        ids = self.library.split(self.split).ids(side)
         return ids if side in self.sides else ids[:0]
 
     def why_not(self, direction: str) -> str | None:
@@ -146,7 +146,7 @@ def split_items(
     collection: Collection = COCO,
 ) -> Items:
     """The images and captions of a split for these sides, those of the first ``limit`` images."""
-    content = collection.content(library, split)
+    content = library.split(split, collection)
     first = None if limit is None else first_images(content.image_ids, limit)
 
     def shorten(table: pa.Table) -> pa.Table:

@@ -35,7 +35,7 @@ def metric_name(label: str, *, in_full: bool = False) -> str:
 
 def name_data(report: Report) -> str:
     """The data set, the split and the edition behind a report."""
-    names = dict.fromkeys(tasks()[row.task].collection.name for row in report.results if row.task in tasks())
+    names = dict.fromkeys(tasks()[row.task].collection.title for row in report.results if row.task in tasks())
     return describe_data(report.provenance, list_names(names or ["COCO"]))
 
 
@@ -218,7 +218,7 @@ def judge_caution(results: Iterable[Result], split: str | None = None) -> str:
     if unknown is None:
         return f"Entail@K has an {OVER_IMAGES}; {PRECISION}." if judged else ""
     known, part = tasks().get(unknown.task), " --split val" if split == "validation" else ""
-    if known is None or known.collection.name == "COCO":
+    if known is None or known.collection.is_default:
         pairs = f"--scheme entailment --for {unknown.key} --budget 300 --probabilities JUDGE"
         ask = f"cxc-eccv annotate propose FOLDER RUN {pairs}{part}"
     else:

@@ -29,7 +29,7 @@ def main() -> None:
 def random_vectors() -> EmbeddingsRun:
     """Random vectors for every image and caption."""
     library, random = ce.Library("sample"), np.random.default_rng(0)
-    ids = library.images("test")["image_id"].to_numpy(), library.captions("test")["caption_id"].to_numpy()
+    ids = library.split("test").images["image_id"].to_numpy(), library.split("test").captions["caption_id"].to_numpy()
     return EmbeddingsRun(*(Embeddings(one, random.standard_normal((one.size, 16))) for one in ids))
 
 

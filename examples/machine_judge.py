@@ -55,7 +55,7 @@ def main() -> None:
 
 def guess(library: ce.Library) -> NDArray[np.float64]:
     """(images, captions) cosine of each caption with the nearest other caption of each image."""
-    content = library.karpathy("test")
+    content = library.split("test")
     texts = content.captions["text"].to_pylist()
     vocabulary = {word: place for place, word in enumerate(sorted({w for text in texts for w in text.lower().split()}))}
     vectors = bag_of_words(texts, vocabulary)
@@ -67,21 +67,21 @@ def guess(library: ce.Library) -> NDArray[np.float64]:
 
 def true_matches(library: ce.Library) -> NDArray[np.float64]:
     """(images, captions) 1 where the sample says that they match."""
-    content, table = library.karpathy("test"), library.read("truth", read_positives)
+    content, table = library.split("test"), library.read("truth", read_positives)
     true = set(zip(table["query_id"].to_pylist(), table["item_id"].to_pylist(), strict=True))
     return np.array([[float((i, c) in true) for c in content.caption_ids.tolist()] for i in content.image_ids.tolist()])
 
 
 def table_of(library: ce.Library, probabilities: NDArray[np.float64]) -> pa.Table:
     """A judge's answers, as a table."""
-    content = library.karpathy("test")
+    content = library.split("test")
     images, captions = np.meshgrid(content.image_ids, content.caption_ids, indexing="ij")
     return pa.table({"image_id": images.ravel(), "caption_id": captions.ravel(), "probability": probabilities.ravel()})
 
 
 def answer(project: Project, folder: Path, matches: NDArray[np.float64]) -> Path:
     """The file of somebody who answers all questions rightly."""
-    content = project.library.karpathy("test")
+    content = project.library.split("test")
     (questions, *_) = export_questions(project, folder / "asked", Export("jsonl", images="images/{file_name}"))
     rows = [json.loads(line) for line in questions.read_text(encoding="utf-8").splitlines()]
     for row in rows:

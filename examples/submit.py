@@ -57,7 +57,7 @@ def proposed(path: Path, dataset: str) -> str:
 def sample_report(path: Path) -> Path:
     """Write a report of random vectors."""
     library, random = ce.Library("sample"), np.random.default_rng(0)
-    ids = library.images("test")["image_id"].to_numpy(), library.captions("test")["caption_id"].to_numpy()
+    ids = library.split("test").images["image_id"].to_numpy(), library.split("test").captions["caption_id"].to_numpy()
     run = EmbeddingsRun(*(Embeddings(one, random.standard_normal((one.size, 16))) for one in ids))
     path.write_text(report_to_json(ce.evaluate(run, "eccv_caption", data_dir=library)), encoding="utf-8")
     return path

@@ -228,7 +228,7 @@ def make_run():
 
     def make(library, seed=0, split="test", width=16):
         random = np.random.default_rng(seed)
-        sides = library.images(split)["image_id"], library.captions(split)["caption_id"]
+        sides = library.split(split).images["image_id"], library.split(split).captions["caption_id"]
         return EmbeddingsRun(*(Embeddings(ids.to_numpy(), random.standard_normal((len(ids), width))) for ids in sides))
 
     return make

@@ -142,7 +142,7 @@ def select_configs(wanted: Iterable[str | DatasetConfig] | None) -> list[Dataset
 
 def captions_by_image(library: Library, split: str) -> tuple[IntArray, IntArray]:
     """The order that sorts the split's captions by image, and the number of captions of each image."""
-    content = library.karpathy(split)
+    content = library.split(split)
     places = find_positions(content.caption_image_ids, content.image_ids)[0]
     return np.argsort(places, kind="stable"), np.bincount(places, minlength=content.image_ids.size)
 

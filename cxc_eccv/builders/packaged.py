@@ -186,7 +186,7 @@ def _spell_out(split: str, builder: CxcEccv) -> str:
         name, bracket, rest = part.strip().partition("[")
         name = SPLIT_NAMES.get(name, name)
         if name in dataset_configs()[builder.config.name].splits:
-            builder.library.karpathy(name)  # raises if the raw files lack it
+            builder.library.split(name)  # raises if the raw files lack it
         elif name != "all":
             raise UnknownName("split", name, known)
         parts.append(name + bracket + rest)

@@ -147,7 +147,7 @@ def _choose_splits(wanted: Sequence[str] | None, library: Library) -> list[str]:
         return list(library.splits)
     names = [SPLIT_NAMES.get(split, split) for split in wanted]
     for name in names:
-        library.karpathy(name)  # raises if the split is unknown or the raw files lack it
+        library.split(name)  # raises if the split is unknown or the raw files lack it
     return [split for split in SPLITS if split in names]
 
 

@@ -56,7 +56,7 @@ def images(
             f"the images of the edition {library.edition!r} are not at COCO. Unset CXC_ECCV_DATA, or name "
             "the folder of the official data with --data-dir."
         )
-    rows = [row for part in splits for row in library.images(part).to_pylist() if row["folder"] == name]
+    rows = [row for part in splits for row in library.split(part).images.to_pylist() if row["folder"] == name]
     files = {row["file_name"]: f"{name}/{row['file_name']}" for row in rows}
     addresses = {file: [f"{site}/{path}" for site in (COCO_BUCKET, COCO_IMAGES)] for file, path in files.items()}
     try:

@@ -84,7 +84,7 @@ def _of_task(task: Any) -> dict[str, Any]:  # noqa: ANN401 - a Task, imported la
         "splits": task.splits,
         "metrics": (*task.metrics, *task.whole),
         "main metric": task.main_metric,
-        "images and captions": task.collection.name,
+        "images and captions": task.collection.title,
         "dataset config": task.config,
         "groups of sources": task.sources,
         "license": task.licence,

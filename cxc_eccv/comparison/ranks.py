@@ -13,7 +13,6 @@ from cxc_eccv.judgments.evidence import label_sources
 from cxc_eccv.registry import tasks
 from cxc_eccv.statistics import queries_to_detect, rank_intervals
 from cxc_eccv.tables import MISSING, Table
-from cxc_eccv.tasks.task import COCO as COCO_COLLECTION
 from cxc_eccv.types import DIRECTIONS, FloatArray
 from cxc_eccv.wording import list_names, task_name
 
@@ -177,7 +176,7 @@ def label_tasks() -> tuple[str, ...]:
     Other tasks under the original links rank something else: folds or other pairs.
     """
     order = list(label_sources())
-    coco = [task for task in tasks().values() if task.collection is COCO_COLLECTION]
+    coco = [task for task in tasks().values() if task.collection.is_default]
     ranking = [task for task in coco if task.serves == "ranks"]
     labelled = [task for task in ranking if set(task.label_sources) - set(tasks()[COCO].label_sources)]
     labelled.sort(key=lambda task: max(order.index(source) for source in task.label_sources))

@@ -111,7 +111,7 @@ def evaluate(
         >>> from cxc_eccv.runs import EmbeddingsRun
         >>> from cxc_eccv.types import Embeddings
         >>> library = Library("sample")
-        >>> captions = library.captions("test")["caption_id"].to_numpy()
+        >>> captions = library.split("test").captions["caption_id"].to_numpy()
         >>> vectors = np.random.default_rng(0).standard_normal((captions.size, 8))
         >>> text_only = EmbeddingsRun(None, Embeddings(captions, vectors))
         >>> report = evaluate(text_only, "cxc", data_dir=library)
@@ -166,7 +166,7 @@ def _describe(run: Run, plan: Plan) -> dict[str, Any]:
     if plan.sources:
         ordered = sorted(plan.parts, key=lambda part: part.task.of_label_files)  # known tasks first
         repeats = find_repeats((part.key, part.name, part.needs[0].judged) for part in ordered)
-        facts["labels"] = describe_sources(plan.sources, library, request.split) | {"repeats": repeats}
+        facts["labels"] = describe_sources(plan.sources, library.split(request.split)) | {"repeats": repeats}
     return facts
 
 
@@ -211,8 +211,8 @@ def evaluate_rankings(
 
     Example:
         >>> from cxc_eccv.sources.library import Library
-        >>> captions = Library("sample").captions("test")["caption_id"].to_pylist()
-        >>> images = Library("sample").images("test")["image_id"].to_pylist()
+        >>> captions = Library("sample").split("test").captions["caption_id"].to_pylist()
+        >>> images = Library("sample").split("test").images["image_id"].to_pylist()
         >>> report = evaluate_rankings(t2i=dict.fromkeys(captions, images), tasks="coco_5k", data_dir="sample")
         >>> round(report.scores["coco_5k/t2i/recall_at_1"], 4), report.skipped["coco_5k/i2t"]
         (0.0167, 'the run has no i2t rankings')
@@ -236,7 +236,7 @@ def report_of_ranks(
     Example:
         >>> from cxc_eccv.types import PositiveRanks
         >>> library = Library("sample")
-        >>> judgments = task("coco_5k").judgments(library, "test", "i2t")
+        >>> judgments = task("coco_5k").judgments(library.split("test"), "i2t")
         >>> first = PositiveRanks.of([[1, 2, 3, 4, 5]] * judgments.query_ids.size)
         >>> report = report_of_ranks({"coco_5k/i2t": (judgments, first)}, library, Request(name="ideal"))
         >>> report.scores["coco_5k/i2t/recall_at_1"]

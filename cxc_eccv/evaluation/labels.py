@@ -14,8 +14,8 @@ from cxc_eccv.evaluation.needs import Variant
 from cxc_eccv.judgments.evidence import Thresholds, gather, sources_of
 from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.sources.download import sha256_of
-from cxc_eccv.sources.library import Library
-from cxc_eccv.tasks.task import COCO, NotApplicable, Task
+from cxc_eccv.sources.library import Library, Split
+from cxc_eccv.tasks.task import NotApplicable, Task
 from cxc_eccv.types import DIRECTIONS, IntArray, Judgments, find_positions
 
 OTHERS = {
@@ -42,14 +42,14 @@ def find_sources(sources: str | Sequence[str] | None, library: Library, split: s
             raise UnknownName("source of labels (declared, or from a label file (--labels))", name, known)
         if list(sources).count(name) > 1:
             raise InvalidOption(f"sources (--sources) has {name} twice; name it once")
-        if all(gather(library, split, direction, name, Thresholds()) is None for direction in DIRECTIONS):
+        if all(gather(library.split(split), direction, name, Thresholds()) is None for direction in DIRECTIONS):
             raise InvalidOption(f"sources (--sources): {name} has no labels of the {split} split; leave it out")
     return tuple(name for name in known if name in sources)
 
 
-def describe_sources(sources: Sequence[str], library: Library, split: str) -> dict[str, Any]:
+def describe_sources(sources: Sequence[str], split: Split) -> dict[str, Any]:
     """The entry of a report about its labels: the sources, and facts about each label file."""
-    files = {name: library.labels(name, split) for name in sources if name in library.label_names}
+    files = {name: split.labels(name) for name in sources if name in split.library.label_names}
     facts = {name: {**file.summary, "sha256": sha256_of(file.path)} for name, file in files.items() if file is not None}
     return {"sources": list(sources), "policy": "union", "files": facts}
 
@@ -75,9 +75,9 @@ def why_not_relabelled(task: Task) -> str | None:
     """Why other labels cannot replace those of a task, or None."""
     if task.serves in OTHERS:
         return _refusal(task.serves)
-    if task.collection is not COCO:
+    if not task.collection.is_default:
         return (
-            f"sources of labels are for COCO's pairs, and this task has those of {task.collection.name}; leave out "
+            f"sources of labels are for COCO's pairs, and this task has those of {task.collection.title}; leave out "
             "sources (--sources)"
         )
     return None
@@ -104,38 +104,27 @@ def drop_other_labels(
 
 def relabel(task: Task, sources: tuple[str, ...]) -> Task:
     """The task with the positives of the sources, for its queries and within its gallery."""
-    keeps = set(task.label_sources) <= set(sources)
     directions = {
-        direction: partial(_merge_once, task=task, direction=direction, sources=sources, keeps_unreachable=keeps)
+        direction: partial(_merge_once, task=task, direction=direction, sources=sources)
         for direction in task.directions
     }
     return replace(task, directions=directions)
 
 
-def _merge_once(library: Library, split: str, **of_part: Any) -> Judgments:  # noqa: ANN401 - as below
+def _merge_once(split: Split, *, task: Task, direction: str, sources: tuple[str, ...]) -> Judgments:
     """The judgments, which many runs share."""
-    key = ("relabelled", split, of_part["task"].name, of_part["direction"], of_part["sources"])
-    return library.once(key, lambda: _merge_for(library, split, **of_part))
+    key = ("relabelled", task.name, direction, sources)
+    return split.once(key, lambda: _merge_for(split, task, direction, sources))
 
 
-def _merge_for(
-    library: Library,
-    split: str,
-    *,
-    task: Task,
-    direction: str,
-    sources: tuple[str, ...],
-    keeps_unreachable: bool,
-) -> Judgments:
+def _merge_for(split: Split, task: Task, direction: str, sources: tuple[str, ...]) -> Judgments:
     """Merged positives within each query's fold; unreachable ones count if all sources of the task are named."""
-    judged = task.judgments(library, split, direction)
-    queries, items = library.once(
-        ("positives", split, direction, sources), lambda: find_positives(library, split, direction, sources)
-    )
+    judged = task.judgments(split, direction)
+    queries, items = split.once(("positives", direction, sources), lambda: find_positives(split, direction, sources))
     rows, asked = find_positions(queries, judged.query_ids)
     columns, ranked = find_positions(items, judged.gallery_ids)
     kept = asked & ranked & (judged.folds[0][rows] == judged.folds[1][columns])
-    unreachable = judged.unreachable if keeps_unreachable else np.zeros_like(judged.unreachable)
+    unreachable = judged.unreachable if set(task.label_sources) <= set(sources) else np.zeros_like(judged.unreachable)
     left = np.bincount(rows[kept], minlength=judged.query_ids.size) + unreachable > 0
     if not left.any():
         raise NotApplicable(f"{', '.join(sources)} have no positive of its queries")
@@ -151,7 +140,7 @@ def _merge_for(
     return replace(merged, unreachable=unreachable[left])
 
 
-def find_positives(library: Library, split: str, direction: str, sources: Sequence[str]) -> tuple[IntArray, IntArray]:
+def find_positives(split: Split, direction: str, sources: Sequence[str]) -> tuple[IntArray, IntArray]:
     """(P,) query ids and (P,) item ids of the pairs that any of the sources calls positive."""
-    pairs = merge(library, split, direction, sources=sources)
+    pairs = merge(split, direction, sources=sources)
     return pairs.query_ids[pairs.queries[pairs.positive]], pairs.gallery_ids[pairs.items[pairs.positive]]

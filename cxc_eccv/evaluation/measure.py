@@ -15,9 +15,9 @@ from cxc_eccv.ranking import Ranked, ranked
 from cxc_eccv.ranking.ranked import collect_ids
 from cxc_eccv.ranking.readers import RowReader
 from cxc_eccv.runs import Run
+from cxc_eccv.sources.collections.collection import Collection
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import UNREACHABLE_CAPTIONS
-from cxc_eccv.tasks.task import Collection
 from cxc_eccv.types import SIDES, IntArray, Judgments, find_positions, other_side
 from cxc_eccv.types.ids import find_distinct
 
@@ -93,7 +93,7 @@ def find_unknown_ids(
 
 def _read_known_ids(side: str, library: Library, collections: Iterable[Collection]) -> IntArray:
     try:
-        splits = [each.content(library, split) for each in set(collections) for split in each.splits(library)]
+        splits = [library.split(name, each) for each in set(collections) for name in library.read_splits(each)]
     except SourceMissing:
         return np.empty(0, dtype=np.int64)
     if side == "images":

@@ -17,8 +17,10 @@ from cxc_eccv.evaluation.request import Request, Sides
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.registry import metric_variants, tasks
 from cxc_eccv.runs.run import read_record
+from cxc_eccv.sources.collections.coco import COLLECTION as COCO
+from cxc_eccv.sources.collections.collection import Collection
 from cxc_eccv.sources.library import Library
-from cxc_eccv.tasks.task import COCO, Collection, NotApplicable, Task, direction_of
+from cxc_eccv.tasks.task import NotApplicable, Task, direction_of
 from cxc_eccv.types import IntArray, Judgments, RatedPairs, find_positions, find_sides
 
 
@@ -184,7 +186,7 @@ def _find_needs(plan: Plan, sides: Sides, metrics: TaskMetrics, part: str) -> tu
         if variants_of_need := [variant for variant in variants if variant.spec.needs == name]:
             if (reason := need.why_not(sides, direction)) is not None:
                 raise NotApplicable(reason)
-            judged = task.judged(name, plan.library, plan.request.split, part)
+            judged = task.judged(name, plan.library.split(plan.request.split, task.collection), part)
             judged = plan.restriction.apply(judged, direction)
             if not judged.query_ids.size:
                 raise NotApplicable("none of its judged items is in the part of the split that is scored")
@@ -251,10 +253,10 @@ def collections_held(
 
 
 def _find_reason(collection: Collection, sides: Sides, library: Library, split: str) -> str | None:
-    if not collection.at_hand(library):
-        return f"{collection.name} is not on this machine (name the task to download it)"
+    if not library.has_collection(collection):
+        return f"{collection.title} is not on this machine (name the task to download it)"
     try:
-        content = collection.content(library, split)
+        content = library.split(split, collection)
     except DataError as error:
         return str(error)
     side = "images" if sides.ids("images").size else "captions"
@@ -262,7 +264,7 @@ def _find_reason(collection: Collection, sides: Sides, library: Library, split: 
     n_held = int(find_positions(wanted, sides.ids(side))[1].sum())
     if n_held > HELD_SHARE * wanted.size:
         return None
-    return f"the run holds {n_held:,} of the {wanted.size:,} {side} of {collection.name}"
+    return f"the run holds {n_held:,} of the {wanted.size:,} {side} of {collection.title}"
 
 
 def find_restriction(
@@ -277,7 +279,7 @@ def find_restriction(
     unreadable, is_query_corpus = _read_unreadable(sides), sides.corpus is not None
     if limit is None and not allow_missing and not unreadable.size and not is_query_corpus:
         return Restriction(unreadable, unreadable, {})
-    contents = [collection.content(library, split) for collection in dict.fromkeys(collections)]
+    contents = [library.split(split, collection) for collection in dict.fromkeys(collections)]
     first = np.concatenate([first_images(content.image_ids, limit) for content in contents])
     images, captions, owners = (
         np.concatenate([getattr(content, name) for content in contents])

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.metrics.entail_at_k import POLICIES, Classifier, check_policy
+from cxc_eccv.sources.collections.collection import Collection
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import read_table
-from cxc_eccv.tasks.task import Collection
 from cxc_eccv.types import LABELS, PROBABILITIES, IntArray, check_values, find_positions
 from cxc_eccv.types.ids import find_distinct
 

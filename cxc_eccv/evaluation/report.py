@@ -24,9 +24,10 @@ from cxc_eccv.ranking.ranked import collect_ids
 from cxc_eccv.ranking.scores import one_blas_thread, workers
 from cxc_eccv.runs import Run
 from cxc_eccv.runs.run import check_name, read_record
+from cxc_eccv.sources.collections.coco import COLLECTION as COCO
+from cxc_eccv.sources.collections.collection import Collection
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import ClusterBootstrap, Draws, interval, wilson
-from cxc_eccv.tasks.task import COCO, Collection
 from cxc_eccv.types import SIDES, Bounds, FloatArray, IntArray, Report, Result, find_positions
 from cxc_eccv.types.reported import SPREAD
 
@@ -51,8 +52,9 @@ def make_report(plan: Plan, parts: Sequence[MeasuredPart], facts: Mapping[str, A
     scored = _score_tasks(parts, Scorer(library, request))
     shown = [row for each in scored for row in each.rows if row.variant.shown]
     reasons = plan.skipped | {key: reason for each in scored for key, reason in each.reasons.items()}
-    tasks = {each.part.task.name: each.part.task for each in parts}.values()
-    labels = {name: fact for task in tasks for name, fact in task.facts(library, request.split).items()}
+    labels: dict[str, Any] = {}
+    for task in {each.part.task.name: each.part.task for each in parts}.values():
+        labels |= task.facts(library.split(request.split, task.collection))
     options = {"split": request.split, **request.facts, **request.facts_of_bounds}
     provenance = provenance_of(library, **options, **labels, **_describe_judge(request, scored), **facts)
     table = per_query_table(shown) if request.per_query else None
@@ -230,7 +232,7 @@ def images_behind(
     """(Q,) image id of each query: its id, or the image for which the caption was written."""
     if direction.startswith("i"):
         return query_ids
-    content = collection.content(library, split)
+    content = library.split(split, collection)
     return content.caption_image_ids[find_positions(query_ids, content.caption_ids)[0]]
 
 

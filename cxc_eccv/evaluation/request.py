@@ -21,9 +21,9 @@ from cxc_eccv.evaluation.policies import (
 )
 from cxc_eccv.ranking import Options
 from cxc_eccv.runs.run import check_name
+from cxc_eccv.sources.collections.collection import Collection
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import Intervals
-from cxc_eccv.tasks.task import Collection
 from cxc_eccv.types import IntArray, check_whole
 from cxc_eccv.types.models import check_training_data
 

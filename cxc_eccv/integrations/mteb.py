@@ -82,7 +82,7 @@ class CxcEccvTask(mteb.AbsTask):
 
     def _items(self, side: str, split: str) -> datasets.Dataset:
         if side == "captions":
-            table = self.library.captions(split)
+            table = self.library.split(split).captions
             ids, values, feature = table["caption_id"].to_pylist(), table["text"].to_pylist(), datasets.Value("string")
         else:
             assert self.images is not None  # noqa: S101 - checked by __init__

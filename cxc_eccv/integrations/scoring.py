@@ -43,7 +43,7 @@ def main_key(direction: str, split: str, tasks: str | Sequence[str] = "all") -> 
 
 def image_files(library: Library, split: str, folder: str | Path) -> tuple[IntArray, list[Path]]:
     """Ids and files of all images of a split."""
-    table, image_folder = library.images(split), ImageFolder(folder)
+    table, image_folder = library.split(split).images, ImageFolder(folder)
     names = table["file_name"].to_pylist()
     files = [image_folder.find(name) for name in names]
     missing = [name for name, file in zip(names, files, strict=True) if file is None]

@@ -102,7 +102,7 @@ class CxcEccvEvaluator(SentenceEvaluator):
     ) -> dict[str, float]:
         """Encode and score; return the metrics."""
         name = _name_of(model)
-        captions = self.library.captions(self.split)
+        captions = self.library.split(self.split).captions
         vectors = model.encode(captions["text"].to_pylist(), prompt_name=self._prompt_name, **self._options)
         run = make_run(
             self._encode_images(model, name),

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import UnknownName
-from cxc_eccv.sources.library import Library
-from cxc_eccv.types import CROSS_MODAL, IntArray, Judgments, RatedPairs, find_positions
+from cxc_eccv.sources.library import Split
+from cxc_eccv.sources.readers import read_flickr8k_crowd, read_flickr8k_experts
+from cxc_eccv.sources.reading import require_known
+from cxc_eccv.types import CROSS_MODAL, IntArray, Judgments, RatedPairs
 from cxc_eccv.types.judged import orient
 
 NEGATIVE, LINKED, FOUND = 0, 1, 2
@@ -32,15 +37,33 @@ class Votes:
         return np.asarray((self.yes == self.no) & ~self.linked)
 
 
-def read_votes(library: Library) -> Votes:
+def read_votes(split: Split) -> Votes:
     """The crowd's votes, with the original links."""
-    table, content = library.flickr8k_votes(), library.flickr8k_split("test")
+    table = read_crowd(split)
     images, captions, yes, no = (np.asarray(table[name]) for name in ("image_id", "caption_id", "yes", "no"))
-    owners = content.caption_image_ids[find_positions(captions, content.caption_ids)[0]]
-    return Votes(images, captions, yes, no, owners == images)
+    return Votes(images, captions, yes, no, split.owners_of(captions) == images)
 
 
-def flickr8k_verdicts(library: Library, split: str, direction: str) -> Judgments:
+def read_crowd(split: Split) -> pa.Table:
+    """``image_id``, ``caption_id``, ``yes``, ``no``: the crowd's votes on pairs of the test split."""
+    return _read_judged(split, "flickr8k_crowd", read_flickr8k_crowd)
+
+
+def read_experts(split: Split) -> pa.Table:
+    """``image_id``, ``caption_id``, ``rating1``, ``rating2``, ``rating3``: experts' ratings from 1 to 4."""
+    return _read_judged(split, "flickr8k_experts", read_flickr8k_experts)
+
+
+def _read_judged(split: Split, name: str, reader: Callable[[Path], pa.Table]) -> pa.Table:
+    """The table of a raw file; refuse pairs outside the split."""
+    table = split.library.read(name, reader)
+    for column, ids in (("image_id", split.image_ids), ("caption_id", split.caption_ids)):
+        expected = f"an id of {split.collection.title}'s {split.name} split"
+        require_known(split.library.path(name), np.asarray(table[column]), ids, "line {line}", column, expected)
+    return table
+
+
+def flickr8k_verdicts(split: Split, direction: str) -> Judgments:
     """Judged pairs with a verdict as gain: 0 for a majority of no, 1 for an original link, 2 for any other match.
 
     The gallery is what the crowd was asked about: the 1,000 test images and one caption of each. An original pair is
@@ -50,47 +73,46 @@ def flickr8k_verdicts(library: Library, split: str, direction: str) -> Judgments
         >>> list(VERDICTS.values())
         ['judged no match', 'original link', 'match beyond the links']
     """
-    votes = read_votes(library)
-    content = library.flickr8k_split(split)
-    asked = content.caption_ids[np.isin(content.caption_ids, votes.captions)]
+    votes = read_votes(split)
+    asked = split.caption_ids[np.isin(split.caption_ids, votes.captions)]
     verdicts = np.where(votes.linked, LINKED, np.where(votes.yes > votes.no, FOUND, NEGATIVE))
     # Every caption is a link of its image, whether anybody was asked about the two or not.
-    owners = content.caption_image_ids[np.isin(content.caption_ids, votes.captions)]
+    owners = split.caption_image_ids[np.isin(split.caption_ids, votes.captions)]
     decided = ~votes.undecided & ~votes.linked
     images = np.concatenate([votes.images[decided], owners])
     captions = np.concatenate([votes.captions[decided], asked])
     gains = np.concatenate([verdicts[decided], np.full(asked.size, LINKED)]).astype(np.float64)
     if direction not in CROSS_MODAL:
         raise UnknownName("direction of Flickr8k", direction, CROSS_MODAL)
-    ids, pairs = orient(content.image_ids, asked, direction), orient(images, captions, direction)
+    ids, pairs = orient(split.image_ids, asked, direction), orient(images, captions, direction)
     return Judgments.from_pairs(*ids, *pairs, gains=gains)
 
 
 VERDICTS = {NEGATIVE: "judged no match", LINKED: "original link", FOUND: "match beyond the links"}
 
 
-def flickr8k_human(library: Library, split: str, direction: str) -> Judgments:
+def flickr8k_human(split: Split, direction: str) -> Judgments:
     """The positives of :func:`flickr8k_verdicts`: original links and pairs with a majority of yes."""
-    judged = flickr8k_verdicts(library, split, direction)
+    judged = flickr8k_verdicts(split, direction)
     positive = np.asarray(judged.gains) > 0
     queries, items = judged.query_ids[judged.rows[positive]], judged.gallery_ids[judged.indices[positive]]
     return Judgments.from_pairs(judged.query_ids, judged.gallery_ids, queries, items)
 
 
-def crowd_ratings(library: Library, split: str) -> RatedPairs:
+def crowd_ratings(split: Split) -> RatedPairs:
     """The share of yes, 0 to 1, of every pair but an image's own captions; images are the queries."""
-    votes = read_votes(library)
+    votes = read_votes(split)
     kept = ~votes.linked
     shares = votes.yes[kept] / (votes.yes + votes.no)[kept]
     return RatedPairs(votes.images[kept], votes.captions[kept], shares)
 
 
-def expert_ratings(library: Library, split: str) -> RatedPairs:
+def expert_ratings(split: Split) -> RatedPairs:
     """Every single rating, 1 to 4, of every pair but an image's own captions: a pair is there three times."""
-    table, content = library.flickr8k_ratings(), library.flickr8k_split(split)
+    table = read_experts(split)
     images, captions = (np.asarray(table[name]) for name in ("image_id", "caption_id"))
     ratings = np.stack([np.asarray(table[f"rating{number}"]) for number in (1, 2, 3)], axis=1)
-    kept = content.caption_image_ids[find_positions(captions, content.caption_ids)[0]] != images
+    kept = split.owners_of(captions) != images
     return RatedPairs(
         np.repeat(images[kept], 3), np.repeat(captions[kept], 3), ratings[kept].ravel().astype(np.float64)
     )

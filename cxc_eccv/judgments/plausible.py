@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
-from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.library import Split
 from cxc_eccv.types import CROSS_MODAL, FloatArray, IntArray, find_positions
 from cxc_eccv.types.judged import orient
 
@@ -69,23 +69,22 @@ def category_distances(present: NDArray[np.bool_]) -> NDArray[np.unsignedinteger
     return distances
 
 
-def with_categories(library: Library, split: str) -> tuple[IntArray, NDArray[np.bool_]]:
+def with_categories(split: Split) -> tuple[IntArray, NDArray[np.bool_]]:
     """Ids and category vectors of the images that show at least one category."""
-    sets = library.categories(split)
+    sets = split.categories()
     shown = sets.present.any(axis=1)
     return sets.image_ids[shown], sets.present[shown]
 
 
-def category_matches(library: Library, split: str, direction: str) -> CategoryMatches:
+def category_matches(split: Split, direction: str) -> CategoryMatches:
     """Plausible matches of a split; a caption has the categories of its image, and original links match too."""
     if direction not in CROSS_MODAL:
         raise UnknownName("direction of plausible matches", direction, CROSS_MODAL)
-    image_ids, present = with_categories(library, split)
+    image_ids, present = with_categories(split)
     # Shared by both directions, as it multiplies all classes with each other.
-    classes, distances = library.once(("classes of categories", split), lambda: _classes_of(present))
-    content = library.karpathy(split)
-    places, known = find_positions(content.caption_image_ids, image_ids)
-    captions = content.caption_ids[known], classes[places[known]]
+    classes, distances = split.once("classes of categories", lambda: _classes_of(present))
+    places, known = find_positions(split.caption_image_ids, image_ids)
+    captions = split.caption_ids[known], classes[places[known]]
     (query_ids, of_queries), (gallery_ids, of_gallery) = orient((image_ids, classes), captions, direction)
     return CategoryMatches(query_ids, gallery_ids, of_queries, of_gallery, distances)
 

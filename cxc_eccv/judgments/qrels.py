@@ -27,8 +27,7 @@ from cxc_eccv.judgments.evidence import (
     readable_sources,
     sources_of,
 )
-from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import KarpathySplit
+from cxc_eccv.sources.library import Split
 from cxc_eccv.types import CROSS_MODAL, FloatArray, IntArray, Judgments, RatedPairs, find_positions
 from cxc_eccv.types.ids import find_distinct, make_indptr
 from cxc_eccv.types.judged import orient
@@ -63,8 +62,7 @@ class MergedPairs:
 
 
 def merge(
-    library: Library,
-    split: str,
+    split: Split,
     direction: str,
     *,
     sources: Sequence[str] | None = None,
@@ -77,18 +75,18 @@ def merge(
     under ``override`` the latest source that judged the pair decides, in the order coco, cxc, eccv, entailment, label
     files. Weak positives (mined) are pairs that none of these judges.
     """
-    known = sources_of(library)
-    names = readable_sources(library, split) if sources is None else sources
+    known = sources_of(split.library)
+    names = readable_sources(split) if sources is None else sources
     if not names:
         raise InvalidOption(f"there is no source of judgments; choose among {', '.join(known)}")
     for name in names:
         if name not in known:
             raise UnknownName("source of judgments", name, known)
     limits = thresholds or Thresholds()
-    query_ids, gallery_ids = item_ids(library, split, direction)
+    query_ids, gallery_ids = item_ids(split, direction)
     # Oldest first, whatever the caller's order: `override` depends on it.
     ordered = [name for name in known if name in names]
-    evidence = [e for name in ordered if (e := gather(library, split, direction, name, limits)) is not None]
+    evidence = [e for name in ordered if (e := gather(split, direction, name, limits)) is not None]
     return merge_evidence(evidence, query_ids, gallery_ids, direction, policy, limits)
 
 
@@ -153,20 +151,19 @@ def _conflict(
     return np.asarray(contradicted | (both & ((ratings >= threshold) != (reverse >= threshold))))
 
 
-def judged_pairs(library: Library, split: str, direction: str, sources: Sequence[str]) -> tuple[IntArray, IntArray]:
+def judged_pairs(split: Split, direction: str, sources: Sequence[str]) -> tuple[IntArray, IntArray]:
     """(P,) query ids and (P,) item ids of the pairs that any of the sources judged.
 
     COCO and ECCV Caption count as judging only the pairs they list; they did not publish the rejected ones.
     """
     if not sources:
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    pairs = merge(library, split, direction, sources=sources)
+    pairs = merge(split, direction, sources=sources)
     return pairs.query_ids[pairs.queries], pairs.gallery_ids[pairs.items]
 
 
 def merged_qrels(
-    library: Library,
-    split: str,
+    split: Split,
     direction: str,
     *,
     sources: Sequence[str] = ("coco", "cxc"),
@@ -178,8 +175,7 @@ def merged_qrels(
     The default is the retrieval protocol of the CxC paper: original COCO links and rated positives.
 
     Args:
-        library: the raw sources.
-        split: ``validation`` or ``test``; any split for ``sources=("coco",)``.
+        split: ``validation`` or ``test`` of COCO; any split for ``sources=("coco",)``.
         direction: ``i2t``, ``t2i``, ``t2t`` or ``i2i``; in the last two a query is not in its gallery.
         sources: any of ``coco``, ``cxc``, ``eccv``, ``entailment``, ``mined`` and the names of the library's label
             files.
@@ -187,10 +183,11 @@ def merged_qrels(
         thresholds: lowest CxC ratings that count as positive; by default the paper's.
 
     Example:
-        >>> merged_qrels(Library("sample"), "test", "t2t").without_self
+        >>> from cxc_eccv.sources.library import Library
+        >>> merged_qrels(Library("sample").split("test"), "t2t").without_self
         True
     """
-    pairs = merge(library, split, direction, sources=sources, policy=policy, thresholds=thresholds)
+    pairs = merge(split, direction, sources=sources, policy=policy, thresholds=thresholds)
     queries, items = pairs.queries[pairs.positive], pairs.items[pairs.positive]
     asked = np.flatnonzero(np.bincount(queries, minlength=1))
     return Judgments.from_pairs(
@@ -202,56 +199,48 @@ def merged_qrels(
     )
 
 
-def coco_links(library: Library, split: str, direction: str) -> Judgments:
+def coco_links(split: Split, direction: str) -> Judgments:
     """The original COCO links, as in COCO 1K and 5K; for t2t, captions of the same image."""
-    return merged_qrels(library, split, direction, sources=("coco",))
+    return merged_qrels(split, direction, sources=("coco",))
 
 
-def flickr8k_links(library: Library, split: str, direction: str) -> Judgments:
-    """The original links of a Flickr8k split, between Flickr's photo numbers and caption ids made from them."""
-    return _links(library.flickr8k_split(split), direction, "Flickr8k")
-
-
-def flickr30k_links(library: Library, split: str, direction: str) -> Judgments:
-    """The original links of a Flickr30k split, between Flickr's photo numbers and the captions' ``sentid``."""
-    return _links(library.flickr30k(split), direction, "Flickr30k")
-
-
-def _links(content: KarpathySplit, direction: str, collection: str) -> Judgments:
+def original_links(split: Split, direction: str) -> Judgments:
+    """The links between the images of a split and the captions that were written for them."""
     if direction not in CROSS_MODAL:
-        raise UnknownName(f"direction of {collection}", direction, CROSS_MODAL)
-    pairs = orient(content.caption_image_ids, content.caption_ids, direction)
-    return Judgments.from_pairs(*orient(content.image_ids, content.caption_ids, direction), *pairs)
+        raise UnknownName(f"direction of {split.collection.title}", direction, CROSS_MODAL)
+    pairs = orient(split.caption_image_ids, split.caption_ids, direction)
+    return Judgments.from_pairs(*orient(split.image_ids, split.caption_ids, direction), *pairs)
 
 
-def cxc_rated(library: Library, split: str, direction: str) -> Judgments:
+def cxc_rated(split: Split, direction: str) -> Judgments:
     """Pairs that CxC rated as positive, as in the eccv_caption package; COCO links rated below 3 are not positive."""
-    return merged_qrels(library, split, direction, sources=("cxc",))
+    return merged_qrels(split, direction, sources=("cxc",))
 
 
-def eccv_caption(library: Library, direction: str) -> Judgments:
-    """Positives of ECCV Caption on the test split; each direction has separate queries.
+def eccv_caption(split: Split, direction: str) -> Judgments:
+    """Positives of ECCV Caption on COCO's test split; each direction has separate queries.
 
     Two positive captions are outside the 25,000 of the split; they count as unreachable positives.
 
     Example:
-        >>> qrels = eccv_caption(Library("sample"), "i2t")
+        >>> from cxc_eccv.sources.library import Library
+        >>> qrels = eccv_caption(Library("sample").split("test"), "i2t")
         >>> int(qrels.unreachable.sum())
         1
     """
-    table = library.eccv("eccv", direction)
+    table = split.eccv("eccv", direction)
     queries = np.asarray(table["query_id"])
-    all_queries, gallery_ids = item_ids(library, "test", direction)
+    all_queries, gallery_ids = item_ids(split, direction)
     asked = all_queries[find_positions(all_queries, find_distinct(queries))[1]]
     return Judgments.from_pairs(asked, gallery_ids, queries, np.asarray(table["item_id"]))
 
 
-def cxc_ratings(library: Library, split: str, direction: str) -> Judgments:
+def cxc_ratings(split: Split, direction: str) -> Judgments:
     """All pairs that CxC rated, with the rating from 0 to 5 as gain; of two ratings of a pair, the higher one.
 
     Unrated pairs are unjudged, even original links. Queries without a rating above 0 are left out.
     """
-    pairs = merge(library, split, direction, sources=("cxc",))
+    pairs = merge(split, direction, sources=("cxc",))
     gains = np.fmax(pairs.ratings, pairs.reverse)
     rated = np.isin(pairs.queries, pairs.queries[gains > 0])
     asked, rows = np.unique(pairs.queries[rated], return_inverse=True)
@@ -259,20 +248,20 @@ def cxc_ratings(library: Library, split: str, direction: str) -> Judgments:
     return _with_gains(query_ids, pairs.gallery_ids, rows, pairs.items[rated], gains[rated], within=within)
 
 
-def searched_qrels(library: Library, split: str, direction: str) -> Judgments:
+def searched_qrels(split: Split, direction: str) -> Judgments:
     """The benchmark of label files: their searched queries, with the positives of official sources and of the files."""
-    sources = _without_tables(library, split)
-    return _only_searched(library, split, direction, merged_qrels(library, split, direction, sources=sources))
+    sources = _without_tables(split)
+    return _only_searched(split, direction, merged_qrels(split, direction, sources=sources))
 
 
-def searched_degrees(library: Library, split: str, direction: str) -> Judgments:
+def searched_degrees(split: Split, direction: str) -> Judgments:
     """All judged pairs of these queries: an official positive has degree 1, others their highest gain, negatives 0."""
-    pairs = merge(library, split, direction, sources=_without_tables(library, split))
-    official = np.array([name not in library.label_names for name in pairs.sources], dtype=bool)
+    pairs = merge(split, direction, sources=_without_tables(split))
+    official = np.array([name not in split.library.label_names for name in pairs.sources], dtype=bool)
     degrees = np.asarray(pairs.said_positive[:, official].any(axis=1), dtype=np.float64)
     numbers = pairs.queries * pairs.gallery_ids.size + pairs.items
-    for name in library.label_names:
-        file = library.labels(name, split)
+    for name in split.library.label_names:
+        file = split.labels(name)
         if file is not None and not file.is_plain:
             columns = ("image_id", "caption_id", "gain", "positive")
             images, captions, gains, positive = (np.asarray(file.table[column]) for column in columns)
@@ -281,44 +270,44 @@ def searched_degrees(library: Library, split: str, direction: str) -> Judgments:
     kept = np.isin(pairs.queries, pairs.queries[degrees > 0])
     asked, rows = np.unique(pairs.queries[kept], return_inverse=True)
     judged = _with_gains(pairs.query_ids[asked], pairs.gallery_ids, rows, pairs.items[kept], degrees[kept])
-    return _only_searched(library, split, direction, judged)
+    return _only_searched(split, direction, judged)
 
 
-def _without_tables(library: Library, split: str) -> list[str]:
+def _without_tables(split: Split) -> list[str]:
     """The official sources and label files; nobody knows what was searched for a plain table."""
-    return [name for name in readable_official(library, split) if name not in library.table_names]
+    return [name for name in readable_official(split) if name not in split.library.table_names]
 
 
-def _only_searched(library: Library, split: str, direction: str, judged: Judgments) -> Judgments:
-    files = [file for name in library.label_names if (file := library.labels(name, split)) is not None]
+def _only_searched(split: Split, direction: str, judged: Judgments) -> Judgments:
+    files = [file for name in split.library.label_names if (file := split.labels(name)) is not None]
     searched = np.concatenate([np.empty(0, np.int64), *(file.searched(direction) for file in files)])
     return judged.without(np.setdiff1d(judged.query_ids, searched), np.empty(0, np.int64))
 
 
-def entailment_labels(library: Library, split: str) -> Judgments:
+def entailment_labels(split: Split) -> Judgments:
     """Labels of image queries: 1 for ground-truth and entailed captions, 0 for captions judged not entailed.
 
     A file of entailment labels decides on the pairs it has, except that original captions stay 1.
     """
-    pairs, truth = entailed_pairs(library, split), coco_links(library, split, "i2t")
+    pairs, truth = entailed_pairs(split), coco_links(split, "i2t")
     return label_pairs(truth, pairs.queries, pairs.items, pairs.positive)
 
 
-def flickr30k_entailment_labels(library: Library, split: str) -> Judgments:
+def flickr30k_entailment_labels(split: Split) -> Judgments:
     """Labels of Flickr30k's images: 1 for original captions, and those of a file of entailment labels for others."""
-    truth = flickr30k_links(library, split, "i2t")
-    images, captions, labels, _ = labels_of_file(library.flickr30k(split), library.flickr30k_entailment(split))
+    truth = original_links(split, "i2t")
+    images, captions, labels, _ = labels_of_file(split, split.entailment())
     queries, items = find_positions(images, truth.query_ids)[0], find_positions(captions, truth.gallery_ids)[0]
     return label_pairs(truth, queries, items, labels)
 
 
-def flickr30k_label_conflicts(library: Library, split: str) -> dict[str, dict[str, Any]]:
+def flickr30k_label_conflicts(split: Split) -> dict[str, dict[str, Any]]:
     """How often a file of entailment labels contradicts the original links, which stay 1; empty without a file."""
-    pairs, content = library.flickr30k_entailment(split), library.flickr30k(split)
+    pairs = split.entailment()
     if pairs is None:
         return {}
-    images, captions, labels, left_out = labels_of_file(content, pairs)
-    linked = content.caption_image_ids[find_positions(captions, content.caption_ids)[0]] == images
+    images, captions, labels, left_out = labels_of_file(split, pairs)
+    linked = split.owners_of(captions) == images
     facts = {"pairs": labels.size, "against_original_links": int((linked & ~labels).sum())}
     return {"flickr30k_entailment_labels": facts | ({"left_out": left_out} if left_out else {})}
 
@@ -334,11 +323,11 @@ def label_pairs(truth: Judgments, queries: IntArray, items: IntArray, labels: Bo
     return _with_gains(truth.query_ids, truth.gallery_ids, *np.divmod(every, size), gains)
 
 
-def label_conflicts(library: Library, split: str) -> dict[str, dict[str, int]]:
+def label_conflicts(split: Split) -> dict[str, dict[str, int]]:
     """How often a file of entailment labels contradicts other sources on its pairs; empty without a file."""
-    if gather(library, split, "i2t", "entailment", Thresholds()) is None:
+    if gather(split, "i2t", "entailment", Thresholds()) is None:
         return {}
-    pairs, truth = entailed_pairs(library, split), coco_links(library, split, "i2t")
+    pairs, truth = entailed_pairs(split), coco_links(split, "i2t")
     annotated, entailed = _labels_of_pairs(pairs)
     if not annotated.any():
         return {}
@@ -353,21 +342,19 @@ def label_conflicts(library: Library, split: str) -> dict[str, dict[str, int]]:
     }
 
 
-def entailed_pairs(
-    library: Library, split: str, *, policy: str = "union", thresholds: Thresholds | None = None
-) -> MergedPairs:
+def entailed_pairs(split: Split, *, policy: str = "union", thresholds: Thresholds | None = None) -> MergedPairs:
     """(image, caption) pairs labelled by binarised CxC SITS ratings, ECCV positives or a file of entailment labels.
 
     As in the multi-modal entailment paper, a label of the file overrides other sources; ``policy`` merges these for
     pairs without one. Original COCO links do not count.
     """
     limits = thresholds or Thresholds()
-    evidence = [gather(library, split, "i2t", source, limits) for source in ("cxc", "eccv", "entailment")]
-    by_caption = gather(library, split, "t2i", "eccv", limits)
+    evidence = [gather(split, "i2t", source, limits) for source in ("cxc", "eccv", "entailment")]
+    by_caption = gather(split, "t2i", "eccv", limits)
     if by_caption is not None:
         evidence.insert(2, replace(by_caption, queries=by_caption.items, items=by_caption.queries))
     judged = [part for part in evidence if part is not None]
-    pairs = merge_evidence(judged, *item_ids(library, split, "i2t"), "i2t", policy, limits)
+    pairs = merge_evidence(judged, *item_ids(split, "i2t"), "i2t", policy, limits)
     annotated, entailed = _labels_of_pairs(pairs)
     return replace(pairs, positive=np.where(annotated, entailed, pairs.positive))
 
@@ -394,9 +381,9 @@ def _with_gains(
     return Judgments(query_ids, gallery_ids, indptr, items, unreachable, without_self=within, gains=gains)
 
 
-def rated_pairs(library: Library, split: str, kind: str) -> RatedPairs:
+def rated_pairs(split: Split, kind: str) -> RatedPairs:
     """All rated pairs of a kind; within one modality in both orders."""
-    table = library.cxc(kind, split)
+    table = split.ratings(kind)
     left, right, ratings = (np.asarray(table[name]) for name in ("left_id", "right_id", "rating"))
     if kind == "sits":
         return RatedPairs(right, left, ratings)

@@ -41,7 +41,7 @@ def collect_examples(run: Run, report: Report, library: Library) -> pa.Table:
     restriction = find_restriction(request, library, run, collections)
     parts, reasons = [], []
     for direction in directions_judged(ranks):
-        merged = merge(library, split, direction, sources=sources)
+        merged = merge(library.split(split), direction, sources=sources)
         asked = set(merged.query_ids[merged.queries[merged.positive]].tolist())
         chosen = [
             query
@@ -158,7 +158,7 @@ def _table(
     categories: bool,
 ) -> pa.Table:
     """One row per query and item."""
-    content = library.karpathy(split)
+    content = library.split(split)
     queries, items = np.repeat(top.query_ids, top.depth), top.ids.ravel()
     positive, verdicts = _verdicts_of_pairs(merged, queries, items)
     columns = _columns_of_queries(chosen, positive.reshape(top.ids.shape)) | {
@@ -175,7 +175,7 @@ def _table(
         of_images = side == "images"
         columns[f"{name}_file"] = content.files_of(ids) if of_images else pa.nulls(ids.size, pa.string())
         columns[f"{name}_texts"] = _captions(library, split, ids, of_images=of_images)
-        images.append(ids if of_images else content.images_of(ids))
+        images.append(ids if of_images else content.owners_of(ids))
     columns["same_categories"] = (
         _same_categories(library, split, *images) if categories else pa.nulls(items.size, pa.bool_())
     )
@@ -236,7 +236,7 @@ def _verdict(
 def _captions(library: Library, split: str, ids: IntArray, *, of_images: bool) -> pa.ListArray:
     """(N,) lists of raw texts: the caption of each caption id, or all captions of each image id."""
     captions = [ids[place : place + 1] for place in range(ids.size)]
-    content = library.karpathy(split)
+    content = library.split(split)
     if of_images:
         captions = [content.caption_ids[content.caption_image_ids == image] for image in ids]
     offsets = np.append(0, np.cumsum([group.size for group in captions])).astype(np.int32)
@@ -245,6 +245,6 @@ def _captions(library: Library, split: str, ids: IntArray, *, of_images: bool) -
 
 def _same_categories(library: Library, split: str, images: IntArray, others: IntArray) -> pa.BooleanArray:
     """Whether two images show the same categories (a plausible match at zeta 0); null if either shows none."""
-    sets = library.categories(split)
+    sets = library.split(split).categories()
     left, right = (sets.present[find_positions(ids, sets.image_ids)[0]] for ids in (images, others))
     return pa.array((left == right).all(axis=1), mask=~(left.any(axis=1) & right.any(axis=1)))

@@ -7,32 +7,32 @@ from typing import Any
 
 from cxc_eccv.judgments.qrels import searched_degrees, searched_qrels
 from cxc_eccv.sources.download import sha256_of
-from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.library import Split
 from cxc_eccv.tasks.task import NotApplicable, Task
 from cxc_eccv.types import Judgments
 
 NAMES = ("version", "scheme", "rule", "people")
 
 
-def _check_names(library: Library, split: str) -> tuple[str, ...]:
+def _check_names(split: Split) -> tuple[str, ...]:
     """Names of the label files of the split, plain tables aside."""
-    searched = [name for name in library.label_names if name not in library.table_names]
+    searched = [name for name in split.library.label_names if name not in split.library.table_names]
     if not searched:
         raise NotApplicable("there is no label file; pass one that cxc-eccv annotate merge wrote (--labels)")
-    names = tuple(name for name in searched if library.labels(name, split) is not None)
+    names = tuple(name for name in searched if split.labels(name) is not None)
     if not names:
-        raise NotApplicable(f"no label file ({', '.join(searched)}) has labels of the {split} split")
+        raise NotApplicable(f"no label file ({', '.join(searched)}) has labels of the {split.name} split")
     return names
 
 
-def _positives(library: Library, split: str, *, direction: str) -> Judgments:
-    _check_names(library, split)
-    return _refuse_empty(searched_qrels(library, split, direction))
+def _positives(split: Split, *, direction: str) -> Judgments:
+    _check_names(split)
+    return _refuse_empty(searched_qrels(split, direction))
 
 
-def _degrees(library: Library, split: str, *, direction: str) -> Judgments:
-    _check_names(library, split)
-    return _refuse_empty(searched_degrees(library, split, direction))
+def _degrees(split: Split, *, direction: str) -> Judgments:
+    _check_names(split)
+    return _refuse_empty(searched_degrees(split, direction))
 
 
 def _refuse_empty(judgments: Judgments) -> Judgments:
@@ -43,8 +43,8 @@ def _refuse_empty(judgments: Judgments) -> Judgments:
     return judgments
 
 
-def _facts(library: Library, split: str) -> dict[str, Any]:
-    files = {name: library.labels(name, split) for name in _check_names(library, split)}
+def _facts(split: Split) -> dict[str, Any]:
+    files = {name: split.labels(name) for name in _check_names(split)}
     return {
         "label_files": {
             name: {fact: file.facts[fact] for fact in NAMES} | {"sha256": sha256_of(file.path), **file.origin}

@@ -9,7 +9,8 @@ import numpy as np
 
 from cxc_eccv.errors import DataError
 from cxc_eccv.judgments.qrels import coco_links
-from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.library import Split
+from cxc_eccv.sources.reading import read_ids
 from cxc_eccv.tasks.task import NotApplicable, Task
 from cxc_eccv.types import IntArray, Judgments, find_positions
 from cxc_eccv.types.judged import orient
@@ -17,9 +18,9 @@ from cxc_eccv.types.judged import orient
 IMAGES, CAPTIONS, FOLDS = 5_000, 25_000, 5
 
 
-def _folded_links(library: Library, split: str, direction: str) -> Judgments:
-    links = coco_links(library, split, direction)
-    captions, images = _fold_orders(library, split)
+def _folded_links(split: Split, direction: str) -> Judgments:
+    links = coco_links(split, direction)
+    captions, images = _fold_orders(split)
     queries, gallery = orient(images, captions, direction)
     query_folds, gallery_folds = (
         find_positions(ids, order)[0] // (order.size // FOLDS)
@@ -28,21 +29,21 @@ def _folded_links(library: Library, split: str, direction: str) -> Judgments:
     return replace(links, query_folds=query_folds, gallery_folds=gallery_folds)
 
 
-def _fold_orders(library: Library, split: str) -> tuple[IntArray, IntArray]:
+def _fold_orders(split: Split) -> tuple[IntArray, IntArray]:
     """Caption ids and image ids in the order of the folds; images are in the order of their captions."""
-    table = library.captions(split)
-    captions, images = np.asarray(table["caption_id"]), np.asarray(table["image_id"])
+    captions, images = split.caption_ids, split.caption_image_ids
     unique_images = np.unique(images)
     if captions.size != CAPTIONS or unique_images.size != IMAGES:
         raise NotApplicable(
             f"coco_1k needs {IMAGES:,} images with {CAPTIONS:,} captions, "
-            f"and the {split} split has {unique_images.size:,} with {captions.size:,}"
+            f"and the {split.name} split has {unique_images.size:,} with {captions.size:,}"
         )
-    order = library.fold_order() if split == "test" else captions
+    order = split.library.read("coco_test_ids", read_ids) if split.name == "test" else captions
     if not np.array_equal(np.sort(order), np.sort(captions)):
         raise DataError(
             f"the {order.size:,} captions of coco_test_ids, whose order defines the folds of coco_1k, are not the "
-            f"{captions.size:,} captions of the {split} split. Restore the file (cxc-eccv fetch), or leave out coco_1k."
+            f"{captions.size:,} captions of the {split.name} split. "
+            "Restore the file (cxc-eccv fetch), or leave out coco_1k."
         )
     ordered_images = images[find_positions(order, captions)[0]]
     first = np.sort(np.unique(ordered_images, return_index=True)[1])

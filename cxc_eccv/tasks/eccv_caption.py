@@ -5,14 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from cxc_eccv.judgments.qrels import eccv_caption
-from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import Task
-from cxc_eccv.types import Judgments
-
-
-def _judgments(library: Library, _split: str, direction: str) -> Judgments:
-    return eccv_caption(library, direction)
-
 
 TASK = Task(
     name="eccv_caption",
@@ -22,7 +15,7 @@ TASK = Task(
         "judged images and captions of the COCO test split are queries and rank all captions and images of the split. "
         "Each direction has separate judgments. Positive captions outside the gallery count towards R."
     ),
-    directions={direction: partial(_judgments, direction=direction) for direction in ("i2t", "t2i")},
+    directions={direction: partial(eccv_caption, direction=direction) for direction in ("i2t", "t2i")},
     splits=("test",),
     metrics=("map_at_r", "r_precision", "recall_at_k"),
     main_metric="map_at_r",

@@ -2,8 +2,9 @@
 
 from functools import partial
 
-from cxc_eccv.judgments.qrels import flickr30k_entailment_labels, flickr30k_label_conflicts, flickr30k_links
-from cxc_eccv.tasks.task import FLICKR30K, Task
+from cxc_eccv.judgments.qrels import flickr30k_entailment_labels, flickr30k_label_conflicts, original_links
+from cxc_eccv.sources.collections.flickr30k import COLLECTION
+from cxc_eccv.tasks.task import Task
 
 TASK = Task(
     name="flickr30k",
@@ -12,7 +13,7 @@ TASK = Task(
         "Image-text retrieval on all images and captions of a Flickr30k Karpathy split. A caption is positive only for "
         "the image it was written for. An image's id is Flickr's photo number, a caption's its sentid."
     ),
-    directions={direction: partial(flickr30k_links, direction=direction) for direction in ("i2t", "t2i")},
+    directions={direction: partial(original_links, direction=direction) for direction in ("i2t", "t2i")},
     splits=("validation", "test"),
     metrics=("recall_at_k", "median_rank"),
     main_metric="rsum",
@@ -20,7 +21,7 @@ TASK = Task(
     licence="research and education use (Flickr30k)",
     sources=("flickr30k",),
     whole=("rsum",),
-    collection=FLICKR30K,
+    collection=COLLECTION,
 )
 
 ENTAILMENT = Task(
@@ -41,7 +42,7 @@ ENTAILMENT = Task(
     sources=("flickr30k",),
     serves="top_k",
     gains="labels",
-    collection=FLICKR30K,
+    collection=COLLECTION,
     facts=flickr30k_label_conflicts,
 )
 

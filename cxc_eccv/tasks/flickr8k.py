@@ -2,8 +2,9 @@
 
 from functools import partial
 
-from cxc_eccv.judgments.qrels import flickr8k_links
-from cxc_eccv.tasks.task import FLICKR8K, Task
+from cxc_eccv.judgments.qrels import original_links
+from cxc_eccv.sources.collections.flickr8k import COLLECTION
+from cxc_eccv.tasks.task import Task
 
 TASK = Task(
     name="flickr8k",
@@ -12,7 +13,7 @@ TASK = Task(
         "Image-text retrieval on all images and captions of a Flickr8k split. A caption is positive only for the image "
         "it was written for. An image's id is Flickr's photo number, a caption's ten times that number plus 0 to 4."
     ),
-    directions={direction: partial(flickr8k_links, direction=direction) for direction in ("i2t", "t2i")},
+    directions={direction: partial(original_links, direction=direction) for direction in ("i2t", "t2i")},
     splits=("validation", "test"),
     metrics=("recall_at_k", "median_rank"),
     main_metric="rsum",
@@ -20,5 +21,5 @@ TASK = Task(
     licence="research and education use (Flickr8k)",
     sources=("flickr8k",),
     whole=("rsum",),
-    collection=FLICKR8K,
+    collection=COLLECTION,
 )

@@ -1,7 +1,8 @@
 """Flickr8k expert: correlation of similarities with what people said of image-caption pairs."""
 
 from cxc_eccv.judgments.flickr8k import expert_ratings
-from cxc_eccv.tasks.task import FLICKR8K_JUDGED, Task
+from cxc_eccv.sources.collections.flickr8k import JUDGED
+from cxc_eccv.tasks.task import Task
 
 TASK = Task(
     name="flickr8k_expert",
@@ -19,5 +20,5 @@ TASK = Task(
     citation="Hodosh et al., JAIR 2013; Hessel et al., EMNLP 2021, arXiv:2104.08718",
     licence="research and education use (Flickr8k)",
     sources=("flickr8k",),
-    collection=FLICKR8K_JUDGED,
+    collection=JUDGED,
 )

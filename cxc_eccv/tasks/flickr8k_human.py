@@ -3,7 +3,8 @@
 from functools import partial
 
 from cxc_eccv.judgments.flickr8k import flickr8k_human, flickr8k_verdicts
-from cxc_eccv.tasks.task import FLICKR8K_JUDGED, Task
+from cxc_eccv.sources.collections.flickr8k import JUDGED
+from cxc_eccv.tasks.task import Task
 
 TASK = Task(
     name="flickr8k_human",
@@ -25,5 +26,5 @@ TASK = Task(
     citation="Hodosh et al., JAIR 2013",
     licence="research and education use (Flickr8k)",
     sources=("flickr8k",),
-    collection=FLICKR8K_JUDGED,
+    collection=JUDGED,
 )

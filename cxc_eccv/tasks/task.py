@@ -9,15 +9,16 @@ from typing import Any
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.judgments.evidence import label_sources, readable_official
 from cxc_eccv.judgments.plausible import CategoryMatches
-from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import KarpathySplit
+from cxc_eccv.sources.collections.coco import COLLECTION as COCO
+from cxc_eccv.sources.collections.collection import Collection
+from cxc_eccv.sources.library import Split
 from cxc_eccv.terminal import upper_first
 from cxc_eccv.types import DIRECTIONS, Judgments, RatedPairs
 
 Judged = Judgments | CategoryMatches
-JudgmentsOf = Callable[[Library, str], Judgments]
-MatchesOf = Callable[[Library, str], CategoryMatches]
-RatedOf = Callable[[Library, str], RatedPairs]
+JudgmentsOf = Callable[[Split], Judgments]
+MatchesOf = Callable[[Split], CategoryMatches]
+RatedOf = Callable[[Split], RatedPairs]
 
 RATED_DIRECTIONS = {"sts": "t2t", "sis": "i2i", "sits": "i2t", "expert": "i2t", "crowd": "i2t"}
 """Kind of rated pairs to its direction."""
@@ -26,32 +27,6 @@ RATED_DIRECTIONS = {"sts": "t2t", "sis": "i2i", "sits": "i2t", "expert": "i2t", 
 def direction_of(part: str) -> str:
     """The direction of a part; most parts are named after it."""
     return RATED_DIRECTIONS.get(part, part)
-
-
-@dataclass(frozen=True, slots=True)
-class Collection:
-    """The images and captions of a data set."""
-
-    name: str
-    content: Callable[[Library, str], KarpathySplit]
-    splits: Callable[[Library], tuple[str, ...]]
-    at_hand: Callable[[Library], bool]
-
-
-COCO = Collection("COCO", Library.karpathy, lambda library: library.splits, lambda _: True)
-FLICKR30K = Collection(
-    "Flickr30k", Library.flickr30k, lambda library: library.flickr30k_splits, lambda library: library.has_flickr30k
-)
-FLICKR8K = Collection(
-    "Flickr8k", Library.flickr8k_split, lambda _: ("train", "validation", "test"), lambda library: library.has_flickr8k
-)
-FLICKR8K_JUDGED = Collection(
-    "Flickr8k's human judgments",
-    Library.flickr8k_split,
-    lambda _: ("test",),
-    lambda library: library.has_flickr8k_judged,
-)
-COLLECTIONS = {"coco": COCO, "flickr30k": FLICKR30K, "flickr8k": FLICKR8K}
 
 
 class NotApplicable(InvalidOption):
@@ -66,7 +41,7 @@ class Task:
         name: name in report keys, equal to the file's name.
         description: what is ranked and which positives count, in plain sentences.
         directions: direction (``i2t``, ``t2i``, ``t2t``, ``i2i``) to the function that reads its judgments from a
-            library and a split.
+            split.
         splits: splits on which the task is defined.
         metrics: names of the metrics reported by default.
         main_metric: label of the headline metric, for example ``recall_at_1``.
@@ -89,7 +64,7 @@ class Task:
         of_label_files: whether the positives come from the label files of the library, all of them together, and from
             the official sources. Without label files, reports do not mention the task.
         title: name in tables and headings; defaults to the name in words.
-        facts: facts about the labels for a report's provenance, from a library and a split.
+        facts: facts about the labels for a report's provenance, from a split.
     """
 
     name: str
@@ -112,7 +87,7 @@ class Task:
     label_sources: tuple[str, ...] = ()
     of_label_files: bool = False
     title: str = ""
-    facts: Callable[[Library, str], Mapping[str, Any]] = lambda _library, _split: {}
+    facts: Callable[[Split], Mapping[str, Any]] = lambda _split: {}
 
     def __post_init__(self) -> None:
         for direction in (*self.directions, *self.graded, *self.verdicts):
@@ -138,7 +113,7 @@ class Task:
         return (*self.directions, *self.rated)
 
     @property
-    def offers(self) -> dict[str, Mapping[str, Callable[[Library, str], Any]]]:
+    def offers(self) -> dict[str, Mapping[str, Callable[[Split], Any]]]:
         """What metrics need, as in ``Spec.needs``, to the parts that offer it and the functions that read it.
 
         Example:
@@ -153,23 +128,23 @@ class Task:
             self.serves: self.directions,
         }
 
-    def sources_in(self, library: Library, split: str) -> tuple[str, ...]:
-        """The sources of the positives of a split in a library.
+    def sources_in(self, split: Split) -> tuple[str, ...]:
+        """The sources of the positives of a split.
 
         Example:
+            >>> from cxc_eccv.sources.library import Library
             >>> from cxc_eccv.tasks.cxc import TASK
-            >>> TASK.sources_in(Library("sample"), "test")
+            >>> TASK.sources_in(Library("sample").split("test"))
             ('coco', 'cxc')
         """
-        return tuple(readable_official(library, split)) if self.of_label_files else self.label_sources
+        return tuple(readable_official(split)) if self.of_label_files else self.label_sources
 
-    def judged(self, need: str, library: Library, split: str, part: str) -> Judged | RatedPairs:
+    def judged(self, need: str, split: Split, part: str) -> Judged | RatedPairs:
         """The judgments of one part for metrics with one need.
 
         Args:
             need: a need that the part offers, as in ``Spec.needs``.
-            library: the raw sources.
-            split: ``validation`` or ``test``.
+            split: ``validation`` or ``test`` of the task's collection.
             part: a direction or a kind of rated pairs.
 
         Raises:
@@ -180,12 +155,14 @@ class Task:
         offered = self.offers.get(need, {})
         if part not in offered:
             raise UnknownName(f"part of {self.name}", part, offered)
-        if split not in self.splits:
-            raise NotApplicable(f"{self.name} has no {split} split, only {', '.join(self.splits)}")
-        judged: Judged | RatedPairs = offered[part](library, split)
+        if split.collection.name != self.collection.name:
+            raise NotApplicable(f"{self.name} is about {self.collection.title}, not {split.collection.title}")
+        if split.name not in self.splits:
+            raise NotApplicable(f"{self.name} has no {split.name} split, only {', '.join(self.splits)}")
+        judged: Judged | RatedPairs = offered[part](split)
         return judged
 
-    def judgments(self, library: Library, split: str, direction: str) -> Judgments:
+    def judgments(self, split: Split, direction: str) -> Judgments:
         """The positives, or judged items with gains, of every query in one direction.
 
         Raises:
@@ -194,13 +171,14 @@ class Task:
             DataError: a raw file is missing or malformed.
 
         Example:
+            >>> from cxc_eccv.sources.library import Library
             >>> from cxc_eccv.tasks.coco_5k import TASK
-            >>> TASK.judgments(Library("sample"), "test", "t2i").without_self
+            >>> TASK.judgments(Library("sample").split("test"), "t2i").without_self
             False
         """
         if direction not in self.directions:
             raise UnknownName(f"direction of {self.name}", direction, self.directions)
-        judged = self.judged(self.serves, library, split, direction)
+        judged = self.judged(self.serves, split, direction)
         if not isinstance(judged, Judgments):
             raise NotApplicable(f"{self.name} lists no positives: categories decide what matches")
         return judged

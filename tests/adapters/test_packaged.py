@@ -147,7 +147,7 @@ def test_a_split_without_its_raw_file_is_left_out_and_told(get, sample_copy):
 
 
 def test_images_are_attached_to_whatever_is_loaded(get, tmp_path, sample_library):
-    for name in sample_library.images("test")["file_name"].to_pylist()[:20]:
+    for name in sample_library.split("test").images["file_name"].to_pylist()[:20]:
         Image.new("RGB", (8, 6)).save(tmp_path / name)
     with pytest.raises(SourceMissing, match="rows have no image"):
         get("captions", "test", images=tmp_path)

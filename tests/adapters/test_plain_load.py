@@ -48,7 +48,7 @@ assert isinstance(rows[1]["captions"], list), rows.features
 def built(tmp_path_factory, sample_library):
     photographs, output = tmp_path_factory.mktemp("photographs"), tmp_path_factory.mktemp("built") / "data"
     for split in ("validation", "test"):
-        for name in sample_library.images(split)["file_name"].to_pylist()[1:]:
+        for name in sample_library.split(split).images["file_name"].to_pylist()[1:]:
             Image.new("RGB", (16, 12), "green").save(photographs / name)
     build_folder(output, data_dir="sample", splits=["val", "test"], images=photographs, progress=False)
     return output

@@ -239,13 +239,13 @@ def test_entailment(rows):
 
 def test_graded_entailment_labels_follow_a_pairs_own_label_but_for_original_links(tmp_path):
     library = World(tmp_path).write()
-    labels = entailment_labels(library, "test")
+    labels = entailment_labels(library.split("test"))
     queries = labels.query_ids[labels.rows].tolist()
     found = dict(zip(zip(queries, labels.gallery_ids[labels.indices].tolist(), strict=True), labels.gains, strict=True))
     linked = {(n, caption) for n, captions in World.captions.items() for caption in captions[:5]}
     others = {(1, 21), (2, 11), (INVALID_IMAGE, 11), (INVALID_IMAGE, 21)}
     assert found == dict.fromkeys(linked | others, 1) | dict.fromkeys([(1, 22), (1, 31), (INVALID_IMAGE, 24)], 0)
-    assert label_conflicts(library, "test") == {
+    assert label_conflicts(library.split("test")) == {
         "entailment_labels": {"pairs": 4, "against_cxc_or_eccv_caption": 2, "against_original_links": 1}
     }
 
@@ -253,7 +253,7 @@ def test_graded_entailment_labels_follow_a_pairs_own_label_but_for_original_link
 def test_a_report_counts_the_contradicted_labels(tmp_path, make_run):
     library = World(tmp_path).write()
     report = ce.evaluate(make_run(library), "entailment/i2t", metrics=["entail_at_1"], data_dir=library)
-    assert report.provenance["entailment_labels"] == label_conflicts(library, "test")["entailment_labels"]
+    assert report.provenance["entailment_labels"] == label_conflicts(library.split("test"))["entailment_labels"]
     assert ("Entailment labels against original links", "1") in Page(report).facts
     report = ce.evaluate(make_run(library), "coco_5k/i2t", metrics=["recall_at_1"], data_dir=library)
     assert "entailment_labels" not in report.provenance

@@ -44,7 +44,7 @@ def build(output, **options):
 
 
 def captions_rows(library, split, options):
-    images = library.images(split)
+    images = library.split(split).images
     return Rows(images.select(["image_id", "file_name"]), {"images of the moon": 3})
 
 
@@ -221,14 +221,14 @@ def test_a_wrong_request_is_refused_and_leaves_nothing(tmp_path, case):
 def photographs(tmp_path, sample_library):
     folder = tmp_path / "photographs" / "val2014"
     folder.mkdir(parents=True)
-    names = sample_library.images("test")["file_name"].to_pylist()
+    names = sample_library.split("test").images["file_name"].to_pylist()
     for number, name in enumerate(names[1:]):
         Image.new("RGB", (16, 16), (number, 0, 255 - number)).save(folder / name, quality=95)
     return folder.parent
 
 
 def test_images_are_embedded_and_missing_ones_counted(tmp_path, photographs, sample_library):
-    names = sample_library.images("test")["file_name"].to_pylist()
+    names = sample_library.split("test").images["file_name"].to_pylist()
     summary = build(tmp_path / "data", configs=[CAPTIONS], splits=["test"], images=photographs)
     (part,) = summary.splits
     assert "Flickr terms of use" in (tmp_path / "data" / "LICENSE.md").read_text()

@@ -52,8 +52,8 @@ def test_changed_file_is_scored_again(evaluate, tmp_path, sample_library):
 
 
 def write_rankings(library, *names):
-    images = library.images("test")["image_id"].to_pylist()
-    captions = library.captions("test")["caption_id"].to_pylist()
+    images = library.split("test").images["image_id"].to_pylist()
+    captions = library.split("test").captions["caption_id"].to_pylist()
     sides = {"i2t": (images, captions), "t2i": (captions, images)}
     for name in names:
         random = np.random.default_rng(len(name))

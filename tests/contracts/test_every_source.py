@@ -26,18 +26,18 @@ def test_source_says_what_it_is(name):
 @pytest.mark.parametrize("split", SPLITS)
 def test_evidence_is_of_the_split(name, split, direction, sample_library):
     try:
-        evidence = gather(sample_library, split, direction, name, Thresholds())
+        evidence = gather(sample_library.split(split), direction, name, Thresholds())
     except SourceMissing as error:
         pytest.skip(f"the sample lacks a file: {error}")
     if evidence is None:
         return
     assert (evidence.source, bool(evidence.rule)) == (name, True)
-    numbers = number_pairs(evidence.queries, evidence.items, *item_ids(sample_library, split, direction))
+    numbers = number_pairs(evidence.queries, evidence.items, *item_ids(sample_library.split(split), direction))
     assert np.unique(numbers).size == numbers.size
     assert {array.size for array in (evidence.positive, evidence.ratings, evidence.reverse)} == {numbers.size}
     assert evidence.positive.all() or not label_sources()[name].lists_positives
     assert direction in ("i2t", "t2i") or not (evidence.queries == evidence.items).any()
-    merged = merge(sample_library, split, direction, sources=(name,))
+    merged = merge(sample_library.split(split), direction, sources=(name,))
     assert (merged.sources, merged.queries.size, merged.positive.sum()) == (
         (name,),
         numbers.size,

@@ -6,7 +6,7 @@ from cxc_eccv.judgments.flickr8k import crowd_ratings, expert_ratings, flickr8k_
 
 
 def test_the_crowd_s_votes(real_library):
-    votes = read_votes(real_library)
+    votes = read_votes(real_library.split("test", "flickr8k"))
     majority = votes.yes > votes.no
     assert votes.images.size == 47_830
     assert (np.unique(votes.images).size, np.unique(votes.captions).size) == (1_000, 1_000)
@@ -26,23 +26,26 @@ def test_the_crowd_s_votes(real_library):
 def test_verdicts_are_the_same_in_both_directions_and_ratings_leave_own_captions_out(real_library):
     pairs = []
     for direction in ("i2t", "t2i"):
-        judged = flickr8k_verdicts(real_library, "test", direction)
+        judged = flickr8k_verdicts(real_library.split("test", "flickr8k"), direction)
         assert np.bincount(judged.gains.astype(int)).tolist() == [45_078, 1_000, 2_004]
         assert (judged.query_ids.size, judged.gallery_ids.size) == (1_000, 1_000)
         queries, items = judged.query_ids[judged.rows], judged.gallery_ids[judged.indices]
         images, captions = (queries, items) if direction == "i2t" else (items, queries)
         pairs.append(set(zip(images.tolist(), captions.tolist(), judged.gains.tolist(), strict=True)))
-        assert int(flickr8k_human(real_library, "test", direction).n_positives.sum()) == 3_004
+        assert int(flickr8k_human(real_library.split("test", "flickr8k"), direction).n_positives.sum()) == 3_004
     assert pairs[0] == pairs[1]
-    assert crowd_ratings(real_library, "test").ratings.size == 47_109
-    experts = expert_ratings(real_library, "test")
+    assert crowd_ratings(real_library.split("test", "flickr8k")).ratings.size == 47_109
+    experts = expert_ratings(real_library.split("test", "flickr8k"))
     assert experts.ratings.size == 5_664 * 3 == 16_992
     assert np.unique(experts.ratings).tolist() == [1, 2, 3, 4]
     assert experts.ratings.reshape(-1, 3).sum(axis=0).tolist() == [7_748, 8_827, 10_325]
 
 
 def test_experts_are_looser_than_the_crowd(real_library):
-    votes, experts = read_votes(real_library), expert_ratings(real_library, "test")
+    votes, experts = (
+        read_votes(real_library.split("test", "flickr8k")),
+        expert_ratings(real_library.split("test", "flickr8k")),
+    )
     medians = np.median(experts.ratings.reshape(-1, 3), axis=1)
     rated = dict(
         zip(zip(experts.query_ids[::3].tolist(), experts.item_ids[::3].tolist(), strict=True), medians, strict=True)

@@ -16,7 +16,7 @@ from cxc_eccv.sources.reading import read_ids, read_json
 
 def test_images_and_captions_and_those_that_are_identical(real_library):
     for split in ("validation", "test"):
-        content = real_library.karpathy(split)
+        content = real_library.split(split)
         assert (content.images.num_rows, content.captions.num_rows) == (5_000, 25_000)
         assert set(Counter(content.caption_image_ids.tolist()).values()) == {5}
     assert content.images["file_name"][0].as_py() == "COCO_val2014_000000391895.jpg"
@@ -25,11 +25,11 @@ def test_images_and_captions_and_those_that_are_identical(real_library):
     assert content.captions["text"][0].as_py() == "A man with a red helmet on a small moped on a dirt road. "
     assert any("\n" in text for text in content.captions["text"].to_pylist())
     groups: dict[str, list[int]] = {}
-    for row in real_library.captions("test").to_pylist():
+    for row in real_library.split("test").captions.to_pylist():
         groups.setdefault(row["text"], []).append(row["image_id"])
     shared = [images for images in groups.values() if len(set(images)) > 1]
     assert (len(shared), sum(map(len, shared))) == (109, 261)
-    sizes = {split: real_library.flickr30k(split) for split in ("validation", "test")}
+    sizes = {split: real_library.split(split, "flickr30k") for split in ("validation", "test")}
     assert {s: (c.images.num_rows, c.captions.num_rows) for s, c in sizes.items()} == {
         "validation": (1_014, 5_070),
         "test": (1_000, 5_000),
@@ -46,19 +46,19 @@ def test_pcme_id_lists(real_library, name, size):
     assert ids.size == size
     if name in ("dev", "test"):
         split = "validation" if name == "dev" else "test"
-        np.testing.assert_array_equal(ids, real_library.karpathy(split).caption_ids)
+        np.testing.assert_array_equal(ids, real_library.split(split).caption_ids)
 
 
 @pytest.mark.parametrize(("split", "without"), [("validation", 52), ("test", 48)])
 def test_images_without_category(real_library, split, without):
-    sets = real_library.categories(split)
+    sets = real_library.split(split).categories()
     assert sets.present.shape == (5_000, 80)
     assert int((~sets.present.any(axis=1)).sum()) == without
 
 
 @pytest.mark.parametrize(("direction", "largest"), [("i2t", (560, 4_720, 13_385)), ("t2i", (112, 944, 2_677))])
 def test_plausible_matches(real_library, direction, largest):
-    matches = category_matches(real_library, "test", direction)
+    matches = category_matches(real_library.split("test"), direction)
     assert tuple(int(count_matches(matches, zeta).max()) for zeta in (0, 1, 2)) == largest
     assert matches.query_ids.size == (4_952 if direction == "i2t" else 4_952 * 5)
 
@@ -70,7 +70,7 @@ def test_full_annotations_agree_with_the_category_sets(real_library):
     assert (len(instances), len({instance["image_id"] for instance in instances})) == (582, 62)
     full = read_category_sets(path)
     for split in ("validation", "test"):
-        derived = real_library.categories(split)
+        derived = real_library.split(split).categories()
         here = np.intersect1d(full.image_ids, derived.image_ids)
         np.testing.assert_array_equal(full.of(here).present, derived.of(here).present)
 
@@ -88,8 +88,8 @@ def test_derived_entailment_pairs_match_the_papers_count(real_library):
     """The multi-modal entailment paper trains on 39.5k CxC pairs: SITS pairs other than original links."""
     total = 0
     for split in ("validation", "test"):
-        pairs = entailed_pairs(real_library, split)
-        content = real_library.karpathy(split)
+        pairs = entailed_pairs(real_library.split(split))
+        content = real_library.split(split)
         own = content.caption_image_ids[pairs.items] == pairs.query_ids[pairs.queries]
         total += int((pairs.judged[:, pairs.sources.index("cxc")] & ~own).sum())
     assert total == 19_722 + 19_833

@@ -6,6 +6,7 @@ import pytest
 from cxc_eccv.judgments.evidence import Thresholds
 from cxc_eccv.judgments.qrels import coco_links, cxc_rated, eccv_caption, merge, merged_qrels, rated_pairs
 from cxc_eccv.sources.readers.judged import UNREACHABLE_CAPTIONS, invalid_items
+from cxc_eccv.sources.reading import read_ids
 from cxc_eccv.types import find_positions
 
 # kind, split: rows per sampling method, mean score per method, positives at the paper's threshold
@@ -21,7 +22,7 @@ TOTALS = {
 
 @pytest.mark.parametrize(("kind", "split"), TOTALS)
 def test_rows_means_and_positives(real_library, kind, split):
-    table = real_library.cxc(kind, split)
+    table = real_library.split(split).ratings(kind)
     by_method, means, positives = TOTALS[kind, split]
     method = np.array(table["sampling_method"].to_pylist())
     rating = np.asarray(table["rating"])
@@ -32,27 +33,27 @@ def test_rows_means_and_positives(real_library, kind, split):
 
 
 def test_first_middle_and_last_row_and_the_sides_of_pairs(real_library):
-    table = real_library.cxc("sts", "test")
+    table = real_library.split("test").ratings("sts")
     assert table.slice(0, 1).to_pylist()[0] == {
         "left_id": 411553,
         "right_id": 5142,
         "rating": 1.56,
         "sampling_method": "c2c_isim",
     }
-    lines = [real_library.cxc("sits", "validation").slice(row, 1).to_pylist()[0] for row in (0, 1)]
+    lines = [real_library.split("validation").ratings("sits").slice(row, 1).to_pylist()[0] for row in (0, 1)]
     assert [(line["left_id"], line["right_id"], line["rating"]) for line in lines] == [
         (648388, 431431, 1.8),
         (346617, 302572, 4.99),
     ]
-    pairs = rated_pairs(real_library, "test", "sits")
+    pairs = rated_pairs(real_library.split("test"), "sits")
     assert np.unique(pairs.query_ids).size == 5_000
     assert np.unique(pairs.item_ids).size == 25_000
-    assert np.unique(rated_pairs(real_library, "test", "sis").query_ids).size <= 5_000
+    assert np.unique(rated_pairs(real_library.split("test"), "sis").query_ids).size <= 5_000
 
 
 @pytest.mark.parametrize(("split", "reversed_rows"), [("validation", 4_506), ("test", 5_726)])
 def test_sis_rates_many_pairs_in_both_orders(real_library, split, reversed_rows):
-    table = real_library.cxc("sis", split)
+    table = real_library.split(split).ratings("sis")
     left, right = table["left_id"].to_pylist(), table["right_id"].to_pylist()
     score = dict(zip(zip(left, right, strict=True), table["rating"].to_pylist(), strict=True))
     differences = [abs(score[a, b] - score[b, a]) for a, b in score if (b, a) in score]
@@ -64,10 +65,10 @@ def test_sis_rates_many_pairs_in_both_orders(real_library, split, reversed_rows)
 
 @pytest.mark.parametrize("split", ["validation", "test"])
 def test_a_pair_of_images_is_positive_if_either_rating_is(real_library, split):
-    table = real_library.cxc("sis", split)
+    table = real_library.split(split).ratings("sis")
     rows = zip(table["left_id"].to_pylist(), table["right_id"].to_pylist(), table["rating"].to_pylist(), strict=True)
     expected = {pair for a, b, rating in rows if rating >= 2.5 for pair in ((a, b), (b, a))}
-    pairs = merge(real_library, split, "i2i")
+    pairs = merge(real_library.split(split), "i2i")
     found = pairs.positive
     queries, items = pairs.query_ids[pairs.queries[found]], pairs.gallery_ids[pairs.items[found]]
     assert set(zip(queries.tolist(), items.tolist(), strict=True)) == expected
@@ -75,39 +76,39 @@ def test_a_pair_of_images_is_positive_if_either_rating_is(real_library, split):
 
 @pytest.mark.parametrize(("split", "most_partners"), [("validation", 13), ("test", 12)])
 def test_every_caption_is_rated_and_has_few_partners(real_library, split, most_partners):
-    table = real_library.cxc("sts", split)
+    table = real_library.split(split).ratings("sts")
     left, left_counts = np.unique(np.asarray(table["left_id"]), return_counts=True)
     assert left.size == 25_000
     assert (left_counts.min(), left_counts.max()) == (1, 3)
-    pairs = rated_pairs(real_library, split, "sts")
+    pairs = rated_pairs(real_library.split(split), "sts")
     _, partners = np.unique(pairs.query_ids, return_counts=True)
     assert (partners.min(), partners.max()) == (2, most_partners)
 
 
 def test_rated_pairs_alone_drop_29_original_links(real_library):
-    rated = cxc_rated(real_library, "test", "t2i")
+    rated = cxc_rated(real_library.split("test"), "t2i")
     assert rated.query_ids.size == 24_972
     assert rated.indices.size == 35_585
-    links = coco_links(real_library, "test", "t2i")
+    links = coco_links(real_library.split("test"), "t2i")
     assert (links.query_ids.size, links.indices.size) == (25_000, 25_000)
-    pairs = merge(real_library, "test", "t2i", sources=("coco", "cxc"))
+    pairs = merge(real_library.split("test"), "t2i", sources=("coco", "cxc"))
     assert (pairs.ratings[pairs.conflict] < 3).tolist() == [True] * 29
-    union = merged_qrels(real_library, "test", "i2t")
+    union = merged_qrels(real_library.split("test"), "i2t")
     assert union.indices.size == 25_000 + 10_614
-    strict = merged_qrels(real_library, "test", "i2t", policy="strict")
-    override = merged_qrels(real_library, "test", "i2t", policy="override")
+    strict = merged_qrels(real_library.split("test"), "i2t", policy="strict")
+    override = merged_qrels(real_library.split("test"), "i2t", policy="override")
     assert strict.indices.size == override.indices.size == 25_000 + 10_614 - 29
 
 
 def test_text_text_positives_are_cocaptions_and_rated_pairs(real_library):
-    table = real_library.cxc("sts", "test")
+    table = real_library.split("test").ratings("sts")
     groups: dict[int, list[int]] = {}
-    for row in real_library.captions("test").to_pylist():
+    for row in real_library.split("test").captions.to_pylist():
         groups.setdefault(row["image_id"], []).append(row["caption_id"])
     positives = {(a, b) for group in groups.values() for a in group for b in group if a != b}
     rows = zip(table["left_id"].to_pylist(), table["right_id"].to_pylist(), table["rating"].to_pylist(), strict=True)
     positives |= {pair for a, b, rating in rows if rating >= 3 for pair in ((a, b), (b, a))}
-    qrels = merged_qrels(real_library, "test", "t2t")
+    qrels = merged_qrels(real_library.split("test"), "t2t")
     found = zip(qrels.query_ids[qrels.rows].tolist(), qrels.gallery_ids[qrels.indices].tolist(), strict=True)
     assert set(found) == positives
     assert qrels.without_self
@@ -118,7 +119,7 @@ def test_text_text_positives_are_cocaptions_and_rated_pairs(real_library):
     [("i2t", 1_261, 22_550, 6, 48), ("t2i", 1_332, 11_279, 1, 19)],
 )
 def test_totals_of_eccv_caption(real_library, direction, queries, positives, smallest, largest):
-    qrels = eccv_caption(real_library, direction)
+    qrels = eccv_caption(real_library.split("test"), direction)
     assert qrels.query_ids.size == queries
     assert int(qrels.n_positives.sum()) == positives
     assert (qrels.n_positives.min(), qrels.n_positives.max()) == (smallest, largest)
@@ -126,24 +127,24 @@ def test_totals_of_eccv_caption(real_library, direction, queries, positives, sma
 
 
 def test_directions_are_separate_judgments_and_two_positives_are_unreachable_and_still_count(real_library):
-    by_image = {tuple(row.values()) for row in real_library.eccv("eccv", "i2t").to_pylist()}
-    by_caption = {tuple(row.values())[::-1] for row in real_library.eccv("eccv", "t2i").to_pylist()}
+    by_image = {tuple(row.values()) for row in real_library.split("test").eccv("eccv", "i2t").to_pylist()}
+    by_caption = {tuple(row.values())[::-1] for row in real_library.split("test").eccv("eccv", "t2i").to_pylist()}
     assert len(by_image & by_caption) == 6_089
-    qrels = eccv_caption(real_library, "i2t")
+    qrels = eccv_caption(real_library.split("test"), "i2t")
     rows = np.flatnonzero(qrels.unreachable)
     assert qrels.query_ids[rows].tolist() == sorted([575916, 421999], key=qrels.query_ids.tolist().index)
     assert qrels.unreachable.sum() == len(UNREACHABLE_CAPTIONS)
-    pairs = merge(real_library, "test", "i2t", sources=("eccv",))
+    pairs = merge(real_library.split("test"), "i2t", sources=("eccv",))
     assert pairs.left_out == {"ECCV Caption positives outside the split's captions": 2}
 
 
 @pytest.mark.parametrize("direction", ["i2t", "t2i"])
 def test_its_copies_of_cxc_and_coco_equal_ours(real_library, direction):
     for labels, ours in (
-        ("cxc", cxc_rated(real_library, "test", direction)),
-        ("original", coco_links(real_library, "test", direction)),
+        ("cxc", cxc_rated(real_library.split("test"), direction)),
+        ("original", coco_links(real_library.split("test"), direction)),
     ):
-        theirs = {tuple(row.values()) for row in real_library.eccv(labels, direction).to_pylist()}
+        theirs = {tuple(row.values()) for row in real_library.split("test").eccv(labels, direction).to_pylist()}
         pairs = zip(ours.query_ids[ours.rows].tolist(), ours.gallery_ids[ours.indices].tolist(), strict=True)
         assert set(pairs) == theirs
 
@@ -152,10 +153,10 @@ def test_invalid_items_and_the_order_of_folds(real_library):
     table = invalid_items().to_pylist()
     captions = {row["id"] for row in table if row["kind"] == "caption"}
     assert len(captions) == 18 + 14
-    assert captions <= set(real_library.karpathy("test").caption_ids.tolist())
+    assert captions <= set(real_library.split("test").caption_ids.tolist())
     assert [row["id"] for row in table if row["kind"] == "image"] == [578492]
-    qrels = eccv_caption(real_library, "i2t")
+    qrels = eccv_caption(real_library.split("test"), "i2t")
     assert 578492 not in qrels.query_ids
     positives = np.unique(qrels.gallery_ids[qrels.indices])
     assert int(find_positions(list(captions), positives)[1].sum()) == 3
-    np.testing.assert_array_equal(real_library.fold_order(), real_library.karpathy("test").caption_ids)
+    np.testing.assert_array_equal(real_library.read("coco_test_ids", read_ids), real_library.split("test").caption_ids)

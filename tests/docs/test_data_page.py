@@ -45,7 +45,7 @@ def test_rated_pairs_together():
 
 def test_images_and_captions(real_library):
     for split in ("validation", "test"):
-        content = real_library.karpathy(split)
+        content = real_library.split(split)
         says(f"`{split}`", content.image_ids.size, content.caption_ids.size)
     reasons = Counter((row["kind"], row["reason"] == "caption without content") for row in invalid_items().to_pylist())
     empty, wrong = reasons["caption", True], reasons["caption", False]
@@ -53,12 +53,12 @@ def test_images_and_captions(real_library):
 
 
 def test_positives(real_library):
-    union, strict = (merged_qrels(real_library, "test", "i2t", policy=policy) for policy in ("union", "strict"))
+    union, strict = (merged_qrels(real_library.split("test"), "i2t", policy=policy) for policy in ("union", "strict"))
     says(union.indices.size, "positive image-caption pairs")
     says(union.indices.size - strict.indices.size, "links that are rated below 3")
-    says(cxc_rated(real_library, "test", "t2i").query_ids.size, "captions remain as queries")
+    says(cxc_rated(real_library.split("test"), "t2i").query_ids.size, "captions remain as queries")
     for direction, words in (("i2t", "image to text"), ("t2i", "text to image")):
-        qrels = eccv_caption(real_library, direction)
+        qrels = eccv_caption(real_library.split("test"), direction)
         low, high = qrels.n_positives.min(), qrels.n_positives.max()
         says(words, qrels.query_ids.size, int(qrels.n_positives.sum()), f"{low} to {high}", qrels.gallery_ids.size)
     for caption, image in ((144675, 575916), (467259, 421999)):
@@ -69,18 +69,20 @@ def test_positives(real_library):
 def test_links_rated_below_three(real_library):
     below = []
     for split in ("test", "validation"):
-        table = real_library.cxc("sits", split)
+        table = real_library.split(split).ratings("sits")
         original = np.asarray(table["sampling_method"]) == "c2i_original"
         below.append(int((original & (np.asarray(table["rating"]) < 3)).sum()))
     says(f"{below[0]} original links of test ({below[1]} of validation)")
 
 
 def test_plausible_matches(real_library):
-    matches = [category_matches(real_library, "test", direction) for direction in ("i2t", "t2i")]
+    matches = [category_matches(real_library.split("test"), direction) for direction in ("i2t", "t2i")]
     largest = [[f"{count_matches(found, zeta).max():,}" for zeta in (0, 1, 2)] for found in matches]
     says("it reaches {} at zeta 0, {} at zeta 1 and {} at zeta 2".format(*largest[0]))
     says("{}, {} and {}".format(*largest[1]))
-    without = [int((~real_library.categories(split).present.any(axis=1)).sum()) for split in ("test", "validation")]
+    without = [
+        int((~real_library.split(split).categories().present.any(axis=1)).sum()) for split in ("test", "validation")
+    ]
     says(f"{without[0]} test images and {without[1]} validation images show no category")
 
 

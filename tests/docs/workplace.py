@@ -33,7 +33,7 @@ MODELS = {
 
 def model(seed, splits=("test",), noise=0.9):
     """A model that places every caption near its image."""
-    random, parts = np.random.default_rng(seed), [Library("sample").karpathy(split) for split in splits]
+    random, parts = np.random.default_rng(seed), [Library("sample").split(split) for split in splits]
     image_ids = np.concatenate([part.image_ids for part in parts])
     caption_ids = np.concatenate([part.caption_ids for part in parts])
     places = find_positions(np.concatenate([part.caption_image_ids for part in parts]), image_ids)[0]
@@ -74,7 +74,7 @@ def make_official_workplace(folder, library):
     (folder / "examples").symlink_to(ROOT / "examples")
     save_models(folder)
     random = np.random.default_rng(0)
-    for name in library.images("test")["file_name"].to_pylist():
+    for name in library.split("test").images["file_name"].to_pylist():
         Image.fromarray(random.integers(0, 256, (32, 32, 3), np.uint8)).save(folder / "val2014" / name)
 
 
@@ -89,14 +89,14 @@ def make_workplace(folder):
     save_embeddings(folder / "clip.npz", model(0, ("validation", "test")))
     save_embeddings(folder / "blip.npz", model(1, ("test",)))
     library = Library("sample")
-    content = library.karpathy("validation")
+    content = library.split("validation")
     following = zip(content.image_ids.tolist(), np.roll(content.caption_ids, -5)[::5].tolist(), strict=True)
     write_mined(folder / "weak.parquet", library, "validation", list(following))
     (folder / "my_labels").mkdir()
     (folder / "my_labels" / "README.md").write_text("# My labels\n")
     write_label_file(folder / "my_labels" / "labels.parquet", library, *label_best(model(0)))
     shutil.copy(folder / "my_labels" / "labels.parquet", folder / "mine.parquet")
-    images, captions = (library.images("test")["image_id"], library.captions("test")["caption_id"][5::5])
+    images, captions = (library.split("test").images["image_id"], library.split("test").captions["caption_id"][5::5])
     rows = (f"{image},{caption}\n" for image, caption in zip(images, captions, strict=False))
     (folder / "matches.csv").write_text(f"image_id,caption_id\n{''.join(rows)}")
     (folder / "choices.csv").write_text("winner,loser,count\nA,B,30\nB,A,10\n")

@@ -30,8 +30,8 @@ def test_a_dual_encoder_encodes_the_split(command, model, tmp_path):
     words = ("--model", model("dual"), "--images", IMAGES, "--central-crop", "0.875")
     out = command(*words, "--output", tmp_path / "run.npz")
     run, library = load_run(tmp_path / "run.npz"), Library("sample")
-    assert run.images.ids.tolist() == library.images("test")["image_id"].to_pylist()
-    assert run.captions.ids.tolist() == library.captions("test")["caption_id"].to_pylist()
+    assert run.images.ids.tolist() == library.split("test").images["image_id"].to_pylist()
+    assert run.captions.ids.tolist() == library.split("test").captions["caption_id"].to_pylist()
     sizes = f"{run.images.ids.size} images and {run.captions.ids.size} captions"
     data = "test split of the embedded sample (60 drawings): not results on COCO"
     assert out.out == f"wrote {tmp_path / 'run.npz'}: {sizes}, {data}\n"

@@ -155,11 +155,11 @@ def test_a_limit_is_the_same_part_of_the_whole(model, sample_library):
     part = ce.evaluate_model(model("clip"), limit=20, **options)
     assert part.name == "clip, on 20 of 60 images"
     loaded = load_model(model("clip"))
-    first = np.sort(sample_library.karpathy("test").image_ids)[:20]
+    first = np.sort(sample_library.split("test").image_ids)[:20]
     files = dict(
-        zip(*(sample_library.images("test")[name].to_pylist() for name in ("image_id", "file_name")), strict=True)
+        zip(*(sample_library.split("test").images[name].to_pylist() for name in ("image_id", "file_name")), strict=True)
     )
-    captions = sample_library.captions("test")
+    captions = sample_library.split("test").captions
     captions = captions.filter(np.isin(captions["image_id"], first))
     run, _ = encode_once(loaded, images=[(i, IMAGES / files[i]) for i in first.tolist()], captions=captions)
     assert ce.evaluate(run, data_dir="sample", allow_missing=True).results == part.results
@@ -183,7 +183,7 @@ def test_bad_images_are_left_out_and_counted(command, model, tmp_path):
     images = tmp_path / "images"
     shutil.copytree(IMAGES, images)
     library = ce.Library("sample")
-    names = library.images("test")["file_name"].to_pylist()
+    names = library.split("test").images["file_name"].to_pylist()
     (images / names[3]).unlink()
     (images / names[7]).write_bytes(b"no image")
     words = ["--model", model("clip"), "--images", images, "--tasks", "coco_5k,cxc", "--output", tmp_path / "report"]

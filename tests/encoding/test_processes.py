@@ -134,7 +134,7 @@ def test_ranks_of_a_split_gallery_are_those_of_one_process(tmp_path, make_run, s
         tmp_path / "script.py", tmp_path / "run.npz", tmp_path, Path(__file__).parents[1] / "materials/samples"
     )
     for direction in ("i2t", "t2i", "t2t", "i2i"):
-        judgments = task("cxc").judgments(sample_library, "test", direction)
+        judgments = task("cxc").judgments(sample_library.split("test"), direction)
         for folds, asked in enumerate((judgments, in_folds(judgments))):
             alone = ranked(run).rank(asked, direction)
             for rank in range(2):
@@ -147,7 +147,7 @@ def test_ranks_of_a_split_gallery_are_those_of_one_process(tmp_path, make_run, s
 def test_one_process_alone_ranks_the_whole_gallery_by_the_similarity_of_its_run(make_run, sample_library):
     run = make_run(sample_library)
     for direction in ("i2t", "t2t"):
-        judgments = task("cxc").judgments(sample_library, "test", direction)
+        judgments = task("cxc").judgments(sample_library.split("test"), direction)
         for asked in (judgments, in_folds(judgments)):
             expected = ranked(run).rank(asked, direction)
             np.testing.assert_array_equal(split_ranks(run, direction, asked).ranks, expected.ranks)
@@ -156,7 +156,7 @@ def test_one_process_alone_ranks_the_whole_gallery_by_the_similarity_of_its_run(
         plain.captions.ids, plain.captions.vectors * np.linspace(1, 9, plain.captions.ids.size)[:, None]
     )
     run = type(plain)(plain.images, longer, similarity="dot")
-    judgments = task("cxc").judgments(sample_library, "test", "i2t")
+    judgments = task("cxc").judgments(sample_library.split("test"), "i2t")
     expected = ranked(run, Options(similarity="dot")).rank(judgments, "i2t").ranks
     assert split_ranks(run, "i2t", judgments).ranks.tolist() == expected.tolist()
     assert split_ranks(run, "i2t", judgments, similarity="cosine").ranks.tolist() != expected.tolist()
@@ -169,7 +169,7 @@ def test_coco_1k_is_split(make_run, real_library):
     sides = (Embeddings(side.ids, np.rint(2 * side.vectors)) for side in (given.images, given.captions))
     run = type(given)(*sides)
     for direction in ("i2t", "t2i"):
-        judgments = task("coco_1k").judgments(real_library, "test", direction)
+        judgments = task("coco_1k").judgments(real_library.split("test"), direction)
         expected = ranked(run, Options(similarity="dot")).rank(judgments, direction)
         found = split_ranks(run, direction, judgments, similarity="dot")
         assert expected.ties.sum() > 0
@@ -180,7 +180,7 @@ def test_coco_1k_is_split(make_run, real_library):
 
 def test_a_zero_vector_or_a_gap_in_a_shard_is_refused(make_run, sample_library):
     run = make_run(sample_library)
-    judgments = task("cxc").judgments(sample_library, "test", "i2t")
+    judgments = task("cxc").judgments(sample_library.split("test"), "i2t")
     vectors = run.captions.vectors.copy()
     vectors[4] = 0
     with pytest.raises(MalformedRun, match=rf"zero vector, .* the first: {run.captions.ids[4]}"):

@@ -69,12 +69,12 @@ def test_a_pair_rated_below_the_threshold_is_known(run, sample_library, report_o
     report = report_of(run, ["coco_5k", "cxc"], confidence=None, bounds=True)
     found = {row.key: row.bounds for row in report.results}
     rated_down = {}
-    queries, items = judged_pairs(sample_library, "test", "t2i", ["coco", "cxc"])
-    links = set(zip(*judged_pairs(sample_library, "test", "t2i", ["coco"]), strict=True))
+    queries, items = judged_pairs(sample_library.split("test"), "t2i", ["coco", "cxc"])
+    links = set(zip(*judged_pairs(sample_library.split("test"), "t2i", ["coco"]), strict=True))
     for query, item in zip(queries.tolist(), items.tolist(), strict=True):
         if (query, item) not in links:
             rated_down.setdefault(query, set()).add(item)
-    judgments = ce.registry.task("coco_5k").judgments(sample_library, "test", "t2i")
+    judgments = ce.registry.task("coco_5k").judgments(sample_library.split("test"), "t2i")
     top = ranked(run).find_top(judgments, "t2i", 10)
     fewer = sum(item in rated_down.get(q, ()) for q, row in zip(top.query_ids, top.ids, strict=True) for item in row)
     wide, narrow = found["coco_5k/t2i/recall_at_10"], found["cxc/t2i/recall_at_10"]
@@ -104,7 +104,7 @@ def test_every_kind_of_run_has_the_same_bounds(run, sample_library, kind):
 
 
 def test_short_rankings_have_the_bounds_that_they_are_deep_enough_for(run, sample_library):
-    judgments = ce.registry.task("coco_5k").judgments(sample_library, "test", "i2t")
+    judgments = ce.registry.task("coco_5k").judgments(sample_library.split("test"), "i2t")
     top = ranked(run).find_top(judgments, "i2t", 20)
     short = RankingsRun.from_dicts(dict(zip(top.query_ids.tolist(), top.ids, strict=True)))
     options = {"metrics": ["recall_at_k", "mrr_at_k", "r_precision"], "data_dir": sample_library, "confidence": None}
@@ -137,7 +137,7 @@ def test_only_pairs_that_can_change_a_number_are_asked_about(run, sample_library
     options = {"data_dir": sample_library, "confidence": None, "bounds": True, "probabilities": remember}
     report = ce.evaluate(run, "coco_5k/t2i", metrics=["recall_at_k", "median_rank"], **options)
     assert len(asked) == 1
-    judgments = ce.registry.task("coco_5k").judgments(sample_library, "test", "t2i")
+    judgments = ce.registry.task("coco_5k").judgments(sample_library.split("test"), "t2i")
     above = ranked(run).rank_all({"": ("t2i", judgments)})[""].best - 1
     assert asked[0] == np.minimum(above, 50).sum() < report.results[-1].bounds.unjudged
 

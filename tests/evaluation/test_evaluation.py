@@ -7,7 +7,6 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from plain_ranks import slow_scores
 
@@ -64,7 +63,7 @@ def test_values_equal_slow_loops(sample_library, report_of, name, direction, mak
     run = make_run(sample_library, seed=7)
     wanted = ["recall_at_k", "median_rank", "mean_rank", "mrr", "r_precision", "map_at_r"]
     found = report_of(run, f"{name}/{direction}", metrics=wanted, confidence=None).scores
-    slow, _ = slow_scores(run, task(name).judgments(sample_library, "test", direction), direction)
+    slow, _ = slow_scores(run, task(name).judgments(sample_library.split("test"), direction), direction)
     assert {key.rpartition("/")[2] for key in found} == slow.keys()
     for key, value in found.items():
         assert value == pytest.approx(slow[key.rpartition("/")[2]], abs=1e-12), key
@@ -77,7 +76,7 @@ def test_rsum_of_coco_5k_is_the_sum_of_its_six_recalls(report):
 
 def test_co_captions_are_those_of_one_image_and_the_query_is_not_ranked(sample_library, report_of):
     """Text vectors of two captions of one image point the same way but for captions 2 and 3, which swap images."""
-    captions = sample_library.captions("test")
+    captions = sample_library.split("test").captions
     ids, images = captions["caption_id"].to_numpy(), captions["image_id"].to_numpy()
     vectors = np.eye(ids.size)[np.unique(images, return_inverse=True)[1]]
     first, other = 0, int(np.flatnonzero(images != images[0])[0])
@@ -206,7 +205,7 @@ def test_equal_scores_are_legal_score_near_zero_and_warn(sample_library, report_
 )
 def test_a_ranking_that_ends_within_a_tie_warns_if_a_score_rests_on_it(sample_library, score, depth, cut, recwarn):
     """The first five items of every list are its positives."""
-    content, lists = sample_library.karpathy("test"), {}
+    content, lists = sample_library.split("test"), {}
     for image in content.image_ids.tolist():
         others = content.caption_image_ids != image
         lists[image] = content.caption_ids[np.argsort(others, kind="stable")][:depth].tolist()
@@ -223,7 +222,7 @@ def test_a_ranking_that_ends_within_a_tie_warns_if_a_score_rests_on_it(sample_li
 
 def test_provenance_tells_data_run_and_options(sample_library, report_of, tmp_path, make_run):
     run = make_run(sample_library)
-    other = sample_library.captions("validation")["caption_id"][0].as_py()
+    other = sample_library.split("validation").captions["caption_id"][0].as_py()
     more = Embeddings(np.append(run.captions.ids, other), np.vstack([run.captions.vectors, np.ones((1, 16))]))
     save_embeddings(tmp_path / "model.npz", EmbeddingsRun(run.images, more))
     facts = report_of(load_embeddings(tmp_path / "model.npz"), "cxc", seed=5).provenance
@@ -276,7 +275,7 @@ def test_coco_1k_on_the_real_folds(real_library, make_run):
 @pytest.mark.reference
 @pytest.mark.parametrize("split", ["validation", "test"])
 def test_coco_1k_folds_hold_a_thousand_images_with_their_captions(real_library, split):
-    judgments = task("coco_1k").judgments(real_library, split, "i2t")
+    judgments = task("coco_1k").judgments(real_library.split(split), "i2t")
     assert np.bincount(judgments.query_folds).tolist() == [1000] * 5
     assert np.bincount(judgments.gallery_folds).tolist() == [5000] * 5
     assert np.array_equal(judgments.query_folds[judgments.rows], judgments.gallery_folds[judgments.indices])
@@ -285,7 +284,7 @@ def test_coco_1k_folds_hold_a_thousand_images_with_their_captions(real_library, 
 
 def test_ranks_of_any_origin_make_a_report(sample_library, report_of, make_run):
     run = make_run(sample_library)
-    judgments = task("cxc").judgments(sample_library, "test", "t2t")
+    judgments = task("cxc").judgments(sample_library.split("test"), "t2t")
     ranks = ranked(run).rank(judgments, "t2t")
     report = report_of_ranks({"cxc/t2t": (judgments, ranks)}, sample_library, Request(name="mine"))
     assert report.scores == report_of(run, "cxc/t2t").scores
@@ -295,15 +294,15 @@ def test_ranks_of_any_origin_make_a_report(sample_library, report_of, make_run):
 @pytest.mark.parametrize("spoil", [lambda ids: ids[:-1], lambda ids: np.append(ids[:-1], 99_999), lambda ids: ids])
 def test_the_order_names_every_caption_once(spoil):
     ids = np.arange(coco_1k.CAPTIONS)
-    table = pa.table({"caption_id": ids, "image_id": ids // 5})
-    library = SimpleNamespace(captions=lambda _: table, fold_order=lambda: spoil(ids))
+    library = SimpleNamespace(read=lambda *_: spoil(ids))
+    split = SimpleNamespace(name="test", caption_ids=ids, caption_image_ids=ids // 5, library=library)
     if spoil(ids) is ids:
-        assert coco_1k._fold_orders(library, "test")[1].size == coco_1k.IMAGES
+        assert coco_1k._fold_orders(split)[1].size == coco_1k.IMAGES
         return
     with pytest.raises(
         DataError, match=r"captions of coco_test_ids, .*, are not the 25,000 captions of the test split"
     ):
-        coco_1k._fold_orders(library, "test")
+        coco_1k._fold_orders(split)
 
 
 def test_a_device_needs_torch(monkeypatch):

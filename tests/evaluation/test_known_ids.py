@@ -9,16 +9,17 @@ from cxc_eccv.evaluation.measure import find_unknown_ids
 from cxc_eccv.evaluation.needs import Ranks
 from cxc_eccv.registry import task
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
+from cxc_eccv.sources.collections.coco import COLLECTION as COCO
+from cxc_eccv.sources.collections.flickr30k import COLLECTION as FLICKR30K
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers.judged import UNREACHABLE_CAPTIONS
-from cxc_eccv.tasks.task import COCO, FLICKR30K
-from cxc_eccv.types import Embeddings, Judgments
+from cxc_eccv.types import SIDES, Embeddings, Judgments
 
 
 @pytest.fixture(scope="module")
 def needs(sample_library):
     coco_5k = task("coco_5k")
-    return [Ranks(coco_5k, "i2t", coco_5k.judgments(sample_library, "test", "i2t"), ())]
+    return [Ranks(coco_5k, "i2t", coco_5k.judgments(sample_library.split("test"), "i2t"), ())]
 
 
 def refuse_unknown_ids(*arguments):
@@ -31,8 +32,7 @@ def run_of(images, captions):
 
 def test_every_split_and_the_unreachable_captions_are_known(sample_library, needs):
     images, captions = (
-        np.concatenate([table(split)[column].to_numpy() for split in sample_library.splits])
-        for table, column in ((sample_library.images, "image_id"), (sample_library.captions, "caption_id"))
+        np.concatenate([sample_library.split(split).ids(side) for split in sample_library.splits]) for side in SIDES
     )
     run = run_of(images, [*captions, *UNREACHABLE_CAPTIONS])
     assert list(find_unknown_ids(run, needs, sample_library, [COCO])) == []
@@ -88,7 +88,7 @@ KINDS = {
 
 
 def sides(library):
-    content = library.karpathy("test")
+    content = library.split("test")
     return content.image_ids, content.caption_ids
 
 

@@ -44,7 +44,7 @@ def test_per_query_values_make_the_report(report):
 
 def test_best_ranks_and_the_image_behind_each_query(report, run, sample_library):
     owner = dict(
-        zip(*(sample_library.captions("test")[n].to_pylist() for n in ("caption_id", "image_id")), strict=True)
+        zip(*(sample_library.split("test").captions[n].to_pylist() for n in ("caption_id", "image_id")), strict=True)
     )
     found = by_key(report.per_query)
     for row in found["coco_5k/t2i/median_rank"]:
@@ -70,7 +70,7 @@ def test_a_best_rank_that_is_unknown_is_null(run, report_of):
 def test_per_query_values_are_kept_on_request_only(run, sample_library, report_of):
     report = report_of(run, "coco_5k")
     assert report.per_query is None
-    judgments = task("coco_5k").judgments(sample_library, "test", "i2t")
+    judgments = task("coco_5k").judgments(sample_library.split("test"), "i2t")
     ranks = ranked(run).rank(judgments, "i2t")
     kept = report_of_ranks({"coco_5k/i2t": (judgments, ranks)}, sample_library, Request(per_query=True))
     assert kept.per_query.num_rows == 4 * 60

@@ -27,9 +27,10 @@ from cxc_eccv.report.page import Page
 from cxc_eccv.report.pages import render_html, render_markdown
 from cxc_eccv.report.paper import paper_tables
 from cxc_eccv.runs import ScoresRun
+from cxc_eccv.sources.collections.coco import COLLECTION as COCO
 from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.reading import read_ids
 from cxc_eccv.tables import tables_to_latex
-from cxc_eccv.tasks.task import COCO
 
 pytestmark = pytest.mark.thorough
 
@@ -50,11 +51,18 @@ def library(file):
 
 def said_positive(library, label_file):
     """Direction to image and caption pairs that a source names, read from its raw files: by hand, without merging."""
-    content = library.karpathy("test")
+    content = library.split("test")
     coco = set(zip(content.caption_image_ids.tolist(), content.caption_ids.tolist(), strict=True))
-    cxc = {(row["right_id"], row["left_id"]) for row in library.cxc("sits", "test").to_pylist() if row["rating"] >= 3}
+    cxc = {
+        (row["right_id"], row["left_id"])
+        for row in library.split("test").ratings("sits").to_pylist()
+        if row["rating"] >= 3
+    }
     eccv = {
-        direction: {(row["query_id"], row["item_id"])[::turn] for row in library.eccv("eccv", direction).to_pylist()}
+        direction: {
+            (row["query_id"], row["item_id"])[::turn]
+            for row in library.split("test").eccv("eccv", direction).to_pylist()
+        }
         for direction, turn in (("i2t", 1), ("t2i", -1))
     }
     rows = pq.read_table(label_file).to_pylist()
@@ -88,7 +96,7 @@ def slow_values(order, positives, gallery):
 
 def queries_and_gallery(library, name, direction):
     """The task's own, from its own labels."""
-    own = task(name).judgments(library, "test", direction)
+    own = task(name).judgments(library.split("test"), direction)
     return own.query_ids.tolist(), set(own.gallery_ids.tolist())
 
 
@@ -211,13 +219,13 @@ def test_rankings_cut_short_are_too_shallow_for_the_new_labels(library, make_run
 
 
 def _judged(library, name, direction, sources):
-    return relabel(task(name), sources).judgments(library, "test", direction)
+    return relabel(task(name), sources).judgments(library.split("test"), direction)
 
 
 def test_a_part_of_the_split_on_other_labels(library, file, make_run):
     run, said = make_run(library), said_positive(library, file)
     report = ce.evaluate(run, "coco_5k", data_dir=library, sources=SOURCES, limit=20, **QUIET)
-    content = library.karpathy("test")
+    content = library.split("test")
     images = set(np.sort(content.image_ids)[:20].tolist())
     captions = set(content.caption_ids[np.isin(content.caption_image_ids, list(images))].tolist())
     for direction, queries, gallery in (("i2t", images, captions), ("t2i", captions, images)):
@@ -244,7 +252,7 @@ def test_folds_keep_positives_of_their_own_alone(monkeypatch, library, file, mak
 
 
 def check_folds(report, library, said, orders, metrics):
-    content, order = library.karpathy("test"), library.fold_order()
+    content, order = library.split("test"), library.read("coco_test_ids", read_ids)
     owner = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
     size = order.size // 5
     folds = [order[place : place + size].tolist() for place in range(0, order.size, size)]
@@ -268,7 +276,7 @@ def check_folds(report, library, said, orders, metrics):
 @pytest.fixture(scope="module")
 def reports(library):
     """The same run on the labels of the tasks and on others, with values of queries."""
-    random, content = np.random.default_rng(0), library.karpathy("test")
+    random, content = np.random.default_rng(0), library.split("test")
     run = ScoresRun(
         content.image_ids,
         content.caption_ids,

@@ -44,7 +44,7 @@ def test_correlations_are_those_of_the_metrics(make_run, sample_library, report_
     run = make_run(sample_library, split=split)
     metrics = ["bootstrap_spearman", "spearman_all_pairs"]
     report = report_of(run, f"cxc/{kind}", metrics=metrics, split=split, seed=5)
-    pairs = rated_pairs(sample_library, split, kind)
+    pairs = rated_pairs(sample_library.split(split), kind)
     similarities = ranked(run).compare(pairs, DIRECTION_OF[kind])
     samples = bootstrap_spearman(pairs, similarities, seed=5)
     mean, std, whole = report.results
@@ -96,7 +96,7 @@ def test_plausible_matches_are_those_of_the_metrics(make_run, sample_library, re
     report = report_of(run, "plausible_match", split=split)
     looks = (0, None), (1, None), (2, None), (0, 50)
     for direction in ("i2t", "t2i"):
-        hits = plausible_hits(run, category_matches(sample_library, split, direction), direction, looks)
+        hits = plausible_hits(run, category_matches(sample_library.split(split), direction), direction, looks)
         assert report.scores[f"plausible_match/{direction}/pmrp"] == pmrp(hits).mean()
         assert report.scores[f"plausible_match/{direction}/pmrp_at_50"] == pmrp_at_50(hits).mean()
     one = report_of(run, "plausible_match/t2i", metrics=["pmrp_at_50"], split=split)
@@ -106,7 +106,7 @@ def test_plausible_matches_are_those_of_the_metrics(make_run, sample_library, re
 @pytest.mark.parametrize("direction", ["i2t", "t2i", "t2t", "i2i"])
 def test_ndcg_is_there_on_request_with_its_coverage(run, sample_library, report_of, direction):
     report = report_of(run, f"cxc/{direction}", metrics=["ndcg_at_k", "ndcg_at_3"])
-    qrels = cxc_ratings(sample_library, "test", direction)
+    qrels = cxc_ratings(sample_library.split("test"), direction)
     for row, k in zip(report.results, (10, 3), strict=True):
         top = ranked(run).find_top(qrels, direction, k)
         assert row.key == f"cxc/{direction}/ndcg_at_{k}"
@@ -121,7 +121,7 @@ def test_ndcg_is_there_on_request_with_its_coverage(run, sample_library, report_
 
 
 def test_entailment_states_policy_and_coverage(run, sample_library, report_of):
-    labels = entailment_labels(sample_library, "test")
+    labels = entailment_labels(sample_library.split("test"))
     top = ranked(run).find_top(labels, "i2t", 10)
     for policy in ("not_entailed", "leave_out"):
         report = report_of(run, "entailment", unjudged=policy)
@@ -206,7 +206,7 @@ def test_flickr30k_is_not_fetched_unless_it_is_named(run, report_of):
     [("flickr30k", "validation", 1014), ("flickr30k", "test", 1000), ("flickr8k", "test", 1000)],
 )
 def test_flickr_ranks_its_images_with_five_captions_each(real_library, name, split, images):
-    content = task(name).collection.content(real_library, split)
+    content = real_library.split(split, task(name).collection)
     vectors = np.random.default_rng(0).standard_normal((images, 16)).astype(np.float32)
     captions = vectors[find_positions(content.caption_image_ids, content.image_ids)[0]]
     run = EmbeddingsRun(Embeddings(content.image_ids, vectors), Embeddings(content.caption_ids, captions))

@@ -88,7 +88,7 @@ def write_world(folder, images, captions):
 @pytest.fixture
 def half(sample_library):
     """Images 0, 2, 4 and so on of the sample with their captions, and some captions more: what is left out."""
-    content = sample_library.karpathy("test")
+    content = sample_library.split("test")
     images = set(content.image_ids[::2].tolist())
     captions = {c for c, i in zip(content.caption_ids.tolist(), content.caption_image_ids, strict=True) if i in images}
     return images, captions | set(content.caption_ids[5::31].tolist())
@@ -107,20 +107,22 @@ def test_a_part_scores_as_a_world_without_the_rest(sample_library, report_of, ha
 
 @pytest.mark.parametrize("name", ["coco_5k", "cxc", "cxc_rated", "eccv_caption", "co_captions"])
 def test_missing_images_leave_every_caption_in_the_galleries(sample_library, report_of, name):
-    out = set(sample_library.karpathy("test").image_ids[3::7].tolist())
+    out = set(sample_library.split("test").image_ids[3::7].tolist())
     run = without(near_run(sample_library, noise=2), images=out)
     metrics = ["recall_at_5", "map_at_r"]
     report = report_of(run, name, metrics=metrics, allow_missing=True)
     assert list(report.provenance["restriction"])[:2] == ["allow_missing", "images"]
     for direction in task(name).directions:
-        slow, n_queries = slow_scores(run, task(name).judgments(sample_library, "test", direction), direction, out)
+        slow, n_queries = slow_scores(
+            run, task(name).judgments(sample_library.split("test"), direction), direction, out
+        )
         found = [report.scores[f"{name}/{direction}/{metric}"] for metric in metrics]
         assert found == pytest.approx([slow[metric] for metric in metrics], abs=1e-12)
         assert {row.n_queries for row in report.results if row.direction == direction} == {n_queries}
 
 
 def test_folds_shrink_to_what_is_left(sample_library):
-    judged = in_folds(task("coco_5k").judgments(sample_library, "test", "t2i"))
+    judged = in_folds(task("coco_5k").judgments(sample_library.split("test"), "t2i"))
     queries, items = judged.query_ids[::4], judged.gallery_ids[1::5]
     rest = judged.without(queries, items)
     expected = {
@@ -144,7 +146,7 @@ def test_gains_of_zero_keep_no_query():
 
 
 def test_a_limit_keeps_the_first_images_and_their_captions(sample_library, report_of):
-    run, content = near_run(sample_library), sample_library.karpathy("test")
+    run, content = near_run(sample_library), sample_library.split("test")
     first = np.sort(content.image_ids)[:20]
     images = np.setdiff1d(content.image_ids, first)
     captions = content.caption_ids[np.isin(content.caption_image_ids, images)]
@@ -241,7 +243,7 @@ def test_every_form_says_so(sample_library, capsys):
 def test_no_query_shows_what_is_left_out(sample_library):
     run, report = sample_report(sample_library, limit=25)
     examples = collect_examples(run, report, sample_library)
-    content = sample_library.karpathy("test")
+    content = sample_library.split("test")
     first = np.sort(content.image_ids)[:25]
     there = {
         "i": set(first.tolist()),

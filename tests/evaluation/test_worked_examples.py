@@ -124,7 +124,7 @@ def test_zeta_counts_differing_categories_up_to_and_including_itself(sample_libr
     sets = np.array([[True, False, False], [True, True, False], [True, True, True]])
     matches = CategoryMatches.of(np.array([1]), sets[:1], np.array([7, 8, 9]), sets)
     assert [listed_matches(matches, zeta).n_positives.tolist() for zeta in (0, 1, 2)] == [[1], [2], [3]]
-    assert listed_matches(category_matches(sample_library, "test", "i2t"), 0).query_ids.size
+    assert listed_matches(category_matches(sample_library.split("test"), "i2t"), 0).query_ids.size
 
 
 def test_the_top_of_a_gallery_that_holds_the_query_is_one_item_shorter():
@@ -165,9 +165,9 @@ def test_leaving_out_what_has_no_label_needs_a_label():
 
 @pytest.mark.parametrize(("direction", "kind"), [("i2t", "sits"), ("t2i", "sits"), ("t2t", "sts"), ("i2i", "sis")])
 def test_a_rating_that_equals_the_threshold_is_positive(sample_library, direction, kind):
-    ratings = merge(sample_library, "test", direction, sources=("cxc",)).ratings
+    ratings = merge(sample_library.split("test"), direction, sources=("cxc",)).ratings
     threshold = float(np.nanquantile(ratings, 0.5, method="lower"))
-    pairs = merge(sample_library, "test", direction, sources=("cxc",), thresholds=Thresholds(**{kind: threshold}))
+    pairs = merge(sample_library.split("test"), direction, sources=("cxc",), thresholds=Thresholds(**{kind: threshold}))
     higher = np.fmax(pairs.ratings, pairs.reverse)
     assert (higher == threshold).any()
     assert pairs.positive[higher == threshold].all()
@@ -185,20 +185,20 @@ def test_gains_are_the_higher_of_both_orders_and_a_query_needs_one_above_zero(mo
             ratings=np.array([1, 0, 4, nan]), reverse=np.array([4, nan, 1, 0])
         ),
     )  # fmt: skip
-    qrels = cxc_ratings(None, "test", "i2i")
+    qrels = cxc_ratings(None, "i2i")
     assert (qrels.query_ids.tolist(), qrels.gains.tolist(), qrels.without_self) == ([1, 2], [4, 0, 4], True)
 
 
 def test_what_is_said_of_entailment_goes_from_general_to_specific(sample_library):
     """Under ``override`` ECCV Caption, either of its directions, speaks after CxC and before a user's labels."""
-    pairs = entailed_pairs(sample_library, "test", policy="override")
+    pairs = entailed_pairs(sample_library.split("test"), policy="override")
     assert pairs.sources == ("cxc", "eccv", "entailment")
     _, eccv, given = pairs.judged.T
     assert (pairs.positive == pairs.said_positive[:, 2])[given].all()
     assert pairs.positive[eccv & ~given].all()
     verified = set()
     for direction, (image, caption) in (("i2t", ("query_id", "item_id")), ("t2i", ("item_id", "query_id"))):
-        table = sample_library.eccv("eccv", direction)
+        table = sample_library.split("test").eccv("eccv", direction)
         verified |= set(zip(table[image].to_pylist(), table[caption].to_pylist(), strict=True))
     images, captions = pairs.query_ids[pairs.queries[eccv]], pairs.gallery_ids[pairs.items[eccv]]
     known = set(pairs.gallery_ids.tolist())
@@ -206,9 +206,9 @@ def test_what_is_said_of_entailment_goes_from_general_to_specific(sample_library
 
 
 def test_both_directions_share_the_distances_of_category_sets(sample_library):
-    to_captions, to_images = (category_matches(sample_library, "test", direction) for direction in ("i2t", "t2i"))
+    to_captions, to_images = (category_matches(sample_library.split("test"), direction) for direction in ("i2t", "t2i"))
     assert to_captions.distances is to_images.distances
-    content, sets = sample_library.karpathy("test"), sample_library.categories("test")
+    content, sets = sample_library.split("test"), sample_library.split("test").categories()
     present = dict(zip(sets.image_ids.tolist(), sets.present, strict=True))
     owner = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
     for matches, image_of in ((to_captions, (int, owner.get)), (to_images, (owner.get, int))):

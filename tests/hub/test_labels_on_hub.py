@@ -25,7 +25,7 @@ import cxc_eccv as ce
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings
 library = ce.Library("sample", labels=[given])
-content, random = library.karpathy("test"), np.random.default_rng(0)
+content, random = library.split("test"), np.random.default_rng(0)
 sides = (Embeddings(ids, random.standard_normal((ids.size, 8))) for ids in (content.image_ids, content.caption_ids))
 run = EmbeddingsRun(*sides)
 report = ce.evaluate(run, "coco_5k", data_dir=library, sources=("coco", "mine"), progress=False, confidence=None)

@@ -92,7 +92,10 @@ def test_scores_are_those_of_the_vectors(direction, split, sample_library):
     model, task = Model(), make_task(direction, split=split)
     result = evaluate(model, task, encode_kwargs={"batch_size": 7})
     (scores,) = result.scores[split]
-    ids = {"image": sample_library.images(split)["image_id"], "text": sample_library.captions(split)["caption_id"]}
+    ids = {
+        "image": sample_library.split(split).images["image_id"],
+        "text": sample_library.split(split).captions["caption_id"],
+    }
     sides = {name: Embeddings(ids[name].to_numpy(), vectors) for name, vectors in model.vectors.items()}
     run = EmbeddingsRun(sides.get("image"), sides.get("text"))
     report = ce.evaluate(run, data_dir=sample_library, split=split, progress=False)
@@ -114,7 +117,7 @@ def test_scores_are_those_of_the_vectors(direction, split, sample_library):
 def test_items_are_given_as_they_are_and_the_task_is_described(sample_library, tmp_path):
     captions = Model()
     evaluate(captions, make_task("t2t"))
-    assert captions.items == sample_library.captions("test")["text"].to_pylist()
+    assert captions.items == sample_library.split("test").captions["text"].to_pylist()
     for path in IMAGES.rglob("*.jpg"):
         tiny_models.picture(1, mode="L").save(tmp_path / path.name)
     images, task = Model(), make_task("i2i", images=tmp_path)

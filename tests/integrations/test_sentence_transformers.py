@@ -50,7 +50,7 @@ def image_model(tmp_path):
 
 
 def captions_of(model, library, split, **options):
-    table = library.captions(split)
+    table = library.split(split).captions
     return Embeddings(table["caption_id"].to_numpy(), model.encode(table["text"].to_pylist(), **options))
 
 
@@ -73,7 +73,7 @@ def test_a_text_model_has_the_numbers_of_its_embeddings(text_model, sample_libra
 def test_a_model_of_images_has_all_numbers(image_model, sample_library, split):
     evaluator = CxcEccvEvaluator(split=split, data_dir=sample_library, images=IMAGES, batch_size=7)
     found = evaluator(image_model)
-    table = sample_library.images(split)
+    table = sample_library.split(split).images
     pictures = [Image.open(next(IMAGES.rglob(name))).convert("RGB") for name in table["file_name"].to_pylist()]
     images = Embeddings(table["image_id"].to_numpy(), image_model.encode(pictures))
     expected = scores_of(EmbeddingsRun(images, captions_of(image_model, sample_library, split)), sample_library, split)
@@ -165,7 +165,7 @@ def test_what_cannot_be_scored_is_refused(text_model, tmp_path):
 
 
 def test_it_chooses_the_best_checkpoint_of_a_training(text_model, tmp_path, sample_library):
-    captions = sample_library.captions("train")
+    captions = sample_library.split("train").captions
     texts = captions["text"].to_pylist()
     pairs = Dataset.from_dict({"anchor": texts[:40:5], "positive": texts[1:40:5]})
     evaluator = CxcEccvEvaluator("cxc", data_dir="sample", name="coco", write_report=True)
@@ -212,7 +212,7 @@ def test_minilm_has_the_numbers_of_its_embeddings(sample_library):
     found = evaluator(SentenceTransformer(folder, device="cpu"))
     from cxc_eccv.encoding import encode
 
-    run = encode(folder, captions=sample_library.captions("test"), device="cpu", progress=False)
+    run = encode(folder, captions=sample_library.split("test").captions, device="cpu", progress=False)
     expected = scores_of(run, sample_library, "test", "cxc")
     assert found == pytest.approx(expected, abs=0.01)
     assert found["cxc/sts/bootstrap_spearman"] > 0.5

@@ -35,7 +35,7 @@ def rows_of(pairs):
 
 
 def test_provenance_of_every_image_to_text_pair(world):
-    table = rows_of(merge(world.write(), "test", "i2t"))
+    table = rows_of(merge(world.write().split("test"), "i2t"))
     link, rated, verified = "coco: original link", "cxc: sits >= 3", "eccv: verified positive"
     assert table == {
         (1, 11): (("coco", "cxc", "eccv"), (link, rated, verified), True, False),
@@ -55,7 +55,7 @@ def test_provenance_of_every_image_to_text_pair(world):
     ("policy", "denied"), [("union", set()), ("strict", {(1, 12), (1, 31)}), ("override", {(1, 12), (1, 31)})]
 )
 def test_policies(world, policy, denied):
-    table = rows_of(merge(world.write(), "test", "i2t", policy=policy))
+    table = rows_of(merge(world.write().split("test"), "i2t", policy=policy))
     assert {pair for pair, (_, _, positive, _) in table.items() if not positive} == denied
 
 
@@ -63,13 +63,13 @@ def test_override_lets_the_latest_source_decide(world):
     """ECCV says (1, 31) matches, CxC rated it 1.0: later ECCV wins unless an entailment label follows."""
     library = world.write()
     for sources, positive in ((("eccv", "cxc"), True), (("cxc", "eccv", "entailment"), False)):
-        table = rows_of(merge(library, "test", "i2t", sources=sources, policy="override"))
+        table = rows_of(merge(library.split("test"), "i2t", sources=sources, policy="override"))
         assert table[1, 31][2] is positive
-    assert not rows_of(merge(library, "test", "i2t", sources=("cxc", "eccv"), policy="strict"))[1, 31][2]
+    assert not rows_of(merge(library.split("test"), "i2t", sources=("cxc", "eccv"), policy="strict"))[1, 31][2]
 
 
 def test_text_to_text_judges_both_orders(world):
-    table = rows_of(merge(world.write(), "test", "t2t"))
+    table = rows_of(merge(world.write().split("test"), "t2t"))
     together, rated = "coco: captions of one image", "cxc: sts >= 3"
     assert table[11, 21] == table[21, 11] == (("cxc",), (rated,), True, False)
     assert table[12, 31] == (("cxc",), (), False, False)
@@ -78,7 +78,7 @@ def test_text_to_text_judges_both_orders(world):
 
 
 def test_image_to_image_takes_either_rating(world):
-    pairs = merge(world.write(), "test", "i2i")
+    pairs = merge(world.write().split("test"), "i2i")
     table = rows_of(pairs)
     assert table[1, 2] == table[2, 1] == (("cxc",), ("cxc: sis >= 2.5",), True, True)
     assert table[1, 3][2] is False
@@ -94,14 +94,14 @@ def test_image_to_image_takes_either_rating(world):
 
 
 def test_queries_without_a_positive_are_left_out(world):
-    qrels = merged_qrels(world.write(), "test", "i2i")
+    qrels = merged_qrels(world.write().split("test"), "i2i")
     assert qrels.query_ids.tolist() == [1, 2]
     assert qrels.gallery_ids.tolist() == [1, 2, 3]
 
 
 def test_thresholds_are_parameters(world):
     library = world.write()
-    table = rows_of(merge(library, "test", "i2t", sources=("cxc",), thresholds=Thresholds(sits=2.9)))
+    table = rows_of(merge(library.split("test"), "i2t", sources=("cxc",), thresholds=Thresholds(sits=2.9)))
     assert table[1, 12] == (("cxc",), ("cxc: sits >= 2.9",), True, False)
     with pytest.raises(InvalidOption, match=r"sis is 0; .*0 to 5"):
         Thresholds(sis=0)
@@ -109,14 +109,14 @@ def test_thresholds_are_parameters(world):
 
 def test_eccv_directions_keep_their_own_queries(world):
     library = world.write()
-    assert eccv_caption(library, "i2t").query_ids.tolist() == [1, 2]
-    assert eccv_caption(library, "t2i").query_ids.tolist() == [21]
+    assert eccv_caption(library.split("test"), "i2t").query_ids.tolist() == [1, 2]
+    assert eccv_caption(library.split("test"), "t2i").query_ids.tolist() == [21]
 
 
 def test_entailment_labels_are_matched_by_id_else_by_text(world):
     library = world.write()
-    pairs = library.entailment("test")
-    rows, left_out = match_hypotheses(library.karpathy("test"), pairs)
+    pairs = library.split("test").entailment()
+    rows, left_out = match_hypotheses(library.split("test"), pairs)
     assert rows == {(1, 31): 0, (3, 11): 1, (3, 12): 2}
     assert left_out == {}
 
@@ -124,7 +124,7 @@ def test_entailment_labels_are_matched_by_id_else_by_text(world):
 def test_unmatched_and_repeated_labels_are_counted(world):
     world.entailment = ((9, 31, 1), (1, 99, 1), (3, 12, 1), (3, None, 0))
     library = world.write()
-    left_out = merge(library, "test", "i2t", sources=("entailment",)).left_out
+    left_out = merge(library.split("test"), "i2t", sources=("entailment",)).left_out
     assert sorted(left_out.values()) == [1, 2]
 
 
@@ -143,7 +143,7 @@ def test_unknown_ids_are_refused(world, change, parts):
         setattr(world, name, value)
     library = world.write()
     with pytest.raises(MalformedSource) as caught:
-        [merge(library, "test", direction) for direction in ("i2t", "t2t")]
+        [merge(library.split("test"), direction) for direction in ("i2t", "t2t")]
     for part in parts:
         assert part in str(caught.value)
 
@@ -151,60 +151,60 @@ def test_unknown_ids_are_refused(world, change, parts):
 def test_documented_unreachable_captions_are_counted(world):
     world.eccv_i2t = {1: (11, 144675)}
     library = world.write()
-    assert eccv_caption(library, "i2t").unreachable.tolist() == [1]
-    assert merge(library, "test", "i2t").left_out == {"ECCV Caption positives outside the split's captions": 1}
+    assert eccv_caption(library.split("test"), "i2t").unreachable.tolist() == [1]
+    assert merge(library.split("test"), "i2t").left_out == {"ECCV Caption positives outside the split's captions": 1}
 
 
 def test_wrong_names(world):
     library = world.write()
     for call in (
-        lambda: merge(library, "test", "x2t"),
-        lambda: merge(library, "test", "i2t", sources=("cocos",)),
-        lambda: merge(library, "test", "i2t", policy="unite"),
+        lambda: merge(library.split("test"), "x2t"),
+        lambda: merge(library.split("test"), "i2t", sources=("cocos",)),
+        lambda: merge(library.split("test"), "i2t", policy="unite"),
     ):
         with pytest.raises(UnknownName, match=r"did you mean|Known:"):
             call()
     with pytest.raises(InvalidOption, match="no source"):
-        merge(library, "test", "i2t", sources=())
+        merge(library.split("test"), "i2t", sources=())
     with pytest.raises(DataError, match="which hold test"):
-        merge(library, "validation", "i2t")
+        merge(library.split("validation"), "i2t")
     with pytest.raises(SourceMissing, match="instances_val2014"):
-        library.categories("test")
+        library.split("test").categories()
     assert POLICIES == ("union", "strict", "override")
 
 
 def test_an_added_source_without_its_file_judges_nothing(world, monkeypatch):
     library = world.write()
-    before = merge(library, "test", "i2t")
+    before = merge(library.split("test"), "i2t")
     theirs = Source(
         name="theirs",
         title="theirs",
         order=35,
         rule=lambda *_: "theirs says so",
-        evidence=lambda library, *_: library.read("entailment_f30k_test", str),
+        evidence=lambda split, *_: split.library.read("entailment_f30k_test", str),
         groups=("entailment",),
     )
     every = {**label_sources(), "theirs": theirs}
     monkeypatch.setattr(source, "label_sources", lambda: every)
-    after = merge(library, "test", "i2t")
+    after = merge(library.split("test"), "i2t")
     assert after.sources == before.sources
     assert after.positive.tolist() == before.positive.tolist()
     with pytest.raises(SourceMissing, match="entailment_f30k_test"):
-        merge(library, "test", "i2t", sources=("coco", "theirs"))
+        merge(library.split("test"), "i2t", sources=("coco", "theirs"))
 
 
 def test_an_added_source_that_cannot_be_downloaded_is_told(world, monkeypatch):
     theirs = replace(COCO, name="theirs", evidence=Mock(side_effect=DownloadFailed("no network")))
     monkeypatch.setattr(source, "label_sources", lambda: {"coco": COCO, "theirs": theirs})
     with pytest.warns(UserWarning, match="without the labels theirs, .*: no network"):
-        assert merge(world.write(), "test", "i2t").sources == ("coco",)
+        assert merge(world.write().split("test"), "i2t").sources == ("coco",)
 
 
 def test_ratings_of_the_paper_are_never_left_out_for_a_missing_file(world):
     library = world.write()
     (world.folder / "cxc/sits_test.csv").unlink()
     with pytest.raises(SourceMissing, match="sits_test"):
-        merge(library, "test", "i2t")
+        merge(library.split("test"), "i2t")
 
 
 def test_co_captions_equal_the_double_loop():

@@ -40,7 +40,7 @@ def mined(tmp_path, sample_library):
     """Writes a file of pairs of a split."""
 
     def write(split="train", pairs=None, name="weak.parquet", **facts):
-        chosen = some_pairs(sample_library.karpathy(split)) if pairs is None else pairs
+        chosen = some_pairs(sample_library.split(split)) if pairs is None else pairs
         return Path(write_mined(tmp_path / name, sample_library, split, chosen, **facts))
 
     return write
@@ -59,12 +59,12 @@ def rows_of(config, split, library, options=BuildOptions()):  # noqa: B008 - fro
 
 def test_mined_pairs_are_weak_positives_with_their_own_source(mined, sample_library):
     file = mined()
-    pairs = dict(some_pairs(sample_library.karpathy("train")))
+    pairs = dict(some_pairs(sample_library.split("train")))
     without, found = (
         rows_of("pairs", "train", library) for library in (Library("sample"), Library("sample", mined=[file]))
     )
     texts = dict(
-        zip(*(sample_library.captions("train")[name].to_pylist() for name in ("caption_id", "text")), strict=True)
+        zip(*(sample_library.split("train").captions[name].to_pylist() for name in ("caption_id", "text")), strict=True)
     )
     for before, after in zip(without, found, strict=True):
         caption = pairs.get(after["image_id"])
@@ -75,7 +75,7 @@ def test_mined_pairs_are_weak_positives_with_their_own_source(mined, sample_libr
 
 def test_retrieval_has_them_in_both_directions_and_nothing_else_changes(mined):
     file = mined()
-    pairs = set(some_pairs(Library("sample").karpathy("train")))
+    pairs = set(some_pairs(Library("sample").split("train")))
     without, found = (
         rows_of("retrieval", "train", library) for library in (Library("sample"), Library("sample", mined=[file]))
     )
@@ -95,14 +95,14 @@ def test_retrieval_has_them_in_both_directions_and_nothing_else_changes(mined):
 def test_a_machine_says_nothing_where_people_judged(mined, policy):
     """A pair that CxC rated low, one that it rated high, an image's own caption, and one that nobody judged."""
     library = Library("sample")
-    merged = merge(library, "validation", "i2t")
+    merged = merge(library.split("validation"), "i2t")
     ids = list(zip(merged.query_ids[merged.queries].tolist(), merged.gallery_ids[merged.items].tolist(), strict=True))
     low = next(pair for pair, positive in zip(ids, merged.positive, strict=True) if not positive)
     high = next(pair for pair, positive in zip(ids, merged.positive, strict=True) if positive)
-    fresh = next(pair for pair in some_pairs(library.karpathy("validation")) if pair not in set(ids))
+    fresh = next(pair for pair in some_pairs(library.split("validation")) if pair not in set(ids))
     file = mined("validation", [low, high, fresh])
     before, after = (
-        merge(each, "validation", "i2t", policy=policy) for each in (library, Library("sample", mined=[file]))
+        merge(each.split("validation"), "i2t", policy=policy) for each in (library, Library("sample", mined=[file]))
     )
     size = before.gallery_ids.size
     known = np.isin(after.queries * size + after.items, before.queries * size + before.items)
@@ -117,22 +117,22 @@ def test_a_machine_says_nothing_where_people_judged(mined, policy):
 
 def test_no_task_and_no_entailment_label_takes_them(mined):
     """Not even from a library that holds them; a caller who names the source gets them."""
-    file = mined("test", some_pairs(Library("sample").karpathy("test"), 60))
+    file = mined("test", some_pairs(Library("sample").split("test"), 60))
     without, holding = Library("sample"), Library("sample", mined=[file])
     assert all("mined" not in task.label_sources for task in tasks().values())
     for task in tasks().values():
         for direction in task.directions:
             try:
-                wanted = task.judgments(without, "test", direction)
+                wanted = task.judgments(without.split("test", task.collection), direction)
             except (DataError, NotApplicable):
                 continue  # the sample lacks raw files, and images for COCO 1K
-            found = task.judgments(holding, "test", direction)
+            found = task.judgments(holding.split("test", task.collection), direction)
             for name in ("query_ids", "gallery_ids", "indptr", "indices", "gains"):
                 assert np.array_equal(getattr(found, name), getattr(wanted, name)), (task.name, direction)
-    assert np.array_equal(entailed_pairs(holding, "test").items, entailed_pairs(without, "test").items)
+    assert np.array_equal(entailed_pairs(holding.split("test")).items, entailed_pairs(without.split("test")).items)
     assert rows_of("entailment", "test", holding) == rows_of("entailment", "test", without)
-    assert merge(holding, "test", "i2t", sources=["coco", "mined"]).positive.sum() > 300
-    assert merge(without, "test", "i2t", sources=["coco", "mined"]).positive.sum() == 300
+    assert merge(holding.split("test"), "i2t", sources=["coco", "mined"]).positive.sum() > 300
+    assert merge(without.split("test"), "i2t", sources=["coco", "mined"]).positive.sum() == 300
 
 
 def test_a_report_shows_official_sources_alone():
@@ -156,12 +156,12 @@ def test_another_edition_is_refused_with_what_to_do(mined, sample_library):
 def test_ids_outside_the_split_are_refused(mined):
     file = mined(pairs=[(1, 2)])
     with pytest.raises(MalformedSource, match="image_id 1, expected an id of the train split"):
-        Library("sample", mined=[file]).mined("train")
+        Library("sample", mined=[file]).split("train").mined()
 
 
 def test_two_files_of_one_split_are_refused(mined):
     with pytest.raises(DataError, match="both hold weak positives of train"):
-        Library("sample", mined=[mined(), mined(name="other.parquet")]).mined("train")
+        Library("sample", mined=[mined(), mined(name="other.parquet")]).split("train").mined()
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_two_files_of_one_split_are_refused(mined):
     ],
 )
 def test_a_malformed_file_is_refused(mined, sample_library, columns, others, told):
-    file = change_facts(mined(pairs=some_pairs(sample_library.karpathy("train"), 2)), **others)
+    file = change_facts(mined(pairs=some_pairs(sample_library.split("train"), 2)), **others)
     table = pq.read_table(file)
     for name, values in columns.items():
         table = table.set_column(table.column_names.index(name), name, pa.array(values))
@@ -246,7 +246,7 @@ def test_a_build_names_the_file_by_its_hash_and_without_one_says_nothing(mined, 
 def test_a_file_that_no_row_takes_is_refused(kind, of_split, options, reason, mined, tmp_path, sample_library):
     file = mined(of_split)
     if kind == "labels":
-        content = sample_library.karpathy(of_split)
+        content = sample_library.split(of_split)
         file = write_label_file(tmp_path / "mine.parquet", sample_library, some_pairs(content), [1] * 6, split=of_split)
     fold = options.get("restval_in_train", False)
     chosen = BuildOptions(**{kind: (str(file),)}, restval_in_train=fold)
@@ -272,7 +272,7 @@ def test_the_cache_of_load_knows_the_file_by_its_content(mined, tmp_path, sample
     assert loaded.to_list() == rows_of("pairs", "train", Library("sample", mined=[file]))
     moved = file.rename(tmp_path / "moved.parquet")
     assert cache_key(dataset_configs()["pairs"], "sample", replace(options, mined=(str(moved),))) == key
-    mined(pairs=some_pairs(sample_library.karpathy("train"), 3), name="moved.parquet")
+    mined(pairs=some_pairs(sample_library.split("train"), 3), name="moved.parquet")
     assert cache_key(dataset_configs()["pairs"], "sample", replace(options, mined=(str(moved),))) != key
 
 
@@ -280,8 +280,8 @@ def test_what_was_read_is_among_the_files_used(mined):
     library = Library("sample", mined=[mined()])
     assert "mined_train" not in library.files_used()
     before = library.fingerprint()
-    library.mined("train")
+    library.split("train").mined()
     assert len(library.files_used()["mined_train"]) == 64
     assert library.fingerprint() != before
     assert library.modified_files() == {}
-    assert library.mined("validation") is None
+    assert library.split("validation").mined() is None

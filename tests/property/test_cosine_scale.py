@@ -17,7 +17,7 @@ def score(run, library, **options):
 
 
 def sharded(run, library):
-    return split_ranks(run, "t2i", task("coco_5k").judgments(library, "test", "t2i")).ranks
+    return split_ranks(run, "t2i", task("coco_5k").judgments(library.split("test"), "t2i")).ranks
 
 
 OF_DIRECTIONS = {

@@ -45,7 +45,7 @@ class Rankings(dict):
 
 def whole_number_run(library, seed):
     random = np.random.default_rng(seed)
-    ids = library.images("test")["image_id"].to_numpy(), library.captions("test")["caption_id"].to_numpy()
+    ids = library.split("test").images["image_id"].to_numpy(), library.split("test").captions["caption_id"].to_numpy()
     return EmbeddingsRun(*(Embeddings(one, random.integers(-500, 501, (one.size, 20))) for one in ids))
 
 
@@ -54,7 +54,7 @@ def rankings_of(run, library, name, depth=None):
     scores = run.images.vectors @ run.captions.vectors.T
     sides = {"i2t": (scores, run.images.ids, run.captions.ids), "t2i": (scores.T, run.captions.ids, run.images.ids)}
     return {
-        direction: Rankings(task(TASK_OF[name]).judgments(library, "test", direction), *sides[direction], depth)
+        direction: Rankings(task(TASK_OF[name]).judgments(library.split("test"), direction), *sides[direction], depth)
         for direction in DIRECTIONS
     }
 
@@ -66,7 +66,7 @@ def test_eccv_metrics(real_library):
     rankings = rankings_of(run, real_library, "eccv", depth=1000)
     theirs = peer.eccv_metrics(rankings, "all")
     for direction in DIRECTIONS:
-        judgments = task("eccv_caption").judgments(real_library, "test", direction)
+        judgments = task("eccv_caption").judgments(real_library.split("test"), direction)
         ranks = ranked(run, Options(similarity="dot")).rank(judgments, direction)
         for ours, name in (
             ("map_at_r", "eccv_map_at_r"),

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.reference
 def test_ndcg_equals_ir_measures_on_the_ratings(real_library, direction, k):
     """Its grades are whole numbers: ratings have two decimals, and nDCG with linear gains does not see a factor."""
     ir_measures = pytest.importorskip("ir_measures", reason="the ir_measures package is not installed")
-    qrels = cxc_ratings(real_library, "test", direction)
+    qrels = cxc_ratings(real_library.split("test"), direction)
     grades = np.round(100 * qrels.gains).astype(int)
     np.testing.assert_allclose(grades / 100, qrels.gains, atol=1e-12)
     top = ranked(near_run(real_library, width=24)).find_top(qrels, direction, k)
@@ -46,10 +46,10 @@ def test_ndcg_equals_ir_measures_on_the_ratings(real_library, direction, k):
 )
 def test_every_rated_pair_is_judged(real_library, direction, queries, pairs):
     """All 44,833 of SITS, less three whose caption has no rating above 0; STS in both orders, less two likewise."""
-    qrels = cxc_ratings(real_library, "test", direction)
+    qrels = cxc_ratings(real_library.split("test"), direction)
     assert (qrels.query_ids.size, qrels.indices.size) == (queries, pairs)
     kind = {"i2t": "sits", "t2i": "sits", "t2t": "sts", "i2i": "sis"}[direction]
-    table = real_library.cxc(kind, "test")
+    table = real_library.split("test").ratings(kind)
     ratings = {}
     for left, right, rating in zip(*(table[n].to_pylist() for n in ("left_id", "right_id", "rating")), strict=True):
         orders = [(right, left)] if direction == "i2t" else [(left, right)]
@@ -64,13 +64,13 @@ def test_every_rated_pair_is_judged(real_library, direction, queries, pairs):
 
 def test_entail_at_k_equals_a_loop_over_the_labels(real_library):
     """Ground truth is always entailed; a label 0 is a caption that CxC rated under 3 and nobody else accepted."""
-    labels = entailment_labels(real_library, "test")
+    labels = entailment_labels(real_library.split("test"))
     assert labels.query_ids.size == 5_000
     by_query = {
         int(query): dict(zip(labels.gallery_ids[labels.indices[a:b]].tolist(), labels.gains[a:b].tolist(), strict=True))
         for query, a, b in zip(labels.query_ids, labels.indptr[:-1], labels.indptr[1:], strict=True)
     }
-    content = real_library.karpathy("test")
+    content = real_library.split("test")
     for image, caption in zip(content.caption_image_ids.tolist(), content.caption_ids.tolist(), strict=True):
         assert by_query[image][caption] == 1
     run = near_run(real_library, width=24)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.reference
 @pytest.fixture(scope="module")
 def judged(real_library):
     """Judgments of 100 images, and seeded scores that know a little of them."""
-    whole = flickr8k_verdicts(real_library, "test", "i2t")
+    whole = flickr8k_verdicts(real_library.split("test", "flickr8k"), "i2t")
     kept = whole.rows < 100
     queries, items, gains = (values[kept] for values in (whole.rows, whole.indices, whole.gains))
     judgments = Judgments.from_pairs(

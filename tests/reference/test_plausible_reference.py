@@ -27,20 +27,20 @@ SIDES = {"i2t": ("images", "captions"), "t2i": ("captions", "images")}
 @cache
 def whole_number_run(library, split):
     random = np.random.default_rng(0)
-    ids = library.images(split)["image_id"].to_numpy(), library.captions(split)["caption_id"].to_numpy()
+    ids = library.split(split).images["image_id"].to_numpy(), library.split(split).captions["caption_id"].to_numpy()
     return EmbeddingsRun(*(Embeddings(one, random.integers(-20, 21, (one.size, 12))) for one in ids))
 
 
 @cache
 def matches_and_hits(library, split, direction):
     """Once for all tests of this file: the hits take most of its time."""
-    matches = category_matches(library, split, direction)
+    matches = category_matches(library.split(split), direction)
     return matches, plausible_hits(whole_number_run(library, split), matches, direction, LOOKS, similarity="dot")
 
 
 def category_sets(library, split):
     """Image or caption id to the set of categories, of those that show any."""
-    table, content = library.categories(split), library.karpathy(split)
+    table, content = library.split(split).categories(), library.split(split)
     of_image = {
         image: frozenset(np.flatnonzero(row).tolist())
         for image, row in zip(table.image_ids.tolist(), table.present, strict=True)

@@ -20,7 +20,7 @@ def eccv_rankings(real_library, make_run):
     """i2t and t2i dicts of the queries that ECCV Caption judged, as deep as the package looks."""
     run = make_run(real_library, width=8)
     judged = {
-        direction: task("eccv_caption").judgments(real_library, "test", direction) for direction in ("i2t", "t2i")
+        direction: task("eccv_caption").judgments(real_library.split("test"), direction) for direction in ("i2t", "t2i")
     }
     tops = [ranked(run).find_top(own, direction, DEPTH) for direction, own in judged.items()]
     return [dict(zip(top.query_ids.tolist(), top.ids.tolist(), strict=True)) for top in tops]
@@ -57,7 +57,7 @@ def test_what_the_package_passes_over_in_silence(real_library, eccv_rankings, pe
     with pytest.raises(MalformedRun, match="whole-number ids"):
         ce.evaluate_rankings(t2i=text, data_dir=real_library)
 
-    positives = real_library.eccv("eccv", "t2i").to_pandas().groupby("query_id")["item_id"].apply(list)
+    positives = real_library.split("test").eccv("eccv", "t2i").to_pandas().groupby("query_id")["item_id"].apply(list)
     one = {int(query): [own[0]] * 50 for query, own in positives.items()}
     assert peer.eccv_metrics({"t2i": one}, "t2i")["eccv_map_at_r"]["t2i"] == 1.0
     with pytest.raises(MalformedRun, match="twice, at ranks 1 and 2"):

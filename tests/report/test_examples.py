@@ -31,7 +31,7 @@ def cards(table):
 
 def links(library):
     """(direction, query, item) of all original links."""
-    captions = library.captions("test").to_pylist()
+    captions = library.split("test").captions.to_pylist()
     found = set()
     for one in captions:
         found |= {("i2t", one["image_id"], one["caption_id"]), ("t2i", one["caption_id"], one["image_id"])}
@@ -46,10 +46,10 @@ def links(library):
 def ratings(library):
     """(direction, query, item) to its CxC rating in this order."""
     found = {}
-    for row in library.cxc("sits", "test").to_pylist():
+    for row in library.split("test").ratings("sits").to_pylist():
         found["t2i", row["left_id"], row["right_id"]] = found["i2t", row["right_id"], row["left_id"]] = row["rating"]
     for kind, direction in (("sts", "t2t"), ("sis", "i2i")):
-        for row in library.cxc(kind, "test").to_pylist():
+        for row in library.split("test").ratings(kind).to_pylist():
             found[direction, row["left_id"], row["right_id"]] = row["rating"]
     return found
 
@@ -59,7 +59,7 @@ def verified(library):
     return {
         (direction, row["query_id"], row["item_id"])
         for direction in ("i2t", "t2i")
-        for row in library.eccv("eccv", direction).to_pylist()
+        for row in library.split("test").eccv("eccv", direction).to_pylist()
     }
 
 
@@ -107,9 +107,9 @@ def test_provenance_is_that_of_the_raw_files(table, sample_library):
 
 
 def test_plausible_matches_share_all_categories(table, sample_library):
-    sets = sample_library.categories("test")
+    sets = sample_library.split("test").categories()
     own = {image: present.tolist() for image, present in zip(sets.image_ids.tolist(), sets.present, strict=True)}
-    behind = {row["caption_id"]: row["image_id"] for row in sample_library.captions("test").to_pylist()}
+    behind = {row["caption_id"]: row["image_id"] for row in sample_library.split("test").captions.to_pylist()}
     for row in table.to_pylist():
         left, right = (
             own[row[f"{side}_id"] if modality == "i" else behind[row[f"{side}_id"]]]
@@ -119,8 +119,8 @@ def test_plausible_matches_share_all_categories(table, sample_library):
 
 
 def test_texts_and_files_are_those_of_the_split(table, sample_library):
-    files = {row["image_id"]: row["file_name"] for row in sample_library.images("test").to_pylist()}
-    captions = sample_library.captions("test").to_pylist()
+    files = {row["image_id"]: row["file_name"] for row in sample_library.split("test").images.to_pylist()}
+    captions = sample_library.split("test").captions.to_pylist()
     for row in table.to_pylist():
         for side, modality in (("query", row["direction"][0]), ("item", row["direction"][2])):
             key = "image_id" if modality == "i" else "caption_id"
@@ -140,7 +140,7 @@ def test_best_ranks_agree_with_what_is_shown(table):
 
 
 def test_positives_stand_last_among_ties(sample_library):
-    content = sample_library.karpathy("test")
+    content = sample_library.split("test")
     alike = EmbeddingsRun(
         Embeddings(content.image_ids, np.ones((content.image_ids.size, 4))),
         Embeddings(content.caption_ids, np.ones((content.caption_ids.size, 4))),

@@ -190,7 +190,7 @@ SHALLOW = {
 @pytest.mark.parametrize("kind", SHALLOW)
 @pytest.mark.parametrize("direction", ["t2t", "i2i"])
 def test_shallow_rankings_make_a_whole_folder(sample_library, tmp_path, kind, direction):
-    content = sample_library.karpathy("test")
+    content = sample_library.split("test")
     ids = (content.caption_ids if direction == "t2t" else content.image_ids).tolist()
     run = RankingsRun.from_dicts(**{direction: {query: SHALLOW[kind](ids, place) for place, query in enumerate(ids)}})
     report = check_folder(run, sample_library, tmp_path / "out")

@@ -185,6 +185,6 @@ def test_the_sentence_names_split_and_edition(data, collection, sentence):
 
 
 def test_the_sample_has_as_many_drawings_as_the_sentence_says(sample_library):
-    sizes = {split: sample_library.karpathy(split).image_ids.size for split in sample_library.splits}
+    sizes = {split: sample_library.split(split).image_ids.size for split in sample_library.splits}
     assert sizes == DRAWINGS
     assert describe_data({"data": {"edition": "sample"}}) == "embedded sample (190 drawings): not results on COCO"

@@ -116,7 +116,7 @@ def test_labels_are_a_source_between_those_of_papers_and_those_of_machines(file)
     assert Library("sample", labels=str(file)).label_names == ("mine",)
     assert library.label_names == ("mine",)
     assert library.files_used() == {}  # not before they are asked for
-    merged = merge(library, "test", "i2t", sources=("mine", "coco"))
+    merged = merge(library.split("test"), "i2t", sources=("mine", "coco"))
     assert merged.sources == ("coco", "mine")
     assert merged.rules == ("coco: original link", "mine: majority, 1.0.0")
     assert "labels_mine_test" in library.files_used()
@@ -135,27 +135,27 @@ def test_a_pair_is_judged_in_both_directions_and_in_no_other(file, sample_librar
     right = pairs.filter(pairs["positive"])
     positive = set(zip(right["image_id"].to_pylist(), right["caption_id"].to_pylist(), strict=True))
     for direction, turn in (("i2t", 1), ("t2i", -1)):
-        queries, items = (ids.tolist() for ids in judged_pairs(library, "test", direction, ["mine"]))
+        queries, items = (ids.tolist() for ids in judged_pairs(library.split("test"), direction, ["mine"]))
         assert {pair[::turn] for pair in zip(queries, items, strict=True)} == asked
-        found = merged_qrels(library, "test", direction, sources=["mine"])
+        found = merged_qrels(library.split("test"), direction, sources=["mine"])
         rows, items = found.query_ids[found.rows].tolist(), found.gallery_ids[found.indices].tolist()
         assert {pair[::turn] for pair in zip(rows, items, strict=True)} == positive
     for direction in ("t2t", "i2i"):
-        with_labels, without = (merge(one, "test", direction) for one in (library, sample_library))
+        with_labels, without = (merge(one.split("test"), direction) for one in (library, sample_library))
         assert with_labels.sources == without.sources
         assert np.array_equal(with_labels.positive, without.positive)
-    assert "mine" not in merge(library, "validation", "i2t").sources
+    assert "mine" not in merge(library.split("validation"), "i2t").sources
 
 
 def test_people_may_contradict_and_the_latest_decides_under_override(tmp_path, sample_library):
-    content = sample_library.karpathy("test")
+    content = sample_library.split("test")
     own = (int(content.caption_image_ids[0]), int(content.caption_ids[0]))
     other = (int(content.image_ids[1]), int(content.caption_ids[0]))
     file = write_label_file(tmp_path / "mine.parquet", sample_library, [own, other], [0.0, 1.0])
     library = Library("sample", labels=[file])
     verdicts = {}
     for policy in ("union", "strict", "override"):
-        merged = merge(library, "test", "i2t", sources=("coco", "mine"), policy=policy)
+        merged = merge(library.split("test"), "i2t", sources=("coco", "mine"), policy=policy)
         keys = zip(merged.query_ids[merged.queries].tolist(), merged.gallery_ids[merged.items].tolist(), strict=True)
         place = {pair: row for row, pair in enumerate(keys)}
         verdicts[policy] = [bool(merged.positive[place[pair]]) for pair in (own, other)]
@@ -165,12 +165,12 @@ def test_people_may_contradict_and_the_latest_decides_under_override(tmp_path, s
 
 
 def test_a_machine_says_nothing_where_people_answered(tmp_path, sample_library):
-    queries, items = judged_pairs(sample_library, "validation", "i2t", ["coco", "cxc", "entailment"])
+    queries, items = judged_pairs(sample_library.split("validation"), "i2t", ["coco", "cxc", "entailment"])
     linked = set(zip(queries.tolist(), items.tolist(), strict=True))
     pairs = [pair for pair in random_pairs(sample_library, "validation")[0] if pair not in linked]
     weak = write_mined(tmp_path / "mined.parquet", sample_library, "validation", pairs)
     file = write_label_file(tmp_path / "mine.parquet", sample_library, pairs[:2], [0.0, 1.0], "validation")
-    merged = merge(Library("sample", mined=[weak], labels=[file]), "validation", "i2t")
+    merged = merge(Library("sample", mined=[weak], labels=[file]).split("validation"), "i2t")
     assert merged.sources[-2:] == ("mine", "mined")
     assert merged.judged[:, -1].sum() == len(pairs) - 2
     assert not merged.judged[:, -2:].all(axis=1).any()
@@ -184,16 +184,16 @@ def test_labels_of_other_data_are_refused_with_what_to_do(tmp_path, sample_libra
         data={"edition": "official", "content": "0" * 64, "images": 5000, "captions": 25000},
     )
     with pytest.raises(DataError, match="edition official, with 5000 images and 25000 captions") as caught:
-        Library("sample", labels=[other]).labels("mine", "test")
+        Library("sample", labels=[other]).split("test").labels("mine")
     assert "60 images and 300 captions in that split" in str(caught.value)
     strange = write_label_file(tmp_path / "strange.parquet", sample_library, PAIRS, GAINS)
     with pytest.raises(MalformedSource, match="row 0: found image_id 1, expected an id of the test split"):
-        Library("sample", labels=[strange]).labels("mine", "test")
+        Library("sample", labels=[strange]).split("test").labels("mine")
 
 
 def test_two_files_of_one_name_and_split_or_with_a_declared_name_are_refused(tmp_path, sample_library, file):
     with pytest.raises(DataError, match="both hold labels 'mine' of test: name only one"):
-        merge(Library("sample", labels=[file, shutil.copy(file, tmp_path / "again.parquet")]), "test", "i2t")
+        merge(Library("sample", labels=[file, shutil.copy(file, tmp_path / "again.parquet")]).split("test"), "i2t")
     pairs = random_pairs(sample_library, "validation")
     other = write_label_file(tmp_path / "validation.parquet", sample_library, *pairs, "validation")
     second = write_label_file(
@@ -202,13 +202,13 @@ def test_two_files_of_one_name_and_split_or_with_a_declared_name_are_refused(tmp
     library = Library("sample", labels=[file, other, second])
     assert library.label_names == ("mine", "theirs")
     assert list(library.label_files) == ["labels_mine_test", "labels_mine_val", "labels_theirs_test"]
-    assert library.labels("mine", "validation").split == "validation"
-    assert library.labels("theirs", "validation") is None
+    assert library.split("validation").labels("mine").split == "validation"
+    assert library.split("validation").labels("theirs") is None
     with pytest.raises(UnknownName, match="did you mean 'mine'"):
-        library.labels("mines", "test")
+        library.split("test").labels("mines")
     file = write_label_file(tmp_path / "x.parquet", sample_library, *random_pairs(sample_library), name="eccv")
     with pytest.raises(DataError, match="which is the name of a declared source"):
-        merge(Library("sample", labels=[file]), "test", "i2t")
+        merge(Library("sample", labels=[file]).split("test"), "i2t")
 
 
 def test_a_folder_holds_label_files_beside_what_else_a_project_has(tmp_path, sample_library, file):

@@ -40,7 +40,7 @@ def write(path, table):
 
 
 def positives_of(library, direction="i2t", split="test"):
-    found = merged_qrels(library, split, direction, sources=["mine"])
+    found = merged_qrels(library.split(split), direction, sources=["mine"])
     pairs = zip(found.query_ids[found.rows].tolist(), found.gallery_ids[found.indices].tolist(), strict=True)
     return {pair if direction == "i2t" else pair[::-1] for pair in pairs}
 
@@ -49,13 +49,13 @@ def positives_of(library, direction="i2t", split="test"):
 def test_table_is_a_source_under_its_name(tmp_path, pairs, name):
     library = Library("sample", labels=write(tmp_path / name, pairs))
     assert library.label_names == library.table_names == ("mine",)
-    merged = merge(library, "test", "i2t", sources=["coco", "mine"])
+    merged = merge(library.split("test"), "i2t", sources=["coco", "mine"])
     assert merged.rules == ("coco: original link", "mine: as its file says")
     positive = pairs.filter(pairs["positive"])
     expected = set(zip(positive["image_id"].to_pylist(), positive["caption_id"].to_pylist(), strict=True))
     assert positives_of(library, "i2t") == positives_of(library, "t2i") == expected
-    assert merge(library, "test", "i2t", sources=["mine"]).queries.size == pairs.num_rows
-    assert merge(library, "validation", "i2t", sources=["mine"]).queries.size == 0
+    assert merge(library.split("test"), "i2t", sources=["mine"]).queries.size == pairs.num_rows
+    assert merge(library.split("validation"), "i2t", sources=["mine"]).queries.size == 0
 
 
 @pytest.mark.parametrize("columns", [["positive"], ["gain"], ["gain", "positive"]])
@@ -63,7 +63,7 @@ def test_either_column_says_what_is_positive(tmp_path, pairs, columns):
     table = pairs.select([*columns, "caption_id", "image_id"]).append_column(
         "note", pairs["image_id"].cast(pa.string())
     )
-    file = Library("sample", labels=write(tmp_path / "mine.csv", table)).labels("mine", "test")
+    file = Library("sample", labels=write(tmp_path / "mine.csv", table)).split("test").labels("mine")
     assert file.table["positive"].to_pylist() == pairs["positive"].to_pylist()
     gains = pairs["gain"] if "gain" in columns else pairs["positive"].cast(pa.float64())
     assert file.table["gain"].to_pylist() == gains.to_pylist()
@@ -77,7 +77,7 @@ def test_without_verdicts_all_pairs_are_positive(tmp_path, pairs):
 def test_byte_order_mark_is_passed_over(tmp_path, pairs):
     path = write(tmp_path / "mine.csv", pairs)
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
-    assert Library("sample", labels=path).labels("mine", "test").table.num_rows == pairs.num_rows
+    assert Library("sample", labels=path).split("test").labels("mine").table.num_rows == pairs.num_rows
 
 
 def test_table_of_several_splits_is_one_source(tmp_path, sample_library, pairs):
@@ -111,7 +111,7 @@ def test_table_of_several_splits_is_one_source(tmp_path, sample_library, pairs):
     ],
 )
 def test_faulty_table_is_refused_with_its_place(tmp_path, sample_library, content, words):
-    test, train = (sample_library.karpathy(split) for split in ("test", "train"))
+    test, train = (sample_library.split(split) for split in ("test", "train"))
     ids = {"i": test.image_ids[0], "c": test.caption_ids[7], "t": train.caption_ids[0]}
     (tmp_path / "mine.csv").write_text(content.format(**ids))
     with pytest.raises(CxcEccvError, match=f"mine.csv.*{words}"):
@@ -144,7 +144,7 @@ def test_name_of_the_file_must_be_one_of_labels(tmp_path, pairs):
     with pytest.raises(MalformedSource, match="its name: found 'My labels', expected lower-case letters"):
         Library("sample", labels=path).label_names  # noqa: B018
     with pytest.raises(CxcEccvError, match="Rename the table"):
-        merge(Library("sample", labels=write(tmp_path / "eccv.csv", pairs)), "test", "i2t")
+        merge(Library("sample", labels=write(tmp_path / "eccv.csv", pairs)).split("test"), "i2t")
 
 
 def test_missing_table_is_told(tmp_path):
@@ -178,10 +178,10 @@ def test_benchmark_of_searched_queries_has_no_table(tmp_path, sample_library, pa
     file = write_label_file(tmp_path / "theirs.parquet", sample_library, *random_pairs(sample_library, seed=1), **facts)
     for direction in task.directions:
         alone, beside = (Library("sample", labels=labels) for labels in ([file], [file, table]))
-        judged = [task.judgments(library, "test", direction) for library in (alone, beside)]
+        judged = [task.judgments(library.split("test", task.collection), direction) for library in (alone, beside)]
         assert judged[0].indices.tolist() == judged[1].indices.tolist()
         with pytest.raises(NotApplicable, match="there is no label file"):
-            task.judgments(Library("sample", labels=table), "test", direction)
+            task.judgments(Library("sample", labels=table).split("test", task.collection), direction)
     report = ce.evaluate(make_run(sample_library), data_dir=Library("sample", labels=table), **QUIET)
     assert not any(name.startswith("annotated") for name in (*report.scores, *report.skipped))
 
@@ -189,15 +189,15 @@ def test_benchmark_of_searched_queries_has_no_table(tmp_path, sample_library, pa
 @pytest.mark.parametrize("labels", ["eccv", "cxc", "original"])
 @pytest.mark.parametrize("direction", ["i2t", "t2i"])
 def test_real_positives_written_as_csv_are_the_same(tmp_path, real_library, labels, direction):
-    table = real_library.eccv(labels, direction)
+    table = real_library.split("test").eccv(labels, direction)
     names = ["image_id", "caption_id"] if direction == "i2t" else ["caption_id", "image_id"]
-    split = real_library.karpathy("test")
+    split = real_library.split("test")
     table = table.rename_columns(names)
     table = table.filter(pc.is_in(table["caption_id"], pa.array(split.caption_ids)))
     library = Library(real_library.data_dir, labels=write(tmp_path / "mine.csv", table), offline=True)
     expected = set(zip(table["image_id"].to_pylist(), table["caption_id"].to_pylist(), strict=True))
     assert positives_of(library, direction) == expected
     if labels == "eccv":
-        found, named = (merged_qrels(library, "test", direction, sources=[name]) for name in ("mine", "eccv"))
+        found, named = (merged_qrels(library.split("test"), direction, sources=[name]) for name in ("mine", "eccv"))
         for column in ("query_ids", "gallery_ids", "indptr", "indices"):
             np.testing.assert_array_equal(getattr(found, column), getattr(named, column))

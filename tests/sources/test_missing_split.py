@@ -39,7 +39,7 @@ def message(call):
 def test_library_build_and_load_say_the_same(mirror, tmp_path):
     options = BuildOptions(allow_modified=True)
     said = {
-        message(lambda: Library(mirror, allow_modified=True).captions("train")),
+        message(lambda: Library(mirror, allow_modified=True).split("train").captions),
         message(lambda: build_folder(tmp_path / "out", splits=["train"], data_dir=mirror, options=options)),
         message(lambda: load("captions", "train", data_dir=mirror, options=options, cache_dir=tmp_path / "cache")),
         message(lambda: load("pairs", "test+train", data_dir=mirror, options=options, cache_dir=tmp_path / "cache")),
@@ -68,7 +68,7 @@ def test_a_build_names_the_file_it_lacks_and_a_file_that_lacks_the_split_is_name
     told = "not built (it is in coco/dataset_coco.json, which is missing): pairs/train, pairs/restval"
     assert told in str(summary)
     (mirror / "coco" / "karpathy_val.json").rename(mirror / "coco" / "dataset_coco.json")
-    said = message(lambda: Library(mirror, allow_modified=True).captions("test"))
+    said = message(lambda: Library(mirror, allow_modified=True).split("test").captions)
     assert "which hold validation. " in said
     assert f"{mirror / 'coco' / 'dataset_coco.json'} is not complete." in said
 
@@ -78,6 +78,6 @@ def test_flickr30k(mirror):
     (mirror / "flickr").mkdir()
     (mirror / "flickr" / "karpathy_f30k_test.json").write_text(json.dumps({"images": images}))
     library = Library(mirror, allow_modified=True)
-    said = message(lambda: library.flickr30k("train"))
+    said = message(lambda: library.split("train", "flickr30k"))
     assert said.startswith("split 'train' is not in the available files, which hold test. ")
     assert f"{OFFICIAL}flickr30k.json" in said

@@ -131,12 +131,12 @@ class TestKarpathy:
             karpathy_image(20, "restval", [9]),
         )
         assert list(splits) == ["train", "restval", "validation"]
-        assert splits["validation"].caption_ids.tolist() == [1, 2, 3, 4, 5]
+        assert splits["validation"].captions["caption_id"].to_pylist() == [1, 2, 3, 4, 5]
         assert splits["validation"].cut_caption_ids.tolist() == [6]
         folded = fold_restval(splits)
         assert list(folded) == ["train", "validation"]
-        assert folded["train"].image_ids.tolist() == [10, 20]
-        assert folded["train"].caption_image_ids.tolist() == [10, 10, 20]
+        assert folded["train"].images["image_id"].to_pylist() == [10, 20]
+        assert folded["train"].captions["image_id"].to_pylist() == [10, 10, 20]
 
     def test_text_is_kept_as_it_is(self, tmp_path):
         image = karpathy_image(1, "test", [1])

@@ -26,12 +26,12 @@ def altered(run, library, direction):
 
 
 def mined(run, library):
-    content = library.karpathy("test")
+    content = library.split("test")
     return with_image_vectors(replace(run, images=None), content).images.vectors
 
 
 def placed(run, library):
-    found = place_images(run, library.karpathy("test"))
+    found = place_images(run, library.split("test"))
     return {side: getattr(found, side).vectors for side in ("images", "captions")}
 
 
@@ -41,7 +41,7 @@ def failed(run, library):
 
 
 def proposed(run, library, choose):
-    table = choose({"model": run}, library.karpathy("test"))
+    table = choose({"model": run}, library.split("test"))
     return {name: np.asarray(table[name]) for name in table.column_names}
 
 

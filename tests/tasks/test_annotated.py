@@ -57,7 +57,7 @@ def library(files):
 
 def degrees_of(library, direction):
     """Searched query to judged items with their degree: 1 for official positives, else the highest gain of a file."""
-    official = merge(library, "test", direction, sources=list(official_sources()))
+    official = merge(library.split("test"), direction, sources=list(official_sources()))
     rows = zip(official.queries.tolist(), official.items.tolist(), official.positive.tolist(), strict=True)
     degrees = {
         (int(official.query_ids[query]), int(official.gallery_ids[item])): float(positive)
@@ -65,7 +65,7 @@ def degrees_of(library, direction):
     }
     searched = set()
     for name in library.label_names:
-        file = library.labels(name, "test")
+        file = library.split("test").labels(name)
         searched |= set(file.facts["searched"][direction])
         for row in file.table.to_pylist():
             pair = (row["image_id"], row["caption_id"])[:: 1 if direction == "i2t" else -1]
@@ -79,7 +79,7 @@ def degrees_of(library, direction):
 
 def ranked_items(run, library, direction):
     """Query to the whole gallery as a plain product ranks it."""
-    content = library.karpathy("test")
+    content = library.split("test")
     scores = run.images.vectors.astype(np.float64) @ run.captions.vectors.T.astype(np.float64)
     lengths = [np.linalg.norm(side.vectors, axis=1) for side in (run.images, run.captions)]
     scores = scores / lengths[0][:, None] / lengths[1]
@@ -120,14 +120,14 @@ def test_the_numbers_are_those_of_a_plain_loop_over_the_files(run, library):
 
 def test_queries_are_those_that_were_searched_with_all_their_positives(run, sample_library, tmp_path):
     """Also one whose asked pairs are all wrong; a caption that gained an image, but was not searched, is none."""
-    content = sample_library.karpathy("test")
+    content = sample_library.split("test")
     images, captions = content.image_ids[:3].tolist(), content.caption_ids.tolist()
     pairs, searched = [(images[0], captions[40]), (images[1], captions[41])], {"i2t": images, "t2i": captions[50:52]}
     path = write_label_file(tmp_path / "mine.parquet", sample_library, pairs, [1, 0], searched=searched)
     library = Library("sample", labels=[path])
     for direction, expected in searched.items():
-        judged = TASK.judgments(library, "test", direction)
-        official = merged_qrels(library, "test", direction, sources=list(official_sources()))
+        judged = TASK.judgments(library.split("test"), direction)
+        official = merged_qrels(library.split("test"), direction, sources=list(official_sources()))
         positives = {query: set(items) for query, items in qrels_to_dict(official).items() if query in expected}
         if direction == "i2t":
             positives[images[0]].add(captions[40])
@@ -216,7 +216,7 @@ def test_probabilities_are_asked_once_for_all_graded_metrics(run, library):
 @pytest.mark.usefixtures("files_alone")
 def test_ties_count_where_the_order_of_tied_items_decides(sample_library, tmp_path):
     """By query: nothing ties; a tie within the top R of unequal gains; of equal ones; one that goes beyond its end."""
-    content = sample_library.karpathy("test")
+    content = sample_library.split("test")
     images, captions = content.image_ids[:4].tolist(), content.caption_ids.tolist()
     pairs = [(image, caption) for image in images for caption in captions[:3]]
     gains = [1, 0.5, 0, 1, 0.5, 0, 0.5, 0.5, 0, 1, 1, 0]
@@ -236,7 +236,7 @@ def test_ties_count_where_the_order_of_tied_items_decides(sample_library, tmp_pa
 @pytest.mark.usefixtures("files_alone")
 def test_equations_e1_to_e4_from_answers_to_the_report(sample_library, tmp_path):
     """R@1 of E.2 is 1 and 3/4 with degrees, R-Precision of E.3 5/6 and 1/2: two images, read off by hand."""
-    content = sample_library.karpathy("test")
+    content = sample_library.split("test")
     gain_of = {"yes": 1.0, "partially_yes": 0.5, "mostly_no": 0.0, "no": 0.0}.get
     (first, second), captions = content.image_ids[:2].tolist(), content.caption_ids.tolist()
     said = {first: ["yes", "no", "partially_yes", None, "yes"], second: ["partially_yes", "mostly_no"]}
@@ -273,7 +273,7 @@ def test_where_it_is_not_defined_it_says_what_to_do(run, sample_library, library
         InvalidOption, match=r"annotated cannot be computed: there is no label file; pass one .* \(--labels\)"
     ):
         ce.evaluate(run, "annotated", data_dir=sample_library)
-    validation = sample_library.karpathy("validation")
+    validation = sample_library.split("validation")
     lists = RankingsRun.from_dicts({int(validation.image_ids[0]): validation.caption_ids})
     with pytest.raises(InvalidOption, match=r"no label file \(mine, theirs\) has labels of the validation split"):
         ce.evaluate(lists, "annotated", split="validation", data_dir=library)
@@ -289,7 +289,7 @@ def test_where_it_is_not_defined_it_says_what_to_do(run, sample_library, library
 
 def test_a_part_of_the_split_is_measured_as_if_the_rest_had_never_been(run, library):
     report = ce.evaluate(run, "annotated/i2t", data_dir=library, limit=20, **QUIET)
-    content = library.karpathy("test")
+    content = library.split("test")
     images = np.sort(content.image_ids)[:20].tolist()
     kept = set(content.caption_ids[np.isin(content.caption_image_ids, images)].tolist())
     ranked, values = ranked_items(run, library, "i2t"), []

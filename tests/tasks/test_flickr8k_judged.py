@@ -13,14 +13,14 @@ TASKS = ["flickr8k_human", "flickr8k_expert", "flickr8k_crowd"]
 @pytest.fixture(scope="module")
 def scores(real_library):
     """Seeded scores of all images and captions."""
-    content = real_library.flickr8k_split("test")
+    content = real_library.split("test", "flickr8k")
     values = np.random.default_rng(0).standard_normal((content.image_ids.size, content.caption_ids.size))
     return ScoresRun(content.image_ids, content.caption_ids, values.astype(np.float32))
 
 
 def test_what_is_found_among_the_first_ten_is_counted(real_library, scores):
     report = evaluate(scores, TASKS, data_dir=real_library)
-    votes = read_votes(real_library)
+    votes = read_votes(real_library.split("test", "flickr8k"))
     asked = np.unique(votes.captions)
     columns = np.flatnonzero(np.isin(scores.caption_ids, asked))
     said = dict(
@@ -30,7 +30,7 @@ def test_what_is_found_among_the_first_ten_is_counted(real_library, scores):
             strict=True,
         )
     )
-    owners = real_library.flickr8k_split("test").caption_image_ids
+    owners = real_library.split("test", "flickr8k").caption_image_ids
     judged, found = [], []
     for row, image in enumerate(scores.image_ids.tolist()):
         best = columns[np.argsort(-scores.scores[row, columns], kind="stable")[:10]]

@@ -150,7 +150,7 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=5_000, help="how many (5,000)")
     parser.add_argument("--repeat", type=int, default=1, help="rounds, of which the least counts (1)")
     options = parser.parse_args()
-    captions = Library().captions("test").slice(0, options.captions)
+    captions = Library().split("test").captions.slice(0, options.captions)
     texts = captions["text"].to_pylist()
     tokenizer: Any = AutoTokenizer.from_pretrained(options.model)
     model = AutoModel.from_pretrained(options.model).eval()

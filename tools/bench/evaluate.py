@@ -207,24 +207,24 @@ def random_run(library: Library) -> EmbeddingsRun:
     from cxc_eccv.types import Embeddings
 
     random = np.random.default_rng(0)
-    ids = library.images("test")["image_id"].to_numpy(), library.captions("test")["caption_id"].to_numpy()
+    ids = library.split("test").images["image_id"].to_numpy(), library.split("test").captions["caption_id"].to_numpy()
     images, captions = (Embeddings(one, random.standard_normal((one.size, WIDTH), dtype=np.float32)) for one in ids)
     return EmbeddingsRun(images, captions)
 
 
 def read_raw_files(library: Library) -> None:
     """Read what the tasks need, so that only the work itself is timed."""
-    library.karpathy("test")
-    library.fold_order()
+    library.split("test")
+    library.path("coco_test_ids")
     for name in ("flickr8k_split", "flickr30k"):
         if hasattr(library, name):  # another commit may have no such task
             getattr(library, name)("test")
     for kind in ("sts", "sis", "sits"):
-        library.cxc(kind, "test")
+        library.split("test").ratings(kind)
     for direction in ("i2t", "t2i"):
-        library.eccv("eccv", direction)
-    library.categories("test")
-    library.entailment("test")
+        library.split("test").eccv("eccv", direction)
+    library.split("test").categories()
+    library.split("test").entailment()
 
 
 def multiply(rows: NDArray[np.float32], columns: NDArray[np.float32]) -> None:

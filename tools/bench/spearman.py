@@ -36,7 +36,7 @@ def random_run(library: Library) -> EmbeddingsRun:
     random = np.random.default_rng(0)
     images, captions = (
         Embeddings(ids.to_numpy(), random.standard_normal((len(ids), WIDTH), np.float32))
-        for ids in (library.images("test")["image_id"], library.captions("test")["caption_id"])
+        for ids in (library.split("test").images["image_id"], library.split("test").captions["caption_id"])
     )
     return EmbeddingsRun(images, captions)
 
@@ -82,7 +82,7 @@ def main() -> None:
     parser.add_argument("--peer-samples", type=int, default=100)
     arguments = parser.parse_args()
     library = Library()
-    pairs = {kind: rated_pairs(library, "test", kind) for kind in DIRECTIONS}
+    pairs = {kind: rated_pairs(library.split("test"), kind) for kind in DIRECTIONS}
     run = random_run(library)
 
     start = time.perf_counter()

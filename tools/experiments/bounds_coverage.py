@@ -156,7 +156,7 @@ def flickr8k_settings(library: Library, vectors: EmbeddingsRun) -> Iterator[Sett
     models = make_models(library, vectors)
     text = models["MiniLM, max"]
     for name, direction in MODELS:
-        run, judged = models[name], flickr8k_verdicts(library, "test", direction)
+        run, judged = models[name], flickr8k_verdicts(library.split("test", "flickr8k"), direction)
         gains, forward = np.asarray(judged.gains), direction == "i2t"
         captions = find_positions(judged.gallery_ids if forward else judged.query_ids, run.caption_ids)[0]
         scores, texts = (
@@ -179,15 +179,15 @@ def flickr8k_settings(library: Library, vectors: EmbeddingsRun) -> Iterator[Sett
 
 def cxc_setting(library: Library) -> Setting:
     """A projected bag of words on CxC's ratings, from images to captions."""
-    content, random = library.karpathy("test"), np.random.default_rng(0)
-    words = TfIdf.fit(library.karpathy("validation").captions["text"].to_pylist())
+    content, random = library.split("test"), np.random.default_rng(0)
+    words = TfIdf.fit(library.split("validation").captions["text"].to_pylist())
     bag = words.encode(content.captions["text"].to_pylist())
     vectors = bag @ random.standard_normal((bag.shape[1], WORD_DIMENSIONS)).astype(np.float32)
     vectors[~vectors.any(axis=1)] = 1
     run = score_by_other_captions(EmbeddingsRun(None, Embeddings(content.caption_ids, vectors)), content)
     asked = np.sort(random.choice(run.image_ids, CXC_IMAGES, replace=False))
-    images, captions = judged_pairs(library, "test", "i2t", ["coco", "cxc"])
-    truth, links = merged_qrels(library, "test", "i2t"), coco_links(library, "test", "i2t")
+    images, captions = judged_pairs(library.split("test"), "i2t", ["coco", "cxc"])
+    truth, links = merged_qrels(library.split("test"), "i2t"), coco_links(library.split("test"), "i2t")
     rows, chosen = find_positions(images, asked)
     columns = find_positions(captions, run.caption_ids)[0]
     scores = run.scores[find_positions(asked, run.image_ids)[0]]

@@ -56,8 +56,8 @@ def main() -> None:
 
 def make_models(library: Library, vectors: EmbeddingsRun) -> dict[str, ScoresRun]:
     """Name to scores."""
-    content = library.flickr8k_split("test")
-    texts = library.flickr8k_split("train").captions["text"].to_pylist()
+    content = library.split("test", "flickr8k")
+    texts = library.split("train", "flickr8k").captions["text"].to_pylist()
     own = content.captions["text"].to_pylist()
     words, letters = (count_words(texts, own), count_words(*([cut(text) for text in some] for some in (texts, own))))
     models = {
@@ -105,7 +105,7 @@ def measure(library: Library, run: ScoresRun, direction: str) -> dict[str, Float
 
 def hits_of_links(library: Library, run: ScoresRun, direction: str) -> FloatArray:
     """R@1 of the original links alone, in the gallery of the task ``flickr8k_human``."""
-    judged = flickr8k_verdicts(library, "test", direction)
+    judged = flickr8k_verdicts(library.split("test", "flickr8k"), direction)
     linked = np.asarray(judged.gains) == LINKED
     queries, items = judged.query_ids[judged.rows[linked]], judged.gallery_ids[judged.indices[linked]]
     links = Judgments.from_pairs(judged.query_ids, judged.gallery_ids, queries, items)

@@ -82,7 +82,10 @@ def main() -> None:
 
 def read_flickr8k(library: Library, path: Path) -> Pairs:
     """The crowd's verdicts on an image and a caption of another."""
-    votes, scores = read_votes(library), score_by_other_captions(load_embeddings(path), library.flickr8k_split("test"))
+    votes, scores = (
+        read_votes(library.split("test", "flickr8k")),
+        score_by_other_captions(load_embeddings(path), library.split("test", "flickr8k")),
+    )
     kept = ~votes.linked
     images, captions = votes.images[kept], votes.captions[kept]
     labels = (votes.yes > votes.no)[kept].astype(np.float64)
@@ -91,7 +94,7 @@ def read_flickr8k(library: Library, path: Path) -> Pairs:
 
 def read_sits(library: Library, split: str, path: Path) -> Pairs:
     """All rated pairs of an image and a caption."""
-    table, content = library.cxc("sits", split), library.karpathy(split)
+    table, content = library.split(split).ratings("sits"), library.split(split)
     captions, images = np.asarray(table["left_id"]), np.asarray(table["right_id"])
     scores = score_by_other_captions(load_embeddings(path), content)
     return Pairs(images, captions, (np.asarray(table["rating"]) >= 3).astype(np.float64), scores)
@@ -187,7 +190,7 @@ def compare_sits(library: Library, val: Pairs, test: Pairs) -> None:
 
 def find_own(library: Library, split: str, pairs: Pairs) -> NDArray[np.bool_]:
     """(P,) whether the caption was written for the image."""
-    content = library.karpathy(split)
+    content = library.split(split)
     return np.asarray(content.caption_image_ids[find_positions(pairs.captions, content.caption_ids)[0]] == pairs.images)
 
 
@@ -226,7 +229,7 @@ def compare_metrics(library: Library, pairs: Pairs, probabilities: FloatArray) -
 
 def rank_judged(library: Library, pairs: Pairs, probabilities: FloatArray) -> Iterator[tuple[str, Units, FloatArray]]:
     """Each metric with its units, and the labels of their open pairs."""
-    content, scores = library.flickr8k_split("test"), add_noise(pairs.scores)
+    content, scores = library.split("test", "flickr8k"), add_noise(pairs.scores)
     queries = np.unique(pairs.captions)
     owners = content.caption_image_ids[find_positions(queries, content.caption_ids)[0]]
     by_query = np.split(

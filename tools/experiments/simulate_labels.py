@@ -142,7 +142,7 @@ def _load_scorers(models: list[str], library: Library) -> dict[str, Run]:
 
     from cxc_eccv.runs import EmbeddingsRun
 
-    content = library.karpathy("test")
+    content = library.split("test")
     runs = load_runs([Path(name) for name in models if name not in SCORERS], None) if set(models) - set(SCORERS) else {}
     for name, run in runs.items():
         if isinstance(run, EmbeddingsRun) and run.images is None:

@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("output", type=Path, help="file of probabilities")
     arguments = parser.parse_args()
     library = Library()
-    votes, content = read_votes(library), library.flickr8k_split("test")
+    votes, content = read_votes(library.split("test", "flickr8k")), library.split("test", "flickr8k")
     yes, no = votes.yes[~votes.linked], votes.no[~votes.linked]
     pairs = read_flickr8k(library, arguments.vectors)
     texts = content.captions["text"].take(pa.array(find_positions(pairs.captions, content.caption_ids)[0])).to_pylist()

@@ -94,7 +94,7 @@ def mixed_pairs(split: str, precision: float) -> list[Pair]:
 
 def label(path: Path, library: Library, split: str, count: int) -> None:
     """All pairs of some images, drawn by chance, with captions of others, and whether they are true."""
-    content, (true, false) = library.karpathy(split), true_pairs(split)
+    content, (true, false) = library.split(split), true_pairs(split)
     drawn = set(random.Random(0).sample(content.image_ids.tolist(), count))  # noqa: S311 - as above
     pairs = [(*pair, int(pair in true)) for pair in sorted(true | false) if pair[0] in drawn]
     files, texts = (
@@ -113,15 +113,15 @@ def label(path: Path, library: Library, split: str, count: int) -> None:
 
 def rated_pairs(library: Library, split: str) -> list[Pair]:
     """Images with captions of others, rated from 3 on."""
-    content = library.karpathy(split)
+    content = library.split(split)
     own = set(zip(content.caption_image_ids.tolist(), content.caption_ids.tolist(), strict=True))
-    rated = library.cxc("sits", split).to_pylist()
+    rated = library.split(split).ratings("sits").to_pylist()
     return sorted({(row["right_id"], row["left_id"]) for row in rated if row["rating"] >= 3} - own)
 
 
 def write(path: Path, library: Library, split: str, pairs: Sequence[Pair], name: str) -> None:
     """A file as ``cxc-eccv mine`` writes it."""
-    content = library.karpathy(split)
+    content = library.split(split)
     model = {"name": name, "fingerprint": name}
     data = {"edition": library.edition, "content": content.fingerprint, "images": len(content.image_ids)}
     data["captions"] = len(content.caption_ids)

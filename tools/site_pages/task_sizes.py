@@ -51,7 +51,9 @@ def computed_sizes(library: Library, recorded: Sizes) -> Sizes:
 def _rows(task: Task, library: Library, recorded: list[Row]) -> Iterator[Row]:
     for split, part in itertools.product(task.splits, task.parts):
         try:
-            judged = task.judged("rated_pairs" if part in task.rated else task.serves, library, split, part)
+            judged = task.judged(
+                "rated_pairs" if part in task.rated else task.serves, library.split(split, task.collection), part
+            )
         except SourceMissing:
             yield from (row for row in recorded if (row["split"], row["part"]) == (split, part))
         else:

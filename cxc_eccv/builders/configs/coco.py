@@ -25,7 +25,7 @@ from cxc_eccv.types import DIRECTIONS, find_positions
 
 def captions_rows(library: Library, split: str, options: BuildOptions) -> Rows:
     """One row per image, in Karpathy order."""
-    content = library.karpathy(split)
+    content = library.split(split)
     order, sizes = captions_by_image(library, split)
     captions = {
         "id": content.caption_ids[order],
@@ -55,7 +55,7 @@ def _addresses(edition: str, folders: list[str], names: list[str]) -> pa.Array:
 
 
 def _category_names(library: Library, split: str) -> pa.Array:
-    sets = library.categories(split)
+    sets = library.split(split).categories()
     image, category = np.nonzero(sets.present)
     names = pa.array(sets.category_names).take(pa.array(category))
     return list_column(np.bincount(image, minlength=sets.image_ids.size), names)
@@ -97,7 +97,7 @@ CAPTIONS = DatasetConfig(
 
 def pairs_rows(library: Library, split: str, options: BuildOptions) -> Rows:
     """One row per caption, in Karpathy order."""
-    content = library.karpathy(split)
+    content = library.split(split)
     columns = {
         "image_id": content.caption_image_ids,
         "file_name": content.files_of(content.caption_image_ids),
@@ -110,8 +110,8 @@ def pairs_rows(library: Library, split: str, options: BuildOptions) -> Rows:
 
 def _judged_captions(library: Library, split: str, options: BuildOptions) -> dict[str, pa.ListArray]:
     """Per caption: the captions of other images that are positives of its image, and those judged negative."""
-    merged = merge(library, split, "i2t", policy=options.policy, thresholds=options.thresholds)
-    of_same_image = library.karpathy(split).caption_image_ids[merged.items] == merged.query_ids[merged.queries]
+    merged = merge(library.split(split), "i2t", policy=options.policy, thresholds=options.thresholds)
+    of_same_image = library.split(split).caption_image_ids[merged.items] == merged.query_ids[merged.queries]
     positive, negative = merged.positive & ~of_same_image, ~merged.positive & ~of_same_image
     return {
         "weak_positives": _captions_per_caption(library, split, merged, positive, "sources", merged.said_positive),
@@ -125,7 +125,7 @@ def _captions_per_caption(
     library: Library, split: str, merged: MergedPairs, keep: NDArray[np.bool_], column: str, says: NDArray[np.bool_]
 ) -> pa.ListArray:
     """Per caption: the kept captions of its image, with the sources that said so."""
-    content = library.karpathy(split)
+    content = library.split(split)
     ids = content.caption_ids[merged.items[keep]]
     columns = {
         "caption_id": ids,
@@ -184,7 +184,7 @@ def retrieval_rows(library: Library, split: str, options: BuildOptions) -> Rows:
     tables: list[pa.Table] = []
     left_out: dict[str, int] = {}
     for direction in DIRECTIONS:
-        pairs = merge(library, split, direction, policy=options.policy, thresholds=options.thresholds)
+        pairs = merge(library.split(split), direction, policy=options.policy, thresholds=options.thresholds)
         tables.append(_judged_queries(library, split, direction, pairs))
         left_out |= {f"{direction}: {rule}": number for rule, number in _left_out(pairs, options.policy).items()}
     return Rows(pa.concat_tables(tables).combine_chunks(), left_out)
@@ -201,7 +201,7 @@ def _left_out(pairs: MergedPairs, policy: str) -> dict[str, int]:
 
 
 def _judged_queries(library: Library, split: str, direction: str, pairs: MergedPairs) -> pa.Table:
-    content = library.karpathy(split)
+    content = library.split(split)
     asked = np.unique(pairs.queries[pairs.positive])
     query_ids = pairs.query_ids[asked]
     by_image = direction[0] == "i"

@@ -27,7 +27,7 @@ RATING_COLUMNS = {
 
 def with_single_ratings(columns: dict[str, object], library: Library, kind: str, split: str) -> Rows:
     """Rows of CxC with the number and standard deviation of their single ratings; null without the file of these."""
-    table, single = library.cxc(kind, split), library.annotators(kind, split)
+    table, single = library.split(split).ratings(kind), library.split(split).annotators(kind)
     if single is None:
         unknown = {name: pa.nulls(table.num_rows, feature.pa_type) for name, (feature, _) in RATING_COLUMNS.items()}
         return Rows(pa.table(columns | unknown))
@@ -50,14 +50,14 @@ def with_single_ratings(columns: dict[str, object], library: Library, kind: str,
 
 def sits_rows(library: Library, split: str, options: BuildOptions) -> Rows:
     """One row per rated pair, in the order of the raw file."""
-    content = library.karpathy(split)
-    table = library.cxc("sits", split)
+    content = library.split(split)
+    table = library.split(split).ratings("sits")
     caption_ids, image_ids = np.asarray(table["left_id"]), np.asarray(table["right_id"])
     ratings = np.asarray(table["rating"])
     columns = {
         "caption_id": caption_ids,
         "caption": content.texts_of(caption_ids),
-        "caption_image_id": content.images_of(caption_ids),
+        "caption_image_id": content.owners_of(caption_ids),
         "image_id": image_ids,
         "file_name": content.files_of(image_ids),
         "rating": ratings,
@@ -97,12 +97,12 @@ SITS = DatasetConfig(
 
 def sts_rows(library: Library, split: str, options: BuildOptions) -> Rows:
     """One row per rated pair, in the order of the raw file."""
-    content = library.karpathy(split)
-    table = library.cxc("sts", split)
+    content = library.split(split)
+    table = library.split(split).ratings("sts")
     columns: dict[str, object] = {}
     for number, side in (("1", "left_id"), ("2", "right_id")):
         caption_ids = np.asarray(table[side])
-        image_ids = content.images_of(caption_ids)
+        image_ids = content.owners_of(caption_ids)
         columns |= {
             f"caption{number}_id": caption_ids,
             f"caption{number}": content.texts_of(caption_ids),
@@ -145,8 +145,8 @@ STS = DatasetConfig(
 
 def sis_rows(library: Library, split: str, options: BuildOptions) -> Rows:
     """One row per rated ordered pair, in the order of the raw file."""
-    content = library.karpathy(split)
-    table = library.cxc("sis", split)
+    content = library.split(split)
+    table = library.split(split).ratings("sis")
     left, right = (np.asarray(table[side]) for side in ("left_id", "right_id"))
     reverse = _reverse_ratings(table)
     ratings = np.asarray(table["rating"])

@@ -16,8 +16,10 @@ from cxc_eccv.builders.config import (
     subset_lists,
 )
 from cxc_eccv.judgments.evidence import item_ids, match_hypotheses
+from cxc_eccv.judgments.flickr8k import read_crowd, read_experts
 from cxc_eccv.judgments.plausible import category_distances, with_categories
 from cxc_eccv.judgments.qrels import entailed_pairs
+from cxc_eccv.sources.collections.flickr8k import COLLECTION as FLICKR8K
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import CROSS_MODAL, IntArray, find_positions
 
@@ -29,10 +31,10 @@ def eccv_rows(library: Library, split: str, options: BuildOptions) -> Rows:
 
 
 def _verified_queries(library: Library, split: str, direction: str) -> pa.Table:
-    content = library.karpathy(split)
-    table = library.eccv("eccv", direction)
+    content = library.split(split)
+    table = library.split("test").eccv("eccv", direction)
     queries, items = np.asarray(table["query_id"]), np.asarray(table["item_id"])
-    reachable = find_positions(items, item_ids(library, split, direction)[1])[1]
+    reachable = find_positions(items, item_ids(library.split(split), direction)[1])[1]
     starts = np.flatnonzero(np.diff(queries, prepend=-1))
     query_ids = queries[starts]
     by_image = direction == "i2t"
@@ -91,10 +93,10 @@ ENTAILMENT_LABELS = ("not_entailed", "entailed")
 
 def entailment_rows(library: Library, split: str, options: BuildOptions) -> Rows:
     """Pairs by image, then caption, in Karpathy order; an image's own captions are left out."""
-    content = library.karpathy(split)
-    pairs = entailed_pairs(library, split, policy=options.policy, thresholds=options.thresholds)
+    content = library.split(split)
+    pairs = entailed_pairs(library.split(split), policy=options.policy, thresholds=options.thresholds)
     image_ids, caption_ids = pairs.query_ids[pairs.queries], pairs.gallery_ids[pairs.items]
-    of_same_image = content.images_of(caption_ids) == image_ids
+    of_same_image = content.owners_of(caption_ids) == image_ids
     keep = ~of_same_image
     image_ids, caption_ids = image_ids[keep], caption_ids[keep]
     columns = {
@@ -117,14 +119,14 @@ def entailment_rows(library: Library, split: str, options: BuildOptions) -> Rows
 
 def _premises(library: Library, split: str) -> pa.ListArray:
     order, sizes = captions_by_image(library, split)
-    return list_column(sizes, library.karpathy(split).captions["text"].combine_chunks().take(pa.array(order)))
+    return list_column(sizes, library.split(split).captions["text"].combine_chunks().take(pa.array(order)))
 
 
 def _votes(library: Library, split: str, image_ids: IntArray, caption_ids: IntArray) -> pa.Array:
-    pairs = library.entailment(split)
+    pairs = library.split(split).entailment()
     if pairs is None:
         return pa.array([[]] * image_ids.size, pa.list_(pa.string()))
-    row_of, _ = match_hypotheses(library.karpathy(split), pairs)
+    row_of, _ = match_hypotheses(library.split(split), pairs)
     votes = pairs.table["votes"].to_pylist()
     wanted = zip(image_ids.tolist(), caption_ids.tolist(), strict=True)
     return pa.array([votes[row_of[key]] if key in row_of else [] for key in wanted], pa.list_(pa.string()))
@@ -171,14 +173,14 @@ ZETAS = (0, 1, 2)
 
 def plausible_rows(library: Library, split: str, options: BuildOptions) -> Rows:
     """One row per image with at least one category, in Karpathy order."""
-    image_ids, present = with_categories(library, split)
-    sets = library.categories(split)
+    image_ids, present = with_categories(library.split(split))
+    sets = library.split(split).categories()
     _, category = np.nonzero(present)
     distances = category_distances(present)
     sizes, names = present.sum(axis=1), pa.array(sets.category_names)
     columns = {
         "image_id": image_ids,
-        "file_name": library.karpathy(split).files_of(image_ids),
+        "file_name": library.split(split).files_of(image_ids),
         "categories": list_column(sizes, names.take(pa.array(category))),
         "category_ids": list_column(sizes, sets.category_ids[category]),
     }
@@ -222,9 +224,9 @@ SOURCES = ("crowd", "experts", "both")
 
 def flickr8k_rows(library: Library, split: str, options: BuildOptions) -> Rows:
     """Every pair that the crowd or the experts judged, by image and caption in the order of the split."""
-    content = library.flickr8k_split(split)
+    content = library.split(split, FLICKR8K)
     keys = ["image_id", "caption_id"]
-    pairs = library.flickr8k_votes().join(library.flickr8k_ratings(), keys, join_type="full outer")
+    pairs = read_crowd(content).join(read_experts(content), keys, join_type="full outer")
     images, captions = (
         find_positions(np.asarray(pairs[key]), ids)[0]
         for key, ids in zip(keys, (content.image_ids, content.caption_ids), strict=True)

@@ -46,13 +46,12 @@ class Ranks(Need[Judgments]):
 
     def bounded(self, request: Request, library: Library, sources: Sequence[str]) -> Self:
         """The need with bounds, in which a pair is judged if a source says anything of it."""
+        split = library.split(request.split, self.task.collection)
         if verdicts := self.task.verdicts.get(self.part):
-            judged = verdicts(library, request.split)
+            judged = verdicts(split)
             pairs = judged.query_ids[judged.rows], judged.gallery_ids[judged.indices]
         else:
-            pairs = judged_pairs(
-                library, request.split, self.direction, sources or self.task.sources_in(library, request.split)
-            )
+            pairs = judged_pairs(split, self.direction, sources or self.task.sources_in(split))
         return replace(self, depth=request.depth, judged_pairs=pairs)
 
     def reading(self, ranker: Ranked) -> Reading:

@@ -14,31 +14,33 @@ from cxc_eccv.judgments.evidence.source import (
     number_pairs,
     readable_official,
 )
-from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.library import Split
 from cxc_eccv.types import CROSS_MODAL
 from cxc_eccv.types.judged import orient
 
 JUDGED = "mined pairs that an official source judges"
 
 
-def evidence(library: Library, split: str, direction: str, thresholds: Thresholds) -> Evidence | None:
+def evidence(split: Split, direction: str, thresholds: Thresholds) -> Evidence | None:
     """The mined pairs that neither an official source nor a label file judges."""
     others = [
-        f"{pairs.collection} {pairs.split}" for _, pairs in library.mined_files.values() if pairs.collection != "coco"
+        f"{pairs.collection} {pairs.split}"
+        for _, pairs in split.library.mined_files.values()
+        if pairs.collection != split.collection.name
     ]
     if others:
         raise InvalidOption(
             f"the weak positives are of {', '.join(others)}, but datasets are of COCO only. Leave the file out here; "
             "cxc-eccv train dual-encoder --weak-positives accepts it"
         )
-    pairs = library.mined(split) if direction in CROSS_MODAL else None
+    pairs = split.mined() if direction in CROSS_MODAL else None
     if pairs is None:
         return None
     images, captions = (np.asarray(pairs.table[name]) for name in ("image_id", "caption_id"))
     queries, items = orient(images, captions, direction)
-    people = readable_official(library, split)
-    by_people = [gather(library, split, direction, name, thresholds) for name in people]
-    ids = item_ids(library, split, direction)
+    people = readable_official(split)
+    by_people = [gather(split, direction, name, thresholds) for name in people]
+    ids = item_ids(split, direction)
     known = [number_pairs(judged.queries, judged.items, *ids) for judged in by_people if judged is not None]
     judged = np.isin(number_pairs(queries, items, *ids), np.concatenate(known))
     left_out = {JUDGED: int(judged.sum())} if judged.any() else {}

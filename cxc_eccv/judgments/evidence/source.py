@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.discovery import find_declared
-from cxc_eccv.errors import DataError, DownloadFailed, InvalidOption, SourceMissing, UnknownName
-from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import EntailmentPairs, KarpathySplit
-from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, FloatArray, IntArray, find_positions
+from cxc_eccv.errors import DataError, DownloadFailed, InvalidOption, SourceMissing
+from cxc_eccv.sources.library import Library, Split
+from cxc_eccv.sources.readers import EntailmentPairs
+from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, FloatArray, IntArray, find_positions, find_sides
 from cxc_eccv.types.ids import find_distinct, number_within
 from cxc_eccv.types.judged import orient
 
@@ -86,7 +86,7 @@ class Evidence:
         )
 
 
-EvidenceOf = Callable[[Library, str, str, Thresholds], Evidence | None]
+EvidenceOf = Callable[[Split, str, Thresholds], Evidence | None]
 RuleOf = Callable[[str, Thresholds], str]
 
 
@@ -99,7 +99,7 @@ class Source:
         title: name in tables.
         order: place among the sources, oldest and most general first; under ``override`` the last one decides.
         rule: maps direction and thresholds to the reason why pairs are positive, in words.
-        evidence: maps library, split, direction and thresholds to the evidence, or to None if it judges nothing.
+        evidence: maps split, direction and thresholds to the evidence, or to None if it judges nothing.
         groups: groups of raw files in the catalog that it reads, for licences and citations.
         lists_positives: whether it lists only positives, so that unlisted items of its queries do not match.
         official: whether people gave the labels. Labels of models count only on request, and are in no report.
@@ -118,13 +118,10 @@ class Source:
     no: str = ""
 
 
-def item_ids(library: Library, split: str, direction: str) -> tuple[IntArray, IntArray]:
+def item_ids(split: Split, direction: str) -> tuple[IntArray, IntArray]:
     """Query ids and gallery ids of a direction, in Karpathy order."""
-    if direction not in DIRECTIONS:
-        raise UnknownName("direction", direction, DIRECTIONS)
-    content = library.karpathy(split)
-    ids = {"i": content.image_ids, "t": content.caption_ids}
-    return ids[direction[0]], ids[direction[2]]
+    query_side, gallery_side = find_sides(direction)
+    return split.ids(query_side), split.ids(gallery_side)
 
 
 def number_pairs(queries: IntArray, items: IntArray, query_ids: IntArray, gallery_ids: IntArray) -> IntArray:
@@ -144,10 +141,10 @@ def official_sources() -> Mapping[str, Source]:
     return {name: source for name, source in label_sources().items() if source.official}
 
 
-def judging_sources(library: Library, split: str) -> list[str]:
+def judging_sources(split: Split) -> list[str]:
     """The official sources that judge pairs of images and captions of a split: what new labels are merged with."""
-    names = [name for name in readable_official(library, split) if name not in library.label_names]
-    return [name for name in names if gather(library, split, "i2t", name, Thresholds()) is not None]
+    names = [name for name in readable_official(split) if name not in split.library.label_names]
+    return [name for name in names if gather(split, "i2t", name, Thresholds()) is not None]
 
 
 LABEL_FILES = 45  # Order of label files: after the declared sources of people, before those of models
@@ -165,24 +162,24 @@ def sources_of(library: Library) -> Mapping[str, Source]:
     return dict(sorted({**label_sources(), **files}.items(), key=lambda entry: entry[1].order))
 
 
-def readable_sources(library: Library, split: str) -> Mapping[str, Source]:
+def readable_sources(split: Split) -> Mapping[str, Source]:
     """The sources of a library, without added ones whose raw files are missing; those of the papers must be there."""
     return {
         name: source
-        for name, source in sources_of(library).items()
-        if source in SOURCES or library.once(("readable", name, split), partial(_is_readable, library, split, source))
+        for name, source in sources_of(split.library).items()
+        if source in SOURCES or split.once(("readable", name), partial(_is_readable, split, source))
     }
 
 
-def readable_official(library: Library, split: str) -> list[str]:
+def readable_official(split: Split) -> list[str]:
     """Those of them whose labels people gave, label files included."""
-    return [name for name, source in readable_sources(library, split).items() if source.official]
+    return [name for name, source in readable_sources(split).items() if source.official]
 
 
-def _is_readable(library: Library, split: str, source: Source) -> bool:
+def _is_readable(split: Split, source: Source) -> bool:
     try:
         for direction in DIRECTIONS if source.groups else ():
-            source.evidence(library, split, direction, Thresholds())
+            source.evidence(split, direction, Thresholds())
     except SourceMissing:
         return False
     except DownloadFailed as error:
@@ -205,30 +202,27 @@ def label_file_source(name: str) -> Source:
     )
 
 
-def _read_label_file(
-    library: Library, split: str, direction: str, _thresholds: Thresholds, *, name: str
-) -> Evidence | None:
+def _read_label_file(split: Split, direction: str, _thresholds: Thresholds, *, name: str) -> Evidence | None:
     """The pairs of a label file, judged in both directions, whichever one they were proposed in."""
-    file = library.labels(name, split) if direction in CROSS_MODAL else None
+    file = split.labels(name) if direction in CROSS_MODAL else None
     if file is None:
         return None
     images, captions, positive = (np.asarray(file.table[column]) for column in ("image_id", "caption_id", "positive"))
     return replace(Evidence.of(*orient(images, captions, direction), positive), rule=file.rule)
 
 
-def gather(library: Library, split: str, direction: str, source: str, thresholds: Thresholds) -> Evidence | None:
+def gather(split: Split, direction: str, source: str, thresholds: Thresholds) -> Evidence | None:
     """The evidence of ``source`` in this direction, or None if it judges nothing of the split."""
-    declared = sources_of(library)[source]
-    evidence = declared.evidence(library, split, direction, thresholds)
+    declared = sources_of(split.library)[source]
+    evidence = declared.evidence(split, direction, thresholds)
     if evidence is None:
         return None
     return replace(evidence, source=source, rule=evidence.rule or declared.rule(direction, thresholds))
 
 
-def _coco_evidence(library: Library, split: str, direction: str, _thresholds: Thresholds) -> Evidence | None:
+def _coco_evidence(split: Split, direction: str, _thresholds: Thresholds) -> Evidence | None:
     """The original links; for t2t, captions of the same image."""
-    content = library.karpathy(split)
-    captions, images = content.caption_ids, content.caption_image_ids
+    captions, images = split.caption_ids, split.caption_image_ids
     if direction in CROSS_MODAL:
         return Evidence.of(*orient(images, captions, direction))
     if direction == "t2t":
@@ -260,11 +254,11 @@ COCO = Source(
 )
 
 
-def _cxc_evidence(library: Library, split: str, direction: str, thresholds: Thresholds) -> Evidence | None:
+def _cxc_evidence(split: Split, direction: str, thresholds: Thresholds) -> Evidence | None:
     """All rated pairs of the direction; positive if the rating reaches the threshold."""
-    if split not in ("validation", "test"):
+    if split.name not in ("validation", "test"):
         return None
-    table = library.cxc(KIND[direction], split)
+    table = split.ratings(KIND[direction])
     left, right, ratings = (np.asarray(table[name]) for name in ("left_id", "right_id", "rating"))
     threshold = thresholds.of_direction(direction)
     if direction in CROSS_MODAL:  # SITS rows are (caption, image)
@@ -297,13 +291,13 @@ CXC = Source(
 )
 
 
-def _eccv_evidence(library: Library, split: str, direction: str, _thresholds: Thresholds) -> Evidence | None:
+def _eccv_evidence(split: Split, direction: str, _thresholds: Thresholds) -> Evidence | None:
     """The verified positives of the direction whose items are in the split."""
-    if split != "test" or direction not in CROSS_MODAL:
+    if split.name != "test" or direction not in CROSS_MODAL:
         return None
-    table = library.eccv("eccv", direction)
+    table = split.eccv("eccv", direction)
     queries, items = np.asarray(table["query_id"]), np.asarray(table["item_id"])
-    reachable = find_positions(items, item_ids(library, "test", direction)[1])[1]
+    reachable = find_positions(items, item_ids(split, direction)[1])[1]
     left_out = {}
     if not reachable.all():
         left_out["ECCV Caption positives outside the split's captions"] = int((~reachable).sum())
@@ -322,23 +316,23 @@ ECCV = Source(
 )
 
 
-def _entailment_evidence(library: Library, split: str, direction: str, _thresholds: Thresholds) -> Evidence | None:
+def _entailment_evidence(split: Split, direction: str, _thresholds: Thresholds) -> Evidence | None:
     """The labels of the user's file, or None without a file."""
-    pairs = library.entailment(split) if direction in CROSS_MODAL else None
+    pairs = split.entailment() if direction in CROSS_MODAL else None
     if pairs is None:
         return None
-    images, captions, labels, left_out = labels_of_file(library.karpathy(split), pairs)
+    images, captions, labels, left_out = labels_of_file(split, pairs)
     return Evidence.of(*orient(images, captions, direction), labels, left_out=left_out)
 
 
 def labels_of_file(
-    content: KarpathySplit, pairs: EntailmentPairs | None
+    split: Split, pairs: EntailmentPairs | None
 ) -> tuple[IntArray, IntArray, NDArray[np.bool_], dict[str, int]]:
     """Image ids, caption ids and labels of the labelled pairs in a split, and the number of pairs left out by rule."""
     if pairs is None:
         none = np.empty(0, dtype=np.int64)
         return none, none, none.astype(bool), {}
-    rows, left_out = match_hypotheses(content, pairs)
+    rows, left_out = match_hypotheses(split, pairs)
     images, captions = np.array(list(rows), dtype=np.int64).reshape(-1, 2).T
     return images, captions, np.asarray(pairs.table["label"])[list(rows.values())] == 1, left_out
 
@@ -347,16 +341,14 @@ UNKNOWN = "entailment pairs whose image or hypothesis is not in the split"
 REPEATED = "entailment labels of an (image, caption) pair that an earlier row labelled"
 
 
-def match_hypotheses(
-    content: KarpathySplit, pairs: EntailmentPairs
-) -> tuple[dict[tuple[int, int], int], dict[str, int]]:
+def match_hypotheses(split: Split, pairs: EntailmentPairs) -> tuple[dict[tuple[int, int], int], dict[str, int]]:
     """Pair of image and caption ids to the row that labels it, and the number of labels left out by rule."""
-    image_ids = content.image_ids.tolist()
-    by_name = dict(zip(content.images["file_name"].to_pylist(), image_ids, strict=True))
+    image_ids = split.image_ids.tolist()
+    by_name = dict(zip(split.images["file_name"].to_pylist(), image_ids, strict=True))
     by_text: dict[str, list[int]] = {}
-    for caption_id, text in zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True):
+    for caption_id, text in zip(split.caption_ids.tolist(), split.captions["text"].to_pylist(), strict=True):
         by_text.setdefault(text.strip(), []).append(caption_id)
-    images, captions = set(image_ids), set(content.caption_ids.tolist())
+    images, captions = set(image_ids), set(split.caption_ids.tolist())
     left_out = Counter(pairs.left_out)
     rows: dict[tuple[int, int], int] = {}
     for row, pair in enumerate(pairs.table.to_pylist()):

@@ -17,7 +17,7 @@ from cxc_eccv.sources.readers.judged import (
     read_positives,
     read_ratings,
 )
-from cxc_eccv.sources.readers.karpathy import KarpathySplit, fold_restval, read_karpathy
+from cxc_eccv.sources.readers.karpathy import SplitTables, fold_restval, read_karpathy
 from cxc_eccv.sources.readers.label_files import (
     LABELS_SCHEMA,
     LabelFile,
@@ -40,10 +40,10 @@ __all__ = [
     "CategorySets",
     "EntailmentPairs",
     "Instances",
-    "KarpathySplit",
     "LabelFile",
     "MinedPairs",
     "SentencePairs",
+    "SplitTables",
     "find_labels",
     "fold_restval",
     "invalid_items",

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.sources.readers.karpathy import CAPTION_SCHEMA, IMAGE_SCHEMA, KarpathySplit
+from cxc_eccv.sources.readers.karpathy import CAPTION_SCHEMA, IMAGE_SCHEMA, SplitTables
 from cxc_eccv.sources.reading import first_duplicate, first_repeated_pair, read_lines, shown
 
 IMAGE_NAME = re.compile(r"(?P<photo>\d{1,15})_[0-9a-f]+\.jpg")
@@ -39,7 +39,7 @@ def read_flickr8k(path: Path) -> pa.Table:
     return pa.table({"caption_id": caption_ids, "image_id": image_ids, "text": pa.array(texts)})
 
 
-def split_flickr8k(paths: Sequence[Path], *wanted: str) -> dict[str, KarpathySplit]:
+def split_flickr8k(paths: Sequence[Path], *wanted: str) -> dict[str, SplitTables]:
     """Images and captions of each split, in the order of its list.
 
     The first file is the token file; the others list the images of the named splits, a name on each line.
@@ -53,7 +53,7 @@ def split_flickr8k(paths: Sequence[Path], *wanted: str) -> dict[str, KarpathySpl
         names = read_lines(path)
         ids = _list_images(path, names, rows_of, listed)
         rows = [row for image_id in ids for row in rows_of[image_id]]
-        splits[split] = KarpathySplit(
+        splits[split] = SplitTables(
             pa.Table.from_arrays([pa.array(ids), pa.array(names), pa.array([""] * len(names))], schema=IMAGE_SCHEMA),
             captions.take(pa.array(rows)).cast(CAPTION_SCHEMA),
             np.empty(0, dtype=np.int64),

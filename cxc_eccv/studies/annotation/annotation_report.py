@@ -153,7 +153,7 @@ def report_annotation(
 
 def find_doubted(answers: pa.Table, library: Library, split: str) -> tuple[Doubted, ...]:
     """Captions that people rejected for their own image, or that CxC rates below 3."""
-    content = library.karpathy(split)
+    content = library.split(split)
     owners = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
     texts = dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True))
     counts: dict[int, list[int]] = {}
@@ -164,7 +164,7 @@ def find_doubted(answers: pa.Table, library: Library, split: str) -> tuple[Doubt
             count[1] += 1
     ratings: dict[int, float] = {}
     try:
-        table = library.cxc("sits", split)
+        table = library.split(split).ratings("sits")
         linked = (row for row in table.to_pylist() if owners.get(row["left_id"]) == row["right_id"])
         ratings = {row["left_id"]: row["rating"] for row in linked}
     except (SourceMissing, DataError):  # CxC did not rate this split

@@ -82,8 +82,8 @@ class Project:
         >>> import tempfile
         >>> from cxc_eccv.runs import RankingsRun
         >>> library = Library("sample")
-        >>> captions = library.karpathy("test").caption_ids.tolist()
-        >>> run = RankingsRun.from_dicts({image: captions for image in library.karpathy("test").image_ids.tolist()})
+        >>> captions = library.split("test").caption_ids.tolist()
+        >>> run = RankingsRun.from_dicts({image: captions for image in library.split("test").image_ids.tolist()})
         >>> project = Project.create(tempfile.mkdtemp(), library, name="ours")
         >>> project = project.propose({"first": run}, ProposalOptions(budget=36))
         >>> len(project.rounds[0].sheets), len(project.questions()[0])
@@ -148,7 +148,7 @@ class Project:
         usable = [each.name for each in schemes().values() if each.in_projects]
         if scheme not in usable:
             raise UnknownName("scheme", scheme, usable)
-        content = library.karpathy(split)
+        content = library.split(split)
         data = SplitFacts(
             captions=content.caption_ids.size,
             content=content.fingerprint,
@@ -167,7 +167,7 @@ class Project:
             raise SourceMissing(
                 f"{folder} has no round in {ROUNDS}; cxc-eccv annotate propose makes an annotation project"
             )
-        data, content = facts.data, library.karpathy(facts.split)
+        data, content = facts.data, library.split(facts.split)
         if data.content != content.fingerprint:
             raise DataError(
                 f"{folder} is about the split {facts.split!r} of edition {data.edition}, with {data.images} "
@@ -240,7 +240,7 @@ class Project:
 
     def find_known(self, options: ProposalOptions) -> KnownPairs:
         """What known pairs are drawn from: the split, or its first images with ``limit``."""
-        every = self.library.karpathy(self.split)
+        every = self.library.split(self.split)
         part = every.first(options.limit)
         invalid = self.library.invalid_ids("image"), self.library.invalid_ids("caption")
         absent = np.setdiff1d(every.image_ids, part.image_ids), np.setdiff1d(every.caption_ids, part.caption_ids)

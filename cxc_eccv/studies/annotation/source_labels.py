@@ -23,7 +23,7 @@ def find_matches(library: Library, split: str, options: ProposalOptions, candida
     """(P,) image ids and caption ids of pairs that a source calls positive, or that are candidates."""
     if options.sides != ("image", "caption"):
         return NO_PAIRS
-    names = dict.fromkeys([*readable_official(library, split), *(options.sources or ())])
+    names = dict.fromkeys([*readable_official(library.split(split)), *(options.sources or ())])
     judged = pa.concat_tables(_gather(library, split, name) for name in names)
     tables = [judged.filter(judged["source_positive"]).select(PAIR), candidates.select(PAIR)]
     image_ids, caption_ids = (np.concatenate([np.asarray(table[name]) for table in tables]) for name in PAIR)
@@ -36,7 +36,7 @@ def find_rated(library: Library, split: str, scheme: Scheme, invalid: Pairs) -> 
         return NO_PAIRS, NO_PAIRS
     kind = CXC_KINDS[scheme.sides]
     try:
-        table = library.cxc(kind, split)
+        table = library.split(split).ratings(kind)
     except SourceMissing:
         return NO_PAIRS, NO_PAIRS
     high, low = scheme.rated_gold
@@ -53,7 +53,7 @@ def find_rated(library: Library, split: str, scheme: Scheme, invalid: Pairs) -> 
 def compare_labels(labels: LabelFile, library: Library) -> pa.Table:
     """The labelled pairs that official sources judge too, with what they say."""
     labelled, tables = labels.table.select([*PAIR, "positive"]), []
-    names = [name for name in readable_official(library, labels.split) if name not in library.label_names]
+    names = [name for name in readable_official(library.split(labels.split)) if name not in library.label_names]
     for name in names:
         both = labelled.join(_gather(library, labels.split, name), PAIR, join_type="inner")
         tables.append(both.sort_by([(column, "ascending") for column in PAIR]))
@@ -64,7 +64,7 @@ def _gather(library: Library, split: str, source: str) -> pa.Table:
     """The judgments of a source: a row per image and caption, positive if it is so in either direction."""
     tables = [SOURCE.empty_table()]
     for direction in ("i2t", "t2i"):
-        judged = gather(library, split, direction, source, Thresholds())
+        judged = gather(library.split(split), direction, source, Thresholds())
         if judged is not None:
             sides = (judged.queries, judged.items) if direction == "i2t" else (judged.items, judged.queries)
             tables.append(pa.table([*sides, judged.positive], schema=SOURCE))

@@ -70,7 +70,7 @@ def find_images(
     if "{" not in text:
         return _embed(ImageFolder(given), names)
     _check_pattern(text)
-    rows = library.images(split).to_pylist() if rows is None else [{"folder": "", **row} for row in rows]
+    rows = library.split(split).images.to_pylist() if rows is None else [{"folder": "", **row} for row in rows]
     return {row["file_name"]: text.format_map(row) for row in rows if row["file_name"] in names}
 
 

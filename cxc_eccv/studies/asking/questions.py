@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption
-from cxc_eccv.sources.readers import KarpathySplit
+from cxc_eccv.sources.library import Split
 from cxc_eccv.studies.asking.schemes import Scheme
 from cxc_eccv.types import IntArray, check_whole, find_positions
 
@@ -93,7 +93,7 @@ class KnownPairs:
     captions they are the only ones.
     """
 
-    content: KarpathySplit
+    content: Split
     sides: tuple[str, str] = CROSS_MODAL
     positive: Pairs = NO_PAIRS  # all pairs that match or may match
     is_near: IsNear = lambda ids, _: np.zeros(ids.size, dtype=bool)
@@ -194,7 +194,7 @@ def _shuffle(pairs: Pairs, random: np.random.Generator) -> dict[Pair, None]:
     return dict.fromkeys(zip(pairs[0][order].tolist(), pairs[1][order].tolist(), strict=True))
 
 
-def _is_among(pairs: Pairs, others: Pairs, content: KarpathySplit) -> NDArray[np.bool_]:
+def _is_among(pairs: Pairs, others: Pairs, content: Split) -> NDArray[np.bool_]:
     """Whether each pair of the split is one of the others, some of which may be of other splits."""
 
     def encode(images: IntArray, captions: IntArray) -> IntArray:
@@ -220,7 +220,7 @@ def _find_apart(
 class _Texts:
     """The texts and file names that people see of a pair."""
 
-    def __init__(self, content: KarpathySplit, sides: tuple[str, str]) -> None:
+    def __init__(self, content: Split, sides: tuple[str, str]) -> None:
         captions, owners = content.caption_ids.tolist(), content.caption_image_ids.tolist()
         self._captions = dict(zip(captions, map(_in_one_line, content.captions["text"].to_pylist()), strict=True))
         self._files = dict(zip(content.image_ids.tolist(), content.images["file_name"].to_pylist(), strict=True))

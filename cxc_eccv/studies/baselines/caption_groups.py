@@ -13,25 +13,19 @@ from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.metrics.recall_at_k import recall_at_k
 from cxc_eccv.ranking import ranked
 from cxc_eccv.runs import EmbeddingsRun
-from cxc_eccv.sources.catalog import SPLIT_NAMES
+from cxc_eccv.sources.collections.collection import find_collection
 from cxc_eccv.sources.library import Library
-from cxc_eccv.tasks.task import COLLECTIONS
 from cxc_eccv.types import IntArray, Judgments
 
-SPLITS = {**SPLIT_NAMES, "dev": "validation"}
-PARTS = {
-    "coco": ("train", "restval", "val", "validation", "test"),
-    "flickr30k": ("train", "val", "validation", "test"),
-    "flickr8k": ("all", "train", "dev", "val", "validation", "test"),
-}
-"""Collection to the names of its splits."""
+ALL = "all"
+"""Part with the captions in and outside the splits of a collection that has some outside."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaptionGroup:
-    """The captions of one image; Flickr8k and Flickr30k, which share photos, are the ``collection`` ``flickr``."""
+    """The captions of one image, which its number in a set of photographs identifies."""
 
-    collection: str
+    photographs: str
     image_id: int
     caption_ids: tuple[int, ...]
     texts: tuple[str, ...]
@@ -43,27 +37,27 @@ def caption_groups(library: Library, names: Sequence[str]) -> list[CaptionGroup]
     if not parts or len(set(parts)) < len(parts):
         raise InvalidOption(f"training data {list(names)}: give at least one part such as coco/val, each once")
     groups: dict[tuple[str, int], CaptionGroup] = {}
-    for collection, split in parts:
-        whole = (collection, split) == ("flickr8k", "all")
-        captions = library.flickr8k() if whole else COLLECTIONS[collection].content(library, split).captions
-        for group in _group("coco" if collection == "coco" else "flickr", captions):
-            key = group.collection, group.image_id
+    for name, split in parts:
+        collection = find_collection(name)
+        whole = collection.all_captions if split == ALL else None
+        captions = library.split(split, collection).captions if whole is None else library.read(*whole)
+        for group in _group(collection.photographs, captions):
+            key = group.photographs, group.image_id
             groups[key] = _join(groups[key], group) if key in groups else group
     return list(groups.values())
 
 
 def part_images(library: Library, names: Sequence[str]) -> dict[tuple[str, int], str]:
-    """(``coco`` or ``flickr``, image id) to file name, for parts named as for :func:`caption_groups`."""
+    """(photographs, image id) to file name, for parts named as for :func:`caption_groups`."""
     file_names: dict[tuple[str, int], str] = {}
-    for collection, split in parts_of(names):
-        if (collection, split) == ("flickr8k", "all"):
-            raise InvalidOption(
-                "flickr8k/all has captions without image files; use flickr8k/train, flickr8k/dev or flickr8k/test"
-            )
-        table = COLLECTIONS[collection].content(library, split).images
-        kind = "coco" if collection == "coco" else "flickr"
+    for name, split in parts_of(names):
+        collection = find_collection(name)
+        if split == ALL:
+            others = ", ".join(f"{name}/{part}" for part in collection.splits)
+            raise InvalidOption(f"{name}/{split} has captions without image files; use {others}")
+        table = library.split(split, collection).images
         for number, file in zip(table["image_id"].to_pylist(), table["file_name"].to_pylist(), strict=True):
-            file_names.setdefault((kind, number), file)
+            file_names.setdefault((collection.photographs, number), file)
     return file_names
 
 
@@ -74,21 +68,21 @@ def parts_of(names: Sequence[str]) -> list[tuple[str, str]]:
 
 def _parse(name: str) -> tuple[str, str]:
     collection, _, split = name.partition("/")
-    if collection not in PARTS:
-        raise UnknownName("collection of captions", collection, PARTS)
-    if split not in PARTS[collection]:
-        raise UnknownName(f"part of {collection}", name, [f"{collection}/{part}" for part in PARTS[collection]])
-    return collection, SPLITS.get(split, split)
+    declared = find_collection(collection)
+    parts = {**({ALL: ALL} if declared.all_captions else {}), **declared.splits}
+    if split not in parts:
+        raise UnknownName(f"part of {collection}", name, [f"{collection}/{part}" for part in parts])
+    return collection, parts[split]
 
 
-def _group(collection: str, captions: pa.Table) -> Iterable[CaptionGroup]:
+def _group(photographs: str, captions: pa.Table) -> Iterable[CaptionGroup]:
     columns = (captions[name].to_pylist() for name in ("image_id", "caption_id", "text"))
     by_image: dict[int, list[tuple[int, str]]] = {}
     for image_id, caption_id, text in zip(*columns, strict=True):
         by_image.setdefault(image_id, []).append((caption_id, text))
     for image_id, rows in by_image.items():
         ids, texts = zip(*rows, strict=True)
-        yield CaptionGroup(collection, image_id, ids, texts)
+        yield CaptionGroup(photographs, image_id, ids, texts)
 
 
 def _join(first: CaptionGroup, second: CaptionGroup) -> CaptionGroup:
@@ -97,7 +91,7 @@ def _join(first: CaptionGroup, second: CaptionGroup) -> CaptionGroup:
     rows = zip(second.caption_ids, second.texts, strict=True)
     new = [(number, text) for number, text in rows if _plain(text) not in seen]
     ids, texts = zip(*new, strict=True) if new else ((), ())
-    return CaptionGroup(first.collection, first.image_id, first.caption_ids + ids, first.texts + texts)
+    return CaptionGroup(first.photographs, first.image_id, first.caption_ids + ids, first.texts + texts)
 
 
 def _plain(text: str) -> str:

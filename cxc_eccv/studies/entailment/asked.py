@@ -25,8 +25,7 @@ from cxc_eccv.parquet import write_parquet
 from cxc_eccv.ranking import ranked
 from cxc_eccv.registry import task
 from cxc_eccv.runs import Run
-from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import KarpathySplit
+from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.studies.asking.exchange import find_format, find_images
 from cxc_eccv.studies.asking.questionnaire import Handout, describe_questions
 from cxc_eccv.studies.asking.questions import CANDIDATE, Question, Questionnaire
@@ -42,8 +41,6 @@ ASKED = "asked.json"
 """The record of an export."""
 
 TASKS = ("entailment", "flickr30k_entailment")
-LABELS_OF = {"entailment": Library.entailment, "flickr30k_entailment": Library.flickr30k_entailment}
-"""Task to the reader of the user's label file of its collection."""
 
 ORIGINAL, LABELLED = "original caption", "labelled before"
 
@@ -82,8 +79,13 @@ def export_pairs(
         raise InvalidOption("there is no run to export; give at least one")
     library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
     entail_task = _task_of(runs, library, split)
-    content = entail_task.collection.content(library, split)
-    asked = _draw_images(runs, entail_task.judgments(library, split, "i2t"), sample, np.random.default_rng(seed))
+    content = library.split(split, entail_task.collection)
+    asked = _draw_images(
+        runs,
+        entail_task.judgments(content, "i2t"),
+        sample,
+        np.random.default_rng(seed),
+    )
     tops, models = _rank_captions(runs, asked, depth)
     about = {
         "schema": SCHEMA,
@@ -119,7 +121,7 @@ def _task_of(runs: Mapping[str, Run], library: Library, split: str) -> Task:
         held = collections_held([entry.collection for entry in tasks], run, library, split)
         about[name] = next(entry.name for entry in tasks if held[entry.collection] is None)
     if len(set(about.values())) > 1:
-        listed = ", ".join(f"{name} is of {task(first).collection.name}" for name, first in about.items())
+        listed = ", ".join(f"{name} is of {task(first).collection.title}" for name, first in about.items())
         raise InvalidOption(f"the runs are of different collections: {listed}. Export each collection by itself.")
     return task(next(iter(about.values())))
 
@@ -152,9 +154,9 @@ def _rank_captions(
     return tops, models
 
 
-def ask(entail_task: Task, content: KarpathySplit, tops: Sequence[TopK]) -> Questionnaire:
+def ask(entail_task: Task, content: Split, tops: Sequence[TopK]) -> Questionnaire:
     """A sheet for each image with every pair once, in the order of a hash, which reveals neither model nor rank."""
-    prefix = entail_task.collection.name.lower()
+    prefix = entail_task.collection.name
     files = dict(zip(content.image_ids.tolist(), content.images["file_name"].to_pylist(), strict=True))
     texts = zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True)
     captions = {number: " ".join(text.split()) for number, text in texts}
@@ -197,13 +199,13 @@ class KnownLabels:
     """The labels of pairs in the data."""
 
     def __init__(self, entail_task: Task, library: Library, split: str) -> None:
-        judged = entail_task.judgments(library, split, "i2t")
+        judged = entail_task.judgments(library.split(split, entail_task.collection), "i2t")
         pairs = zip(judged.query_ids[judged.rows].tolist(), judged.gallery_ids[judged.indices].tolist(), strict=True)
         gains = [] if judged.gains is None else judged.gains.tolist()
         self._labels = dict(zip(pairs, gains, strict=True))
-        content = entail_task.collection.content(library, split)
+        content = library.split(split, entail_task.collection)
         self._owner = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
-        images, captions, _, _ = labels_of_file(content, LABELS_OF[entail_task.name](library, split))
+        images, captions, _, _ = labels_of_file(content, content.entailment())
         self._annotated = set(zip(images.tolist(), captions.tolist(), strict=True))
 
     def label(self, pair: Pair) -> tuple[int, str] | None:
@@ -237,7 +239,7 @@ def list_unjudged(runs: Iterable[Run], library: Library, *, key: str | None = No
         A table of ``image_id``, ``caption_id``, ``file_name``, ``captions`` (the image's own, joined by spaces) and
         ``caption``.
     """
-    content = library.karpathy("test")
+    content = library.split("test")
     part, metric = split_key(key or "entailment/i2t/entail_at_k")
     request = Request(tasks=part, metrics=metric, bounds=True)
     unjudged = [

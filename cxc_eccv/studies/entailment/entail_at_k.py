@@ -18,8 +18,7 @@ from cxc_eccv.judgments.qrels import label_pairs
 from cxc_eccv.metrics.entail_at_k import entail_at_k
 from cxc_eccv.registry import task
 from cxc_eccv.sources.catalog import describe_data
-from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import KarpathySplit
+from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.sources.reading import check_content, read_json, require_keys, shown
 from cxc_eccv.statistics import ClusterBootstrap, Draws, Intervals, interval
 from cxc_eccv.studies.asking.answer_files import read_answers
@@ -105,7 +104,7 @@ def score_answers(
     beside, about, tops = _read_export(paths)
     library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
     entail_task, split = task(about["task"]), about["split"]
-    content = entail_task.collection.content(library, split)
+    content = library.split(split, entail_task.collection)
     if about["content"] != content.fingerprint:
         raise DataError(
             f"{beside} was exported from the edition {about['data']['edition']!r} of the data, and this is "
@@ -195,7 +194,7 @@ def _read_export(paths: Sequence[Path]) -> tuple[Path, dict[str, Any], dict[str,
     return beside, about, tops
 
 
-def _judge(images: IntArray, content: KarpathySplit, labels: Mapping[Pair, int]) -> Judgments:
+def _judge(images: IntArray, content: Split, labels: Mapping[Pair, int]) -> Judgments:
     """Judgments from the original links and the answers."""
     linked = np.isin(content.caption_image_ids, images)
     links = Judgments.from_pairs(
@@ -245,7 +244,7 @@ class MeanScores:
         """A row for each collection and one for the mean, a column for each K."""
         metrics = list(dict.fromkeys(row.metric for row in self.results))
         by_key = {(row.task, row.metric): row for row in self.results}
-        titles = (*(task(name).collection.name for name in TASKS), "mean")
+        titles = (*(task(name).collection.title for name in TASKS), "mean")
         rows: list[list[str | Cell]] = [
             [title, *(score_cell(by_key[name, metric]) for metric in metrics)]
             for title, name in zip(titles, (*TASKS, MEAN), strict=True)

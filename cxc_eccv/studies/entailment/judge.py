@@ -16,12 +16,12 @@ from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.cli.named_models import check_model, needs_train_extra
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.evaluation.policies import Judge
-from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import KarpathySplit
+from cxc_eccv.sources.collections.coco import COLLECTION as COCO
+from cxc_eccv.sources.collections.collection import Collection
+from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.studies.entailment.labelled import find_image_files
 from cxc_eccv.studies.entailment.quality import warn_of_training_data
 from cxc_eccv.studies.entailment.training_data import premises_of
-from cxc_eccv.tasks.task import COCO, Collection
 from cxc_eccv.types import IntArray
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class ClassifierJudge(Judge):
         ...         return np.array([len(text.split()) > 4 for text in hypotheses], float), 0
         >>> judge = ClassifierJudge(Length(), progress=False)
         >>> on_test = judge.on(library := Library("sample"), "test")
-        >>> content = library.karpathy("test")
+        >>> content = library.split("test")
         >>> on_test.probabilities(content.caption_image_ids[:2], content.caption_ids[:2]).tolist()
         [1.0, 1.0]
     """
@@ -98,7 +98,7 @@ class ClassifierJudge(Judge):
 
     def on(self, library: Library, split: str, collection: Collection = COCO) -> PairJudge:
         """The judge of pairs of one split of one collection."""
-        return PairJudge(self, collection.content(library, split), f"the {split} split of {collection.name}")
+        return PairJudge(self, library.split(split, collection), f"the {split} split of {collection.title}")
 
     def score(
         self, premises: Sequence[str], images: Sequence[Path | None] | None, hypotheses: Sequence[str]
@@ -131,7 +131,7 @@ class PairJudge:
     """A judge of the pairs of one split."""
 
     judge: ClassifierJudge
-    content: KarpathySplit
+    content: Split
     where: str
 
     def probabilities(self, image_ids: IntArray, caption_ids: IntArray) -> NDArray[np.float64]:

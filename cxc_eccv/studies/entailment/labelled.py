@@ -161,7 +161,7 @@ def _read_pairs(path: Path, library: Library) -> pa.Table:
 
 def _of_people(labels: LabelFile, library: Library) -> pa.Table:
     library.check_labels(labels)
-    content = library.karpathy(labels.split)
+    content = library.split(labels.split)
     images, captions = (np.asarray(labels.table[name]) for name in ("image_id", "caption_id"))
     pairs = make_pairs(
         captions_of_images(content, images),

@@ -37,8 +37,9 @@ from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.ranking.prepare import refuse_zero_vectors, to_unit_length
 from cxc_eccv.ranking.scores import one_blas_thread
 from cxc_eccv.runs import Run
-from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import FACTS_KEY, MINED_FORMAT, MINED_SCHEMA, KarpathySplit, MinedPairs
+from cxc_eccv.sources.collections.coco import COLLECTION as COCO
+from cxc_eccv.sources.library import Library, Split
+from cxc_eccv.sources.readers import FACTS_KEY, MINED_FORMAT, MINED_SCHEMA, MinedPairs
 from cxc_eccv.studies.entailment.labelled import Asked, LabelledPairs, find_image_files, seen_by
 from cxc_eccv.studies.entailment.mining_rule import (
     COLLECTIONS,
@@ -68,7 +69,7 @@ class MiningOptions:
     """The split and collection to mine, the rule and the output."""
 
     split: str = "train"
-    collection: str = "coco"
+    collection: str = COCO.name
     images: str | Path | None = None
     top_k: int = 30
     threshold: float | None = None
@@ -113,7 +114,7 @@ def mine(
     the work; with an output, a killed call resumes where it stopped.
     """
     path = options.check(classifier, library)
-    content = COLLECTIONS[options.collection].content(library, options.split)
+    content = library.split(options.split, options.collection)
     with join_processes() as processes, lock_output(path, processes):
         shown = progress and not processes.rank
         rank = partial(rank_captions, top_k=options.top_k, processes=processes, progress=shown)
@@ -126,7 +127,7 @@ def mine(
             part = labelled_part(options.labelled, library)
             there, lists_there = content, lists
             if part != (options.collection, options.split):
-                there = COLLECTIONS[part[0]].content(library, part[1])
+                there = library.split(part[1], part[0])
                 lists_there = rank(require_labelled_run(labelled_run, options.labelled, part), there)
             listed, labels = find_labelled_pairs(options.labelled, part, there, lists_there)
             probabilities = score("labelled", _questions(classifier, there, listed, options.images))[0]
@@ -185,9 +186,7 @@ def _refuse_seen_pairs(classifier: Classifier, labelled: LabelledPairs) -> None:
         )
 
 
-def _questions(
-    classifier: Classifier, content: KarpathySplit, candidates: Candidates, images: str | Path | None
-) -> Asked:
+def _questions(classifier: Classifier, content: Split, candidates: Candidates, images: str | Path | None) -> Asked:
     """The premise, the image's file and the hypothesis of every candidate; images of others need not be there."""
     asked, names = set(candidates.images.tolist()), content.images["file_name"].to_pylist()
     files = find_image_files(classifier, [name if row in asked else None for row, name in enumerate(names)], images)
@@ -256,7 +255,7 @@ def _describe(
     retriever: dict[str, Any],
     rule: dict[str, Any],
     library: Library,
-    content: KarpathySplit,
+    content: Split,
 ) -> dict[str, Any]:
     return {
         "schema": MINED_FORMAT,
@@ -294,7 +293,7 @@ def _describe_retriever(run: Run, candidates: Candidates) -> dict[str, Any]:
 
 
 def _keep(
-    content: KarpathySplit,
+    content: Split,
     candidates: Candidates,
     scores: NDArray[np.float32],
     fitted: FittedRule | None,
@@ -337,7 +336,7 @@ def _write(mined: MinedPairs, path: Path | None, processes: Processes) -> None:
     processes.wait()
 
 
-def with_image_vectors(run: Run, content: KarpathySplit) -> Run:
+def with_image_vectors(run: Run, content: Split) -> Run:
     """The run; one of texts only gets the mean vector of an image's own captions as the image's vector."""
     texts = run.as_embeddings()
     if texts is None or texts.captions is None or texts.images is not None:
@@ -356,7 +355,7 @@ def with_image_vectors(run: Run, content: KarpathySplit) -> Run:
     return replace(texts, images=Embeddings(content.image_ids, means.astype(np.float32)))
 
 
-def rank_captions(run: Run, content: KarpathySplit, *, top_k: int, processes: Processes, progress: bool) -> Candidates:
+def rank_captions(run: Run, content: Split, *, top_k: int, processes: Processes, progress: bool) -> Candidates:
     """Rank the top captions of other images for every image; each process ranks a part of the images."""
     run = with_image_vectors(run, content)
     owners = find_positions(content.caption_image_ids, content.image_ids)[0]

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.runs import Run
-from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import KarpathySplit
+from cxc_eccv.sources.collections.collection import collections
+from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.studies.entailment.labelled import LabelledPairs
 from cxc_eccv.studies.entailment.measures import (
     average_precision,
@@ -28,12 +28,11 @@ from cxc_eccv.studies.entailment.measures import (
     precision_of_best,
 )
 from cxc_eccv.tables import Table
-from cxc_eccv.tasks.task import COCO, FLICKR30K
 from cxc_eccv.types import FloatArray, IntArray
 
 SPLITS = ("train", "restval", "validation")
 
-COLLECTIONS = {"coco": COCO, "flickr30k": FLICKR30K}
+COLLECTIONS = {name: collection for name, collection in collections().items() if collection.mined}
 
 
 class Candidates(NamedTuple):
@@ -51,9 +50,9 @@ def labelled_part(labelled: LabelledPairs, library: Library) -> tuple[str, str]:
     for name, collection in COLLECTIONS.items():
         ids = (key.partition("/")[2] for key in keys if key.startswith(f"{name}/"))
         numbers = np.array(sorted(int(number) for number in ids if number.isdecimal()), dtype=np.int64)
-        for split in collection.splits(library) if numbers.size else ():
+        for split in library.read_splits(collection) if numbers.size else ():
             if split in SPLITS:
-                counts[name, split] = int(np.isin(numbers, collection.content(library, split).image_ids).sum())
+                counts[name, split] = int(np.isin(numbers, library.split(split, collection).image_ids).sum())
     best = max(counts, key=lambda part: counts[part], default=None)
     if best is None or not counts[best]:
         raise InvalidOption(
@@ -74,7 +73,7 @@ def require_labelled_run(run: Run | None, labelled: LabelledPairs, part: tuple[s
 
 
 def find_labelled_pairs(
-    labelled: LabelledPairs, part: tuple[str, str], content: KarpathySplit, lists: Candidates
+    labelled: LabelledPairs, part: tuple[str, str], content: Split, lists: Candidates
 ) -> tuple[Candidates, IntArray]:
     """The distinct labelled pairs that are in the lists, and their labels."""
     size = content.caption_ids.size

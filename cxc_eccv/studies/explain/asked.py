@@ -77,7 +77,7 @@ def ask_failures(explained: pa.Table, library: Library, split: str) -> Questionn
     rows = [(name, *ids, CANDIDATE) for name, *ids in zip(name_failures(asked), *columns, strict=True)]
     names = {row[0] for row in rows}
     rows += [row for row in _list_known(library, split) if row[0] not in names]
-    content = library.karpathy(split)
+    content = library.split(split)
     files = dict(zip(content.image_ids.tolist(), content.images["file_name"].to_pylist(), strict=True))
     texts = dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True))
     questions = {}
@@ -98,10 +98,10 @@ def _list_known(library: Library, split: str) -> Iterator[tuple[str, int, int, i
     The other image of a match is one that a source calls positive, if any, and that of a mismatch any that none does.
     They depend on nothing but the data, so that answers count for the failures of every model.
     """
-    content = library.karpathy(split)
+    content = library.split(split)
     images, matches = content.image_ids.tolist(), dict[int, set[int]]()
     for direction in CROSS_MODAL:
-        merged = merge(library, split, direction, sources=list(official_sources()))
+        merged = merge(library.split(split), direction, sources=list(official_sources()))
         sides = merged.query_ids[merged.queries], merged.gallery_ids[merged.items]
         pairs = zip(*(side[merged.positive].tolist() for side in sides), strict=True)
         for image, caption in pairs if direction == "i2t" else (pair[::-1] for pair in pairs):

@@ -131,9 +131,9 @@ def load_concepts(
         ('COCO instances', True, 60)
     """
     check_source(source)
-    image_ids = library.karpathy(split).image_ids
+    image_ids = library.split(split).image_ids
     if source == "coco":
-        return _collect(library.instances(split, annotations), split, image_ids, "COCO", _synset_of_category)
+        return _collect(library.split(split).instances(annotations), split, image_ids, "COCO", _synset_of_category)
     load_wordnet()  # fails before a long file is read
     files = [] if annotations is None else [annotations / name for name in ("objects.json", "image_data.json")]
     return _collect(library.visual_genome(*files), split, image_ids, "Visual Genome", _synset_of_object)

@@ -109,7 +109,7 @@ def explain_run(
     explained = {}
     for direction in (part.name for part in chosen.parts):
         failures = find_failures(run, library, split, direction, similarity=scoring["similarity"], selection=chosen)
-        texts = None if direction == "i2t" else library.karpathy(split).texts_of(failures.query_ids).to_pylist()
+        texts = None if direction == "i2t" else library.split(split).texts_of(failures.query_ids).to_pylist()
         explained[direction] = explain_failures(failures, concepts, texts)
     facts = provenance_of(
         library,

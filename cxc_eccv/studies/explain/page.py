@@ -207,9 +207,9 @@ def _show_direction(
     failures, split, images = explained.failures, explanation.split, explanation.concepts.images
     queries = chosen = [""] * len(failures)
     if failures.direction != "i2t":
-        queries = [text.strip() for text in library.karpathy(split).texts_of(failures.query_ids).to_pylist()]
+        queries = [text.strip() for text in library.split(split).texts_of(failures.query_ids).to_pylist()]
     if failures.direction != "t2i":
-        chosen = [text.strip() for text in library.karpathy(split).texts_of(failures.item_ids).to_pylist()]
+        chosen = [text.strip() for text in library.split(split).texts_of(failures.item_ids).to_pylist()]
     shares, order = judge_failures(explained)
     agreement = explained.table[MEASURES[0]].to_numpy().astype(np.float64)
     near = (shares == 1) & (agreement >= HALF)
@@ -261,7 +261,7 @@ def _make_cards(
 ) -> dict[int, FailureCard]:
     """Row of each failure to its card."""
     failures, images, split = explained.failures, explanation.concepts.images, explanation.split
-    names_of = library.karpathy(split).files_of
+    names_of = library.split(split).files_of
     files = (names_of(ids[rows]).to_pylist() for ids in (failures.truth_ids, failures.retrieved_ids))
     # The concepts of all failures with numbers, so that a word means the same on the page and in the numbers.
     explained_rows = np.flatnonzero(np.asarray(explained.table[MEASURES[0]].is_valid()))
@@ -290,7 +290,7 @@ def _compare_attributes(
     asked: str,
 ) -> list[list[str]]:
     """Sentences on colours and sizes of each text that no caption of its image has, for concepts that it shows."""
-    captions = library.captions(explanation.split)
+    captions = library.split(explanation.split).captions
     captions = captions.filter(pa.array(np.isin(np.asarray(captions["image_id"]), images)))
     sentences = captions["text"].to_pylist()
     by_image: dict[int, list[tuple[str, Sequence[Place]]]] = {}

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds, UnknownName
+from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds
 from cxc_eccv.evaluation.report import provenance_of
 from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.ranking.prepare import refuse_zero_vectors
@@ -20,10 +20,10 @@ from cxc_eccv.registry import metric_labelled
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun
 from cxc_eccv.runs.rankings import RankedLists, narrow_ids
 from cxc_eccv.sources.catalog import describe_data
+from cxc_eccv.sources.collections.collection import collections, find_collection
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import ClusterBootstrap, Draws, Estimate, interval
 from cxc_eccv.tables import Cell, Table
-from cxc_eccv.tasks.task import COLLECTIONS
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, Judgments, PositiveRanks, TopK, find_positions
 from cxc_eccv.wording import metric_name
 
@@ -58,16 +58,12 @@ def collect_captions(library: Library, collection: str, split: str | None = None
 
     The default split is COCO's test split, the 8,091 images of Flickr8k with a file, and all splits of Flickr30k.
     """
-    if collection not in COLLECTIONS:
-        raise UnknownName("collection", collection, COLLECTIONS)
-    if collection == "coco":
-        return library.captions(split or "test")
-    if collection == "flickr30k":
-        splits = library.flickr30k_splits if split is None else (split,)
-        return pa.concat_tables([library.flickr30k(name).captions for name in splits])
-    if split is not None:
-        return library.flickr8k_split(split).captions
-    captions = library.flickr8k()
+    declared = find_collection(collection)
+    if split is not None or declared.is_default:
+        return library.split(split or "test", declared).captions
+    if declared.all_captions is None:
+        return pa.concat_tables([library.split(name, declared).captions for name in library.read_splits(declared)])
+    captions = library.read(*declared.all_captions)
     return captions.filter(np.asarray(captions["image_id"]) != WITHOUT_IMAGE)
 
 
@@ -251,7 +247,7 @@ class QueryCorpusReport:
             f"{self.collection}: {self.provenance.get('model') or 'a model'}",
             f"images as {self.corpus}; percent, and ranks",
             notes=[*self._notes(alone)],
-            data=describe_data(self.provenance, COLLECTIONS[self.collection].name),
+            data=describe_data(self.provenance, collections()[self.collection].title),
         )
 
     def _notes(self, alone: bool) -> Iterator[str]:

@@ -158,7 +158,7 @@ def rerank(
     whose vector differs from their original's count as altered, as in the paper (Lymperaiou et al., COLING 2022,
     sections 5 and 6.4, Tables 4 and 5). ``similarity`` is used in ``t2i``; ``t2t`` uses the cosine.
     """
-    captions = library.captions(split)
+    captions = library.split(split).captions
     run, originals, queries, wanted = check_altered(run, altered, captions, directions)
     samples = enough_samples(TESTS * len(queries) * len(wanted), LEVEL)
     tests, rows = PairedBootstrap(seed, samples), []

@@ -24,8 +24,8 @@ class Good:
     def of(cls, library):
         random = np.random.default_rng(0)
         images, captions = (
-            library.images("test")["image_id"].to_numpy(),
-            library.captions("test")["caption_id"].to_numpy(),
+            library.split("test").images["image_id"].to_numpy(),
+            library.split("test").captions["caption_id"].to_numpy(),
         )
         return cls(images, captions, *(random.standard_normal((ids.size, 8)) for ids in (images, captions)))
 

@@ -8,7 +8,7 @@ from cxc_eccv.sources.readers import LABELS_SCHEMA, write_labels
 
 def label_facts(library, split="test", /, **others):
     """Facts of labels that are of the library's data."""
-    content = library.karpathy(split)
+    content = library.split(split)
     facts = {
         "name": "mine",
         "version": "1.0.0",
@@ -38,7 +38,7 @@ def label_table(pairs, gains):
 
 def random_pairs(library, split="test", number=200, seed=0):
     """Random pairs, each once, and random gains of them: about half are positive."""
-    content, random = library.karpathy(split), np.random.default_rng(seed)
+    content, random = library.split(split), np.random.default_rng(seed)
     drawn = np.stack(
         [random.choice(content.image_ids, 2 * number), random.choice(content.caption_ids, 2 * number)], axis=1
     )

@@ -12,7 +12,7 @@ from cxc_eccv.sources.readers import FACTS_KEY, MINED_SCHEMA
 def write_mined(path, library, split, pairs, **others):
     """The path of a file with these pairs of image id and caption id; ``others`` replace facts."""
     flickr = others.get("collection") == "flickr30k"
-    content = library.flickr30k(split) if flickr else library.karpathy(split)
+    content = library.split(split, "flickr30k") if flickr else library.split(split)
     model = {"name": "a model", "fingerprint": "0"}
     data = {"edition": library.edition, "content": content.fingerprint, "images": 0, "captions": 0}
     facts = {"schema": 1, "collection": "coco", "split": split, "classifier": model, "retriever": model, "rule": {}}

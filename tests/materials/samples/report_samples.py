@@ -15,7 +15,7 @@ VOID = {"meta", "img", "input", "wbr", "line", "rect", "circle", "polyline"}
 
 def near_run(library, noise=1.0, seed=0, width=12):
     """Captions scattered around their images: many right, many wrong."""
-    random, content = np.random.default_rng(seed), library.karpathy("test")
+    random, content = np.random.default_rng(seed), library.split("test")
     images = random.standard_normal((content.image_ids.size, width))
     place = {image: row for row, image in enumerate(content.image_ids.tolist())}
     rows = [place[image] for image in content.caption_image_ids.tolist()]

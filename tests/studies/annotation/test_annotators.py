@@ -261,7 +261,7 @@ def test_the_precision_of_coco_is_told_where_its_pairs_were_asked_about(runs, sa
     """And captions that people turned down are listed, with CxC's ratings: appendix C.1."""
     project = Project.create(tmp_path / "mine", sample_library, name="mine")
     project = project.propose(runs, ProposalOptions(budget=60, ask_known=True), size=10)
-    content = sample_library.karpathy("test")
+    content = sample_library.split("test")
     own = set(zip(content.caption_image_ids.tolist(), content.caption_ids.tolist(), strict=True))
     asked = pairs_of(project.candidates()) & own
     wrong = sorted(asked)[0]
@@ -282,7 +282,7 @@ def test_the_precision_of_coco_is_told_where_its_pairs_were_asked_about(runs, sa
 def test_known_pairs_of_entailment_are_those_that_cxc_rates_5_and_0(runs, sample_library, tmp_path):
     project = Project.create(tmp_path / "mine", sample_library, name="mine", scheme="entailment")
     project = project.propose({"one": runs["model-0"]}, ProposalOptions(budget=10), size=5)
-    rated = sample_library.cxc("sits", "test").to_pylist()
+    rated = sample_library.split("test").ratings("sits").to_pylist()
     ratings = {(row["right_id"], row["left_id"]): row["rating"] for row in rated}
     for own in (own for sheet in project.questions() for own in sheet if own.role != "candidate"):
         assert ratings[own.image_id, own.caption_id] == (5.0 if own.role == "known positive" else 0.0)
@@ -324,7 +324,7 @@ def test_label_file_that_changed_between_rounds_is_noticed(command, project, sam
 @pytest.mark.parametrize("scheme", ["eccv", "entailment", "cxc", "cxc_images", "cxc_captions"])
 def test_pilot_asks_about_a_part_of_the_split(scheme, sample_library, tmp_path):
     """Models hold only that part; sheets have known pairs of it alone, and the whole split can follow."""
-    content = sample_library.karpathy("test")
+    content = sample_library.split("test")
     images = set(np.sort(content.image_ids)[:30].tolist())
     owners = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
     whole = noisy_run(sample_library, 0)

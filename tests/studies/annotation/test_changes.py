@@ -30,7 +30,7 @@ def runs(sample_library):
 @pytest.fixture(scope="module")
 def labelled(sample_library, tmp_path_factory):
     """The sample, and labels on a random tenth of the captions with images that are not their own."""
-    random, content = np.random.default_rng(0), sample_library.karpathy("test")
+    random, content = np.random.default_rng(0), sample_library.split("test")
     captions = random.permutation(content.caption_ids)[:30].tolist()
     pairs = list(zip(random.choice(content.image_ids, 30).tolist(), captions, strict=True))
     return label(tmp_path_factory.mktemp("labels") / "labels.parquet", sample_library, pairs)
@@ -102,7 +102,7 @@ def test_new_positives_never_lower_recall_but_may_lower_r_precision(changes):
 @pytest.fixture(scope="module")
 def turned(sample_library, tmp_path_factory):
     """Two rankings: one right for all captions but the first, one for none, until its choices are labelled."""
-    content = sample_library.karpathy("test")
+    content = sample_library.split("test")
     images = content.image_ids.tolist()
     owners = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
     first = next(iter(owners))

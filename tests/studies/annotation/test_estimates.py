@@ -85,7 +85,7 @@ def test_with_answers_to_all_open_pairs_it_is_the_number_on_these_labels(tmp_pat
 
 def test_answers_about_some_pairs_are_weighed_by_their_probabilities(tmp_path, sample_library):
     project, labels = merge(tmp_path, draw(tmp_path, sample_library))
-    content, run = sample_library.karpathy("test"), weak_run(sample_library, 0)
+    content, run = sample_library.split("test"), weak_run(sample_library, 0)
     vectors = [
         side.vectors / np.linalg.norm(side.vectors, axis=1, keepdims=True) for side in (run.captions, run.images)
     ]
@@ -169,7 +169,7 @@ def test_answers_that_do_not_fit_are_refused(tmp_path, sample_library):
 def test_answers_about_other_pairs_are_refused(tmp_path, sample_library, metric):
     key = f"coco_5k/t2i/{metric}"
     _, labels = merge(tmp_path, draw(tmp_path, sample_library, metric=key, budget=200))
-    answers, others = read_answers(labels.path), sample_library.karpathy("test").image_ids
+    answers, others = read_answers(labels.path), sample_library.split("test").image_ids
     known = set(zip(answers.images.tolist(), answers.captions.tolist(), strict=True))
     other = next(image for image in others.tolist() if (image, answers.captions[0]) not in known)
     changed = replace(answers, images=np.append(other, answers.images[1:]))
@@ -229,7 +229,7 @@ def test_numbers_that_cannot_be_estimated_are_refused(tmp_path, sample_library, 
 
 
 def test_rankings_that_end_before_the_open_pairs_are_refused(tmp_path, sample_library):
-    content = sample_library.karpathy("test")
+    content = sample_library.split("test")
     tops = RankingsRun.from_dicts(t2i=dict.fromkeys(content.caption_ids.tolist(), content.image_ids[:5].tolist()))
     asked = {"strategy": "active", "metric": "coco_5k/t2i/map_at_r", "budget": 500}
     asked["probabilities"] = judge(sample_library)

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.thorough
 @pytest.fixture(scope="module")
 def truth(sample_library):
     """Image id and caption id of every pair of the sample's test split that is true."""
-    images = set(sample_library.karpathy("test").image_ids.tolist())
+    images = set(sample_library.split("test").image_ids.tolist())
     table = sample_library.read("truth", read_positives)
     pairs = zip(table["query_id"].to_pylist(), table["item_id"].to_pylist(), strict=True)
     return {(image, caption) for image, caption in pairs if image in images}

@@ -68,7 +68,7 @@ def test_precision_is_the_share_of_positives_among_judged_entailed(command, tmp_
     bounds = ce.evaluate(run, "entailment", unjudged=guesses, **options).results[0].bounds
     scores = run.images.vectors @ run.captions.vectors.T / np.linalg.norm(run.captions.vectors, axis=1)
     tops = zip(run.images.ids.tolist(), run.captions.ids[np.argsort(-scores)[:, :10]].tolist(), strict=True)
-    judged = task("entailment").judgments(sample_library, "test", "i2t")
+    judged = task("entailment").judgments(sample_library.split("test"), "i2t")
     known = set(zip(judged.query_ids[judged.rows].tolist(), judged.gallery_ids[judged.indices].tolist(), strict=True))
     columns = (guesses[name].to_pylist() for name in ("image_id", "caption_id", "probability"))
     chances = {(image, caption): chance for image, caption, chance in zip(*columns, strict=True)}

@@ -169,7 +169,7 @@ def test_what_does_not_count_is_counted():
 @pytest.fixture
 def labelled(sample_library):
     """Labels of the sample's pairs, and their facts."""
-    content = sample_library.karpathy("test")
+    content = sample_library.split("test")
     rows = [
         (int(content.image_ids[image % 60]), int(content.caption_ids[caption % 300]), worker, answer)
         for image, caption, worker, answer in draw_answers(0)

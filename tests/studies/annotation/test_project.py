@@ -85,7 +85,7 @@ def test_a_project_is_read_as_it_was_made(answered, sample_library):
 
 
 def test_no_known_pair_is_one_that_describes_nothing(sample_library, runs, tmp_path, monkeypatch):
-    content = sample_library.karpathy("test")
+    content = sample_library.split("test")
     half = {"image": content.image_ids[::2], "caption": content.caption_ids[::2]}
     monkeypatch.setattr(Library, "invalid_ids", lambda _, kind: half[kind])
     project = Project.create(tmp_path / "mine", sample_library, name="ours").propose(
@@ -99,7 +99,7 @@ def test_no_known_pair_is_one_that_describes_nothing(sample_library, runs, tmp_p
 
 @pytest.mark.parametrize("name", ["entailment", "cxc_captions", "cxc_images"])
 def test_an_image_is_not_taken_for_an_invalid_caption_of_its_number(sample_library, name):
-    content, nothing = sample_library.karpathy("test"), np.empty(0, np.int64)
+    content, nothing = sample_library.split("test"), np.empty(0, np.int64)
     every = find_rated(sample_library, "test", schemes()[name], (nothing, nothing))
     swapped = find_rated(sample_library, "test", schemes()[name], (content.caption_ids, content.image_ids))
     assert [side.tolist() for pairs in swapped for side in pairs] == [
@@ -125,7 +125,7 @@ def test_no_known_negative_was_asked_about_in_an_earlier_round(sample_library, t
 def test_no_known_negative_is_a_positive_of_a_source_that_the_strategy_leaves_out(sample_library, tmp_path):
     runs, positive, negatives = {"only": noisy_run(sample_library, 0)}, set(), set()
     for direction in ("i2t", "t2i"):
-        judged = merged_qrels(sample_library, "test", direction, sources=["cxc", "eccv", "entailment"])
+        judged = merged_qrels(sample_library.split("test"), direction, sources=["cxc", "eccv", "entailment"])
         pairs = ((query, item) for query, items in oracles.positives_of(judged).items() for item in items)
         positive |= {pair[:: 1 if direction == "i2t" else -1] for pair in pairs}
     for seed in range(3):
@@ -403,7 +403,7 @@ def test_labels_are_compared_with_what_official_sources_say(copy, sample_library
     """A label against one of COCO's links, one that agrees with it, and one of a pair that nobody judged."""
     labels = merge_labels(Project.open(copy("answered"), sample_library))
     assert compare_labels(labels, sample_library).num_rows == 0  # what sources judge is not asked about
-    content = sample_library.karpathy("test")
+    content = sample_library.split("test")
     own = list(zip(content.caption_image_ids.tolist(), content.caption_ids.tolist(), strict=True))[:2]
     rows = [
         {"image_id": image, "caption_id": caption, "gain": float(positive), "positive": positive, "answers": 1}

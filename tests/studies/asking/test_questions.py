@@ -20,7 +20,7 @@ from cxc_eccv.studies.asking.questions import (
 
 @pytest.fixture(scope="module")
 def content(sample_library):
-    return sample_library.karpathy("test")
+    return sample_library.split("test")
 
 
 def some_pairs(content, number=50, seed=0):

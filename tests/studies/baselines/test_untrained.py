@@ -66,7 +66,7 @@ def test_captions_of_unknown_words_alone_are_found_by_nothing(sample_library, mo
     monkeypatch.setattr(TfIdf, "fit", lambda texts: unknown)
     report = evaluate_bow(sample_library)
     assert report.scores["cxc/t2t/recall_at_10"] == 0
-    gallery = sample_library.captions("test").num_rows - 1
+    gallery = sample_library.split("test").captions.num_rows - 1
     assert report.scores["cxc/t2t/median_rank"] > 0.9 * gallery
 
 
@@ -164,8 +164,8 @@ def test_it_lands_near_the_papers_bag_of_words(real_library):
 @SAME_WORDS
 @pytest.mark.thorough
 def test_recall_equals_a_dense_loop(sample_library):
-    texts = [words(text) for text in sample_library.captions("test")["text"].to_pylist()]
-    seen = [set(words(text)) for text in sample_library.captions("validation")["text"].to_pylist()]
+    texts = [words(text) for text in sample_library.split("test").captions["text"].to_pylist()]
+    seen = [set(words(text)) for text in sample_library.split("validation").captions["text"].to_pylist()]
     vocabulary = sorted(set().union(*seen))
     idf = {w: np.log((1 + len(seen)) / (1 + sum(w in document for document in seen))) + 1 for w in vocabulary}
     dense = np.array([[text.count(w) * idf[w] for w in vocabulary] for text in texts])
@@ -173,7 +173,7 @@ def test_recall_equals_a_dense_loop(sample_library):
     dense = np.divide(dense, lengths, out=np.zeros_like(dense), where=lengths > 0)  # of unknown words alone: no length
     similarity = np.round(dense @ dense.T, 6)
     np.fill_diagonal(similarity, -1)
-    qrels = merged_qrels(sample_library, "test", "t2t")
+    qrels = merged_qrels(sample_library.split("test"), "t2t")
     best = []
     for row in range(qrels.query_ids.size):
         positives = qrels.indices[qrels.indptr[row] : qrels.indptr[row + 1]]
@@ -204,7 +204,7 @@ def test_tf_idf_on_the_papers_tasks(real_library):
 
 
 def test_an_image_stands_for_its_other_captions(real_library):
-    content = real_library.flickr8k_split("validation")
+    content = real_library.split("validation", "flickr8k")
     vectors = np.random.default_rng(1).standard_normal((content.caption_ids.size, 8)).astype(np.float32)
     run = EmbeddingsRun(None, Embeddings(content.caption_ids[::-1].copy(), vectors[::-1].copy()))
     units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -234,7 +234,7 @@ def test_an_image_stands_for_its_other_captions(real_library):
 
 @pytest.mark.parametrize("pool", ["max", "mean", "harmonic"])
 def test_captions_with_equal_vectors_tie(sample_library, pool):
-    content = sample_library.karpathy("test")
+    content = sample_library.split("test")
     owners = content.caption_image_ids
     captions = np.random.default_rng(5).standard_normal((owners.size, 384)).astype(np.float32)
     pictures = np.random.default_rng(6).standard_normal((content.image_ids.size, 384)).astype(np.float32)

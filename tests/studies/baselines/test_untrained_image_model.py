@@ -22,7 +22,7 @@ def saved_vit(tmp_path):
 def test_an_image_model_gives_image_image_retrieval(sample_library, saved_vit):
     inputs = Inputs(model=str(saved_vit), images=sample_images())
     report, run = baseline_named("image_features")(sample_library, "test", inputs)
-    assert run.images.vectors.shape == (len(sample_library.images("test")), 16)
+    assert run.images.vectors.shape == (len(sample_library.split("test").images), 16)
     assert {key.rpartition("/")[0] for key in report.scores} == {"cxc/i2i", "cxc/sis"}
     assert json.dumps(report.provenance["model"])
 

@@ -34,7 +34,7 @@ def place(tmp_path_factory):
         processor = EntailmentProcessor.for_model(model, tiny_models.bert_tokenizer(), image_processor=images)
         model.config.training_data = {"holds": {"coco/val": 9}, "sources": {"cxc/val": {}}}
         tiny_models.save((model, processor), folder / name)
-    content, rng = Library("sample").karpathy("train"), np.random.default_rng(0)
+    content, rng = Library("sample").split("train"), np.random.default_rng(0)
     sides = [Embeddings(ids, rng.standard_normal((ids.size, 4))) for ids in (content.image_ids, content.caption_ids)]
     save_embeddings(folder / "run.npz", EmbeddingsRun(*sides))
     return folder
@@ -51,11 +51,11 @@ def test_what_is_mined_is_what_the_classifier_says(place, kind, tmp_path):
     assert "Trained on val data: 9 pairs" in printed
     table, library = pq.read_table(file), Library("sample")
     rows, files = np.asarray(table["image_id"]), {path.name: path for path in images.rglob("*.jpg")}
-    names = library.karpathy("train").files_of(rows).to_pylist()
+    names = library.split("train").files_of(rows).to_pylist()
     expected, _ = load_classifier(place / kind).score_and_count(
-        premises_of(library.karpathy("train"), rows),
+        premises_of(library.split("train"), rows),
         [files[name] for name in names] if kind == "both" else None,
-        library.karpathy("train").texts_of(np.asarray(table["caption_id"])).to_pylist(),
+        library.split("train").texts_of(np.asarray(table["caption_id"])).to_pylist(),
         progress=False,
     )
     np.testing.assert_allclose(np.asarray(table["score"]), expected, atol=1e-6)

@@ -72,12 +72,12 @@ def test_values_are_those_of_a_slow_loop(tmp_path, runs, sample_library, mark_kn
     path = export(runs, tmp_path, sample_library, sample=9, mark_known=mark_known)
     answered = fill(path, lambda _, caption: caption % 2)
     scores = score_answers(answered, data_dir=sample_library)
-    content, about = sample_library.karpathy("test"), about_of(path)
+    content, about = sample_library.split("test"), about_of(path)
     owner = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
     asked = {(row["image_id"], row["caption_id"]) for row in read_rows(path)}
     own = {(image, caption) for image, caption in asked if owner[caption] == image}
     assert bool(own) is not mark_known
-    rows = sample_library.entailment("test").table.to_pylist() if mark_known else []
+    rows = sample_library.split("test").entailment().table.to_pylist() if mark_known else []
     known = {(row["image_id"], row["caption_id"]): row["label"] for row in rows}
     for model in about["models"]:
         values = [
@@ -181,7 +181,7 @@ def test_a_damaged_record_of_the_export_gives_no_number(tmp_path, runs, sample_l
 
 
 def test_what_cannot_be_exported(tmp_path, runs, sample_library):
-    content = sample_library.karpathy("test")
+    content = sample_library.split("test")
     images, captions = content.image_ids, content.caption_ids
     few = EmbeddingsRun(Embeddings(images[:5], np.eye(5)), Embeddings(captions, np.ones((captions.size, 5))))
     lacking = EmbeddingsRun(Embeddings(images, np.ones((60, 2))), Embeddings(captions[:9], np.ones((9, 2))))

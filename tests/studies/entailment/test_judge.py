@@ -17,9 +17,9 @@ from cxc_eccv.comparison.pairing import check_comparable
 from cxc_eccv.errors import DataError, InvalidOption, SourceMissing
 from cxc_eccv.registry import task
 from cxc_eccv.runs import save_embeddings
+from cxc_eccv.sources.collections.coco import COLLECTION as COCO
 from cxc_eccv.sources.download import image_folder
 from cxc_eccv.studies.entailment.judge import ClassifierJudge
-from cxc_eccv.tasks.task import COCO
 
 
 class StandIn(StandInClassifier):
@@ -45,7 +45,7 @@ def evaluate(run, library, classifier, tasks="entailment", **options):
 
 
 def texts_of(library):
-    content = library.karpathy("test")
+    content = library.split("test")
     texts = dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True))
     premises = {}
     for caption, image in zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True):
@@ -57,7 +57,7 @@ def test_retrieved_pairs_without_a_label_are_asked_about_once_and_no_others(samp
     """By loops: the top 30 of every image, each unlabelled pair by the stand-in, others by their label."""
     run, asked = make_run(sample_library), StandIn("1")
     report = evaluate(run, sample_library, asked)
-    judged = task("entailment").judgments(sample_library, "test", "i2t")
+    judged = task("entailment").judgments(sample_library.split("test"), "i2t")
     labels = dict(
         zip(
             zip(judged.query_ids[judged.rows].tolist(), judged.gallery_ids[judged.indices].tolist(), strict=True),
@@ -156,7 +156,7 @@ def test_flickr30k_is_judged_with_its_own_captions(tmp_path):
 
 def test_probabilities_of_pairs(sample_library):
     judge = ClassifierJudge(StandIn("1"), progress=False).on(sample_library, "test", COCO)
-    content = sample_library.karpathy("test")
+    content = sample_library.split("test")
     rows = np.append(np.arange(40), [3, 4])
     images, captions = content.caption_image_ids[rows], content.caption_ids[rows]
     texts = content.texts_of(captions).to_pylist()
@@ -177,7 +177,7 @@ def test_models_judged_by_different_classifiers_are_not_compared(sample_library,
 
 
 def test_a_file_of_probabilities_judges_as_labels_do(tmp_path, sample_library, make_run):
-    content = sample_library.karpathy("test")
+    content = sample_library.split("test")
     images, captions = (part.ravel() for part in np.meshgrid(content.image_ids, content.caption_ids, indexing="ij"))
     values = np.random.default_rng(0).random(images.size)
     ids = {"image_id": images, "caption_id": captions}
@@ -202,7 +202,7 @@ def test_listed_pairs_with_probabilities_are_all_that_an_evaluation_asks_for(for
     run_command("entailment", "pairs", *files, "--output", path, "--data-dir", "sample")
     table = policy(str(path))
     count = table.num_rows
-    texts = sample_library.karpathy("test").texts_of(table["caption_id"].to_numpy())
+    texts = sample_library.split("test").texts_of(table["caption_id"].to_numpy())
     assert table["caption"].to_pylist() == texts.to_pylist()
     judged = table.append_column("probability", pa.array(np.random.default_rng(0).random(count)))
     report = ce.evaluate(make_run(sample_library, seed=1), "entailment", data_dir=sample_library, unjudged=judged)

@@ -57,7 +57,7 @@ def library():
 
 
 def vectors_of(library, split="train", seed=0):
-    content, rng = library.karpathy(split), np.random.default_rng(seed)
+    content, rng = library.split(split), np.random.default_rng(seed)
     sides = [Embeddings(ids, rng.standard_normal((ids.size, 6))) for ids in (content.image_ids, content.caption_ids)]
     return EmbeddingsRun(*sides, model="random")
 
@@ -93,7 +93,7 @@ def rows_of(mined):
 
 @pytest.mark.parametrize("top_k", [1, 7, 30])
 def test_pairs_are_those_of_a_loop_over_images(library, run, top_k, tmp_path):
-    content, file = library.karpathy("train"), tmp_path / "weak.parquet"
+    content, file = library.split("train"), tmp_path / "weak.parquet"
     mined = mine(run, SharedWords(), library, top_k=top_k, threshold=0.6, output=file)
     expected = by_hand(content, cosines(run), top_k, np.float32(0.6))
     assert expected
@@ -116,7 +116,7 @@ def test_pairs_are_those_of_a_loop_over_images(library, run, top_k, tmp_path):
 
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])
 def test_a_retriever_of_texts_ranks_by_the_mean_of_the_images_own_captions(library, run, similarity):
-    content = library.karpathy("train")
+    content = library.split("train")
     texts = EmbeddingsRun(None, run.captions, similarity=similarity)
     vectors = run.captions.vectors.astype(np.float64)
     if similarity == "cosine":
@@ -130,7 +130,7 @@ def test_a_retriever_of_texts_ranks_by_the_mean_of_the_images_own_captions(libra
 @pytest.fixture(scope="module")
 def labelled(library):
     """All pairs of 20 images of train, true where the hypothesis shares many words; a few by chance."""
-    content, rng = library.karpathy("train"), np.random.default_rng(1)
+    content, rng = library.split("train"), np.random.default_rng(1)
     texts, images = content.captions["text"].to_pylist(), content.image_ids[:20]
     rows = []
     for image, premise in zip(images.tolist(), premises_of(content, images), strict=True):
@@ -147,7 +147,7 @@ pytestmark = [pytest.mark.filterwarnings("ignore:shared-words has no record of t
 def test_the_rule_weighs_classifier_and_rank_by_the_labelled_pairs_of_the_lists(library, run, labelled, tmp_path):
     options = {"top_k": 60, "labelled": labelled}
     mined = mine(run, SharedWords(), library, precision=0.5, output=tmp_path / "weak.parquet", **options)
-    lists = by_hand(library.karpathy("train"), cosines(run), 60, 0.0)
+    lists = by_hand(library.split("train"), cosines(run), 60, 0.0)
     truth = {(row["image_key"], row["caption_key"]): row["label"] for row in labelled.table.to_pylist()}
     listed = [((f"coco/{image}", f"coco/{caption}"), rank, np.float32(p)) for image, caption, rank, p in lists]
     known = [(p, rank, truth[key], key[0]) for key, rank, p in listed if key in truth]
@@ -221,7 +221,9 @@ def test_a_classifier_that_looks_at_images_gets_the_files(library, run, tmp_path
 
     classifier = Looks()
     mined = mine(run, classifier, library, images=mirror_folder("sample"), top_k=2, threshold=0.0)
-    names = dict(zip(*(library.images("train")[name].to_pylist() for name in ("image_id", "file_name")), strict=True))
+    names = dict(
+        zip(*(library.split("train").images[name].to_pylist() for name in ("image_id", "file_name")), strict=True)
+    )
     assert [path.name for path in classifier.seen] == [names[image] for image in mined.table["image_id"].to_pylist()]
     assert mined.facts["classifier"]["premise"] == "image and captions"
     (tmp_path / "empty").mkdir()
@@ -251,7 +253,7 @@ def test_what_cannot_be_mined_is_refused_before_the_work(library, run, options, 
 def test_runs_and_labelled_pairs_that_do_not_fit_are_refused(library, run, labelled):
     key = labelled.table["image_key"]
     of_one = labelled.table.filter(pa.compute.equal(key, key[0]))
-    short = RankingsRun.from_dicts({image: [1] for image in library.karpathy("train").image_ids.tolist()})
+    short = RankingsRun.from_dicts({image: [1] for image in library.split("train").image_ids.tolist()})
     for given, options, error, message in (
         (short, {"threshold": 0.75}, RunTooShallow, "needs 35 ranked items"),
         (vectors_of(library, "validation"), {"threshold": 0.75}, MissingIds, "lacks"),
@@ -309,7 +311,7 @@ def test_what_is_scored_before_a_kill_is_not_scored_again(library, run, tmp_path
 
 def test_cut_premises_are_counted_once_for_all_slices(library, run, monkeypatch):
     monkeypatch.setattr(mining._PairSide, "shard_size", 50)
-    content, classifier = library.karpathy("train"), SharedWords()
+    content, classifier = library.split("train"), SharedWords()
     classifier.context = 200
     long = 5 * sum(len(premise) > 200 for premise in premises_of(content, content.image_ids))
     with pytest.warns(UserWarning, match=f"^{long} of 300 pairs are longer than the context of shared-words") as seen:
@@ -367,7 +369,7 @@ def test_a_precision_that_is_out_of_reach_is_told_before_any_pair_is_scored(libr
 
 
 def test_scores_and_lists_give_what_vectors_give(library, run):
-    content, table = library.karpathy("train"), cosines(run).astype(np.float64)
+    content, table = library.split("train"), cosines(run).astype(np.float64)
     options = {"top_k": 5, "threshold": 0.75}
     wanted = rows_of(mine(run, SharedWords(), library, **options))
     scores = ScoresRun(content.image_ids, content.caption_ids, table)

@@ -35,7 +35,7 @@ def said(pairs):
 
 
 def test_labels_of_people_are_labelled_pairs(library, tmp_path):
-    content = library.karpathy("train")
+    content = library.split("train")
     pairs = [(int(content.image_ids[0]), int(caption)) for caption in content.caption_ids[5:8]]
     write_label_file(tmp_path / "labels.parquet", library, pairs, [0, 1, 1], split="train")
     found = read_labelled(str(tmp_path / "labels.parquet"), library)
@@ -47,7 +47,7 @@ def test_labels_of_people_are_labelled_pairs(library, tmp_path):
 
 def test_parts_are_read_by_name_test_data_as_well(pairs, library):
     assert (pairs.name, pairs.table.schema) == ("cxc/test", SCHEMA)
-    rated = library.cxc("sits", "test")
+    rated = library.split("test").ratings("sits")
     others = [row for row in rated.to_pylist() if row["sampling_method"] != "c2i_original"]
     assert pairs.labels.tolist() == [int(row["rating"] >= 3) for row in others]
     assert pairs.images.tolist() == [f"coco/{row['right_id']}" for row in others]

@@ -55,13 +55,13 @@ def true_pairs():
 
 
 def random_run(library, split, seed=0):
-    content, random = library.karpathy(split), np.random.default_rng(seed)
+    content, random = library.split(split), np.random.default_rng(seed)
     scores = random.standard_normal((content.image_ids.size, content.caption_ids.size))
     return ScoresRun(content.image_ids, content.caption_ids, scores)
 
 
 def sheets_of(library, pairs, seed=0):
-    content = library.karpathy("validation")
+    content = library.split("validation")
     images, captions = (np.array(side) for side in zip(*sorted(pairs), strict=True))
     return build_sheets(
         pa.table({"image_id": images, "caption_id": captions}),
@@ -71,7 +71,7 @@ def sheets_of(library, pairs, seed=0):
 
 
 def test_perfect_people_find_what_they_are_asked_about(library, true_pairs):
-    content, told = library.karpathy("validation"), []
+    content, told = library.split("validation"), []
     wanted = [
         [(image, caption) in true_pairs for caption in content.caption_ids.tolist()]
         for image in content.image_ids.tolist()
@@ -128,7 +128,7 @@ def test_what_was_never_asked_changes_no_answer_and_no_model(library, monkeypatc
 
 
 def test_tossed_coins_tell_nothing_and_liars_are_never_believed(library, true_pairs):
-    content, random = library.karpathy("validation"), np.random.default_rng(0)
+    content, random = library.split("validation"), np.random.default_rng(0)
     others = set(product(content.image_ids.tolist(), content.caption_ids.tolist())) - true_pairs
     others -= set(zip(content.caption_image_ids.tolist(), content.caption_ids.tolist(), strict=True))
     false = [sorted(others)[place] for place in random.choice(len(others), 285, replace=False)]
@@ -186,7 +186,7 @@ def hidden_pool():
 
 def test_hidden_are_pairs_that_eccv_caption_alone_judged(library):
     verified, pool = hidden_pool()
-    content = library.karpathy("test")
+    content = library.split("test")
     scores = [
         [(image, caption) in pool for caption in content.caption_ids.tolist()] for image in content.image_ids.tolist()
     ]
@@ -229,7 +229,7 @@ def test_hidden_positives_of_the_real_test_split(real_library):
     """Of 27,738 pairs, 18,457 are ECCV Caption's alone; noise about the links finds next to none of a half of these."""
     from label_loop.scorers import SCORERS
 
-    content = real_library.karpathy("test")
+    content = real_library.split("test")
     runs = {"noise": SCORERS["noise"](content)}
     found = search_hidden(runs, real_library, strategies=["random", "eccv"], questions=[1_000], seeds=1)
     facts = found.facts

@@ -29,8 +29,8 @@ def test_true_pairs_are_of_two_images_and_those_that_the_scenes_make_true(tool, 
     path = tmp_path / "true.parquet"
     tool.main(["true", "--output", str(path)])
     library = Library("sample", mined=[path])
-    content = library.karpathy("train")
-    assert library.mined("train").table.num_rows == len(pairs_of(path)) == 232
+    content = library.split("train")
+    assert library.split("train").mined().table.num_rows == len(pairs_of(path)) == 232
     own = set(zip(content.caption_image_ids.tolist(), content.caption_ids.tolist(), strict=True))
     assert not own & pairs_of(path)
     true, false = tool.true_pairs("train")
@@ -55,9 +55,9 @@ def test_a_file_is_measured_against_the_truth(tool, tmp_path, capsys):
 def test_rated_pairs_are_those_from_3_on_of_other_images(tool, tmp_path, sample_library):
     path = tmp_path / "rated.parquet"
     tool.main(["rated", "--data-dir", "sample", "--split", "validation", "--output", str(path)])
-    content = sample_library.karpathy("validation")
+    content = sample_library.split("validation")
     home = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
-    rated = sample_library.cxc("sits", "validation").to_pylist()
+    rated = sample_library.split("validation").ratings("sits").to_pylist()
     pairs = {(row["right_id"], row["left_id"]) for row in rated if row["rating"] >= 3}
     assert pairs_of(path) == {(image, caption) for image, caption in pairs if home[caption] != image}
     assert len(pairs_of(path)) > 10

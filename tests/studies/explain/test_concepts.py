@@ -18,7 +18,7 @@ CATEGORIES = [{"id": 1, "name": "person"}, {"id": 18, "name": "dog"}, {"id": 34,
 
 @pytest.fixture(scope="module")
 def ids(sample_library):
-    return sample_library.karpathy("test").image_ids.tolist()
+    return sample_library.split("test").image_ids.tolist()
 
 
 def image(number, width=200, height=100):
@@ -122,10 +122,10 @@ class TestCoco:
         synsets = {name: entry.synset for name, entry in synsets_of_categories().items()}
         for split in ("validation", "test"):
             found = load_concepts(sample_library, split)
-            file = read_json(sample_library._coco_files(split)[0])
+            file = read_json(sample_library.split(split)._category_files()[0])
             names = {category["id"]: category["name"] for category in file["categories"]}
             sizes = {one["id"]: one["width"] * one["height"] for one in file["images"]}
-            images = set(sample_library.karpathy(split).image_ids.tolist())
+            images = set(sample_library.split(split).image_ids.tolist())
             assert list(found.images) == [number for number in sizes if number in images]
             expected = {number: {} for number in found.images}
             for record in file["annotations"]:
@@ -210,7 +210,7 @@ class TestTables:
         file = read_json(real_library._path("instances_subset"))["categories"]
         assert [(entry.category_id, entry.category) for entry in entries[:80]] == [(c["id"], c["name"]) for c in file]
         assert len({entry.synset for entry in entries[:80]}) == 80
-        sets = sample_library.categories("test")
+        sets = sample_library.split("test").categories()
         assert [entry.category for entry in entries[80:]] == list(sets.category_names)
         assert [entry.category_id for entry in entries[80:]] == sets.category_ids.tolist()
 

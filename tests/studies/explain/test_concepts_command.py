@@ -35,7 +35,7 @@ def test_the_sample(show):
 
 
 def test_category_sets(show, tmp_path, sample_library):
-    ids = sample_library.karpathy("test").image_ids.tolist()
+    ids = sample_library.split("test").image_ids.tolist()
     content = {
         "images": [{"id": number} for number in ids[:3]],
         "categories": [{"id": 18, "name": "dog"}],
@@ -48,11 +48,11 @@ def test_category_sets(show, tmp_path, sample_library):
 
 
 def test_one_image(show, sample_library):
-    number = sample_library.karpathy("test").image_ids[0]
+    number = sample_library.split("test").image_ids[0]
     rows = show(which=number)[1]
     assert rows[:3] == [DATA, f"COCO instances, image {number}", "concept called instances share of the image"]
     assert len(rows) > 3
-    sets = sample_library.categories("test")
+    sets = sample_library.split("test").categories()
     empty = sets.image_ids[~sets.present.any(axis=1)][0]
     status, rows = show(which=empty)
     assert status == 2

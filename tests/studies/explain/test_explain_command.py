@@ -147,7 +147,7 @@ def test_a_remedy_of_zero_vectors_is_one_that_every_command_has(explain, files, 
 
 
 def test_rankings_of_two_directions_are_one_model(explain, sample_library, tmp_path):
-    content, random, paths = sample_library.karpathy("test"), np.random.default_rng(0), []
+    content, random, paths = sample_library.split("test"), np.random.default_rng(0), []
     sides = {"i2t": (content.image_ids, content.caption_ids), "t2i": (content.caption_ids, content.image_ids)}
     for direction, (queries, items) in sides.items():
         paths.append(tmp_path / f"clip_{direction}.json")

@@ -13,7 +13,7 @@ from explained_samples import alike, explanation_of, without_wordnet
 from report_samples import Page
 
 from cxc_eccv.demo import sample_images
-from cxc_eccv.sources.readers import KarpathySplit
+from cxc_eccv.sources.library import Split
 from cxc_eccv.studies.explain.concepts import Box
 from cxc_eccv.studies.explain.failures import MEASURES, Explained, explain_failures
 from cxc_eccv.studies.explain.page import (
@@ -161,7 +161,7 @@ def judge(explanation, sample_library, monkeypatch):
     """Kind and verdict of a failure of a query, right and retrieved image showing so many of these concepts."""
 
     def show(text, truth, retrieved):
-        monkeypatch.setattr(KarpathySplit, "texts_of", lambda content, ids: pa.array([text] * len(ids)))
+        monkeypatch.setattr(Split, "texts_of", lambda content, ids: pa.array([text] * len(ids)))
         failure = take(explanation.directions["t2i"].failures, 1)
         images = {
             int(ids[0]): {name: np.full(size, area) for name, size in of_image.items()}
@@ -206,7 +206,7 @@ def test_one_sentence_says_whether_it_was_a_near_miss(text, truth, retrieved, ki
 
 def test_a_near_miss_of_another_colour_says_so(explanation, sample_library, monkeypatch, judge):
     image = int(explanation.directions["t2i"].failures.retrieved_ids[0])
-    rows = sample_library.captions("test")
+    rows = sample_library.split("test").captions
     texts = ["a red square" if owner == image else "nothing" for owner in rows["image_id"].to_pylist()]
     captions = rows.set_column(rows.column_names.index("text"), "text", pa.array(texts))
     monkeypatch.setattr(type(sample_library), "captions", lambda library, split: captions)
@@ -221,13 +221,13 @@ def test_a_near_miss_of_another_colour_says_so(explanation, sample_library, monk
 
 def test_a_caption_that_begins_with_blanks_is_marked_at_its_words(explanation, sample_library, monkeypatch):
     spaced = pa.array(["  one circle. \n"])
-    monkeypatch.setattr(KarpathySplit, "texts_of", lambda content, ids: spaced.take([0] * len(ids)))
+    monkeypatch.setattr(Split, "texts_of", lambda content, ids: spaced.take([0] * len(ids)))
     (page, *_) = show_failures([explanation], sample_library, shown=1)
     assert cards_of(page)[0].marked == [("one ", False), ("circle", True), (".", False)]
 
 
 def test_the_query_is_marked_where_it_mentions_a_concept_of_its_images(pages, sample_library):
-    content = sample_library.karpathy("test")
+    content = sample_library.split("test")
     texts = dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True))
     marked = 0
     for page in pages:
@@ -243,8 +243,8 @@ def test_markup_in_data_is_shown_as_text(explanation, sample_library, monkeypatc
     def spoil(content, ids):
         return pa.array([NASTY] * len(ids))
 
-    monkeypatch.setattr(KarpathySplit, "texts_of", spoil)
-    monkeypatch.setattr(KarpathySplit, "files_of", spoil)
+    monkeypatch.setattr(Split, "texts_of", spoil)
+    monkeypatch.setattr(Split, "files_of", spoil)
     concepts = explanation.concepts
     images = {image: {f"{NASTY}.n.01": areas for areas in shown.values()} for image, shown in concepts.images.items()}
     box = Box(f"{NASTY}.n.01", NASTY, 0.1, 0.1, 0.2, 0.2)

@@ -74,7 +74,7 @@ def test_what_captions_mention_is_what_their_images_show(wordnet, real_library, 
     """Of the test split: WordNet's senses alone had 91.58% and 59.27%."""
     shown = {image: set(names) for image, names in load_concepts(real_library, "test").images.items() if names}
     shown = dict(list(shown.items())[:images])
-    captions = real_library.captions("test")
+    captions = real_library.split("test").captions
     captions = captions.filter(pc.is_in(captions["image_id"], pa.array(shown)))
     found = find_mentions(captions["text"].to_pylist(), {name for names in shown.values() for name in names})
     pairs = zip(captions["image_id"].to_pylist(), found, strict=True)

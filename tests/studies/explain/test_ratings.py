@@ -35,7 +35,7 @@ PRINTED = dict(zip(CLASSES, (23.30, 5.83, 17.48, 11.65, 6.14, 7.77, 54.37), stri
 @pytest.fixture(scope="module")
 def explained(sample_library):
     """Failures of the sample's captions, each with the next image in its own one's place; numbers at random."""
-    content, random = sample_library.karpathy("test"), np.random.default_rng(0)
+    content, random = sample_library.split("test"), np.random.default_rng(0)
     truths = content.caption_image_ids
     places = {image: place for place, image in enumerate(content.image_ids.tolist())}
     others = content.image_ids[[(places[image] + 1) % content.image_ids.size for image in truths.tolist()]]
@@ -157,7 +157,7 @@ def mark(*names):
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
 def test_a_row_has_all_that_a_rater_needs_and_empty_answers(form, exported, sample_library):
     rows = read_rows(exported(form))
-    content = sample_library.karpathy("test")
+    content = sample_library.split("test")
     texts = dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True))
     files = dict(zip(content.image_ids.tolist(), content.images["file_name"].to_pylist(), strict=True))
     assert len({row["pair_id"] for row in rows}) == 12  # ten failures and two known pairs

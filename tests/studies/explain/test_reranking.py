@@ -48,7 +48,7 @@ def slow_pairs(direction, run, content, ids, vectors):
 
 @pytest.mark.parametrize("direction", ["t2i", "t2t"])
 def test_a_plain_loop_agrees(direction, sample_library, make_run):
-    run, content = make_run(sample_library, width=6), sample_library.karpathy("test")
+    run, content = make_run(sample_library, width=6), sample_library.split("test")
     near = np.repeat(run.images.vectors, 5, axis=0) + run.captions.vectors
     run = EmbeddingsRun(run.images, Embeddings(run.captions.ids, near))
     rows = np.random.default_rng(1).permutation(run.captions.ids.size)[:80]
@@ -80,7 +80,7 @@ def test_the_rounding_of_another_batch_is_no_alteration(noise, unchanged, sample
 
 
 def test_originals_and_their_cosines_are_those_of_evaluate_and_of_a_plain_sum(sample_library, make_run):
-    run, content = make_run(sample_library), sample_library.karpathy("test")
+    run, content = make_run(sample_library), sample_library.split("test")
     arrays = alter(run.captions, "size", np.arange(12))
     row = rerank(run, altered_run(**arrays), sample_library, directions=["t2i"]).rows[0]
     report = evaluate(run, tasks="coco_5k/t2i", metrics=["recall_at_k", "median_rank"], data_dir=sample_library)
@@ -98,7 +98,7 @@ def test_originals_and_their_cosines_are_those_of_evaluate_and_of_a_plain_sum(sa
 
 
 def test_a_clear_reversal_holds_and_no_change_does_not(sample_library, make_run):
-    run, content = make_run(sample_library), sample_library.karpathy("test")
+    run, content = make_run(sample_library), sample_library.split("test")
     places = [run.images.ids.tolist().index(owner) for owner in content.caption_image_ids.tolist()]
     run = EmbeddingsRun(run.images, Embeddings(run.captions.ids, run.images.vectors[places]))
     every = np.arange(run.captions.ids.size)

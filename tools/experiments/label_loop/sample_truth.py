@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError
-from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import KarpathySplit, read_positives
+from cxc_eccv.sources.library import Library, Split
+from cxc_eccv.sources.readers import read_positives
 from cxc_eccv.studies.annotation.proposing.pool import Pairs
 from cxc_eccv.types import IntArray, find_positions
 
@@ -30,7 +30,7 @@ class Truth:
                 f"nobody knows all captions that are true of the images of these data (edition {library.edition}): "
                 "simulate rounds on the sample (--data-dir sample), or hide labels that are known (--hide eccv)"
             )
-        self.content: KarpathySplit = library.karpathy(split)
+        self.content: Split = library.split(split)
         table = library.read("truth", read_positives)
         own = find_positions(np.asarray(table["query_id"]), self.content.image_ids)[1]
         images, captions = (np.asarray(table[name])[own] for name in ("query_id", "item_id"))

@@ -26,8 +26,7 @@ from cxc_eccv.demo import RidgeModel, TfIdf
 from cxc_eccv.errors import MissingIds, SourceMissing
 from cxc_eccv.ranking.prepare import to_unit_length
 from cxc_eccv.runs import EmbeddingsRun, Run, ScoresRun
-from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import KarpathySplit
+from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, find_positions
 
 __all__ = ["SCORERS", "fit_anew", "place_images"]
@@ -43,7 +42,7 @@ def fit_anew(library: Library, split: str, images: str | Path) -> Callable[[pa.T
     captions of their image; they see no other split. ``ridge`` is the ridge regression from pixels to words,
     ``ridge_bag`` the same from images drawn with replacement, ``tfidf`` reads captions alone.
     """
-    parts = [library.karpathy(name) for name in ("train", split)]
+    parts = [library.split(name) for name in ("train", split)]
     content, pictures = parts[1], _read_pictures(parts, images)
     told, texts = (part.captions["text"].to_pylist() for part in parts)
     described = _texts_of(_is_own(parts[0]), told)
@@ -77,7 +76,7 @@ def _fit_ridges(
     }
 
 
-def _run_of(content: KarpathySplit, images: NDArray[np.float32], captions: NDArray[np.float32]) -> EmbeddingsRun:
+def _run_of(content: Split, images: NDArray[np.float32], captions: NDArray[np.float32]) -> EmbeddingsRun:
     sides = Embeddings(content.image_ids, images), Embeddings(content.caption_ids, captions)
     return EmbeddingsRun(*sides, similarity="cosine")
 
@@ -87,7 +86,7 @@ def _texts_of(known: csr_array, texts: Sequence[str]) -> list[list[str]]:
     return [[texts[column] for column in known.indices[start:end]] for start, end in pairwise(known.indptr)]
 
 
-def _read_pictures(parts: Sequence[KarpathySplit], images: str | Path) -> list[Image.Image]:
+def _read_pictures(parts: Sequence[Split], images: str | Path) -> list[Image.Image]:
     files, pictures = ImageFolder(images), []
     for name in (name for content in parts for name in content.images["file_name"].to_pylist()):
         found = files.read(name)
@@ -101,13 +100,13 @@ def _cosines(left: NDArray[np.float32], right: NDArray[np.float32]) -> FloatArra
     return np.asarray(to_unit_length(left) @ to_unit_length(right).T, dtype=np.float64)
 
 
-def score_tfidf(content: KarpathySplit) -> ScoresRun:
+def score_tfidf(content: Split) -> ScoresRun:
     """Cosine of TF-IDF bags of words; document frequencies are those of the split's own captions."""
     texts = content.captions["text"].to_pylist()
     return _score_bags(content, TfIdf.fit(texts).encode(texts), "TF-IDF of the captions")
 
 
-def score_overlap(content: KarpathySplit) -> ScoresRun:
+def score_overlap(content: Split) -> ScoresRun:
     """Cosine of sets of words, all of which weigh the same."""
     texts = content.captions["text"].to_pylist()
     bags = TfIdf.fit(texts).encode(texts)
@@ -116,7 +115,7 @@ def score_overlap(content: KarpathySplit) -> ScoresRun:
     return _score_bags(content, bags, "word overlap of the captions")
 
 
-def score_noise(content: KarpathySplit, seed: int = 0) -> EmbeddingsRun:
+def score_noise(content: Split, seed: int = 0) -> EmbeddingsRun:
     """Drawn vectors of images with captions near their own: it knows the links, and nothing else."""
     random = np.random.default_rng(seed)
     images = random.standard_normal((content.image_ids.size, NOISE_WIDTH))
@@ -126,7 +125,7 @@ def score_noise(content: KarpathySplit, seed: int = 0) -> EmbeddingsRun:
     return EmbeddingsRun(*sides, model=f"noise about the links, seed {seed}")
 
 
-SCORERS: Mapping[str, Callable[[KarpathySplit], Run]] = {
+SCORERS: Mapping[str, Callable[[Split], Run]] = {
     "tfidf": score_tfidf,
     "overlap": score_overlap,
     "noise": score_noise,
@@ -135,7 +134,7 @@ SCORERS: Mapping[str, Callable[[KarpathySplit], Run]] = {
 """Names to what makes a run of a split out of its links and the words of its captions."""
 
 
-def place_images(run: EmbeddingsRun, content: KarpathySplit) -> EmbeddingsRun:
+def place_images(run: EmbeddingsRun, content: Split) -> EmbeddingsRun:
     """A run of captions alone with every image at the mean of its captions' vectors, each of length 1."""
     captions = cast("Embeddings", run.captions)
     rows, there = find_positions(content.caption_ids, captions.ids)
@@ -149,7 +148,7 @@ def place_images(run: EmbeddingsRun, content: KarpathySplit) -> EmbeddingsRun:
     return replace(run, images=images, captions=Embeddings(content.caption_ids, vectors), similarity="cosine")
 
 
-def _score_bags(content: KarpathySplit, bags: csr_array, model: str) -> ScoresRun:
+def _score_bags(content: Split, bags: csr_array, model: str) -> ScoresRun:
     images = _mean_of(_is_own(content)) @ bags
     images = images.multiply(1 / sparse_norm(images, axis=1)[:, None]).tocsr()
     turned, scores = bags.T.tocsr(), np.empty((content.image_ids.size, content.caption_ids.size), dtype=np.float32)
@@ -158,11 +157,11 @@ def _score_bags(content: KarpathySplit, bags: csr_array, model: str) -> ScoresRu
     return ScoresRun(content.image_ids, content.caption_ids, scores, model=model)
 
 
-def _owners(content: KarpathySplit) -> IntArray:
+def _owners(content: Split) -> IntArray:
     return find_positions(content.caption_image_ids, content.image_ids)[0]
 
 
-def _is_own(content: KarpathySplit) -> csr_array:
+def _is_own(content: Split) -> csr_array:
     """(N, M) whether each caption was written of each image."""
     shape = content.image_ids.size, content.caption_ids.size
     return csr_array((np.ones(shape[1], dtype=np.float32), (_owners(content), np.arange(shape[1]))), shape=shape)

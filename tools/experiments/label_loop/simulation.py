@@ -291,11 +291,11 @@ def search_hidden(
     for number in questions:
         check_whole("questions", number, QUESTIONS_A_SHEET)
     _check_names(strategies)
-    pairs, others = Pairs(library.karpathy("test")), [name for name in official_sources() if name != "eccv"]
+    pairs, others = Pairs(library.split("test")), [name for name in official_sources() if name != "eccv"]
     verified = _judged_pairs(pairs, library, "test", ["eccv"])
     own = np.setdiff1d(verified, _judged_pairs(pairs, library, "test", others, turned_down=True))
     hides = _count_hidden(share, own.size)
-    tables = [library.eccv("eccv", direction) for direction in ("i2t", "t2i")]
+    tables = [library.split("test").eccv("eccv", direction) for direction in ("i2t", "t2i")]
     images, captions = (np.unique(np.asarray(table["query_id"])) for table in tables)
     ranked, stops, rows = {name: _rank_once(run, pairs) for name, run in runs.items()}, sorted(questions), []
     options = ProposalOptions(budget=_candidates_of(stops[-1]), sources=others, queries=(images, captions))
@@ -423,7 +423,7 @@ def _judged_pairs(
     """Numbers, ascending, of all pairs that sources call positive in either direction, and of those they turn down."""
     found = []
     for direction in ("i2t", "t2i"):
-        merged = merge(library, split, direction, sources=sources)
+        merged = merge(library.split(split), direction, sources=sources)
         sides = (merged.queries, merged.items) if direction == "i2t" else (merged.items, merged.queries)
         found.append(pairs.number(*sides)[merged.positive | turned_down])
     return np.unique(np.concatenate(found))

@@ -18,8 +18,7 @@ from cxc_eccv.errors import InvalidOption, MissingIds
 from cxc_eccv.judgments.evidence import co_captions
 from cxc_eccv.ranking import ranked
 from cxc_eccv.runs import EmbeddingsRun, Run
-from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import KarpathySplit
+from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.studies.annotation.proposing.pool import (
     CANDIDATES,
     Chosen,
@@ -40,7 +39,7 @@ NEIGHBOURS = 5
 """Nearest neighbours of each item."""
 
 
-def choose_image_pairs(runs: Mapping[str, Run], content: KarpathySplit, *, neighbours: int = NEIGHBOURS) -> pa.Table:
+def choose_image_pairs(runs: Mapping[str, Run], content: Split, *, neighbours: int = NEIGHBOURS) -> pa.Table:
     """Image pairs for SIS: images with similar captions (other-modality sampling)."""
     described = {name: _average_captions(name, run, content) for name, run in _with_side(runs, "captions").items()}
     tables = [_find_neighbours(name, run, content.image_ids, neighbours) for name, run in described.items()]
@@ -48,7 +47,7 @@ def choose_image_pairs(runs: Mapping[str, Run], content: KarpathySplit, *, neigh
 
 
 def choose_caption_pairs(
-    runs: Mapping[str, Run], content: KarpathySplit, *, neighbours: int = NEIGHBOURS, seed: int = 0
+    runs: Mapping[str, Run], content: Split, *, neighbours: int = NEIGHBOURS, seed: int = 0
 ) -> pa.Table:
     """Caption pairs for STS: captions of similar images (other-modality sampling), then as many co-captions."""
     random = np.random.default_rng(seed)
@@ -83,7 +82,7 @@ def _with_side(runs: Mapping[str, Run], side: str) -> dict[str, EmbeddingsRun]:
     return able
 
 
-def _average_captions(name: str, run: EmbeddingsRun, content: KarpathySplit) -> EmbeddingsRun:
+def _average_captions(name: str, run: EmbeddingsRun, content: Split) -> EmbeddingsRun:
     """A run with the mean vector of each image's captions as the image's vector."""
     places, known = find_positions(content.caption_ids, run.ids("captions"))
     if not known.all():
@@ -135,7 +134,7 @@ def once(pairs: pa.Table) -> pa.Table:
     return pairs.take(pa.array(np.sort(first)))
 
 
-def draw_captions(content: KarpathySplit, image_ids: IntArray, random: np.random.Generator) -> IntArray:
+def draw_captions(content: Split, image_ids: IntArray, random: np.random.Generator) -> IntArray:
     """(P,) ids of one random caption of each image."""
     owners = find_positions(content.caption_image_ids, content.image_ids)[0]
     order, counts = np.argsort(owners, kind="stable"), np.bincount(owners, minlength=content.image_ids.size)
@@ -147,7 +146,7 @@ def draw_captions(content: KarpathySplit, image_ids: IntArray, random: np.random
 def propose_alike(runs: Mapping[str, Run], library: Library, split: str, options: ProposalOptions) -> Proposal:
     """Choose pairs of two images or two captions that CxC has not rated, each in one order."""
     side, depth = options.sides[0], options.depth or NEIGHBOURS
-    content = library.karpathy(split).first(options.limit)
+    content = library.split(split).first(options.limit)
     if side == "image":
         table = once(choose_image_pairs(runs, content, neighbours=depth))
     else:  # in turn with co-captions, which follow
@@ -155,7 +154,11 @@ def propose_alike(runs: Mapping[str, Run], library: Library, split: str, options
         half = table["model"].is_valid().to_pylist().count(True)
         table = table.take(pa.array(in_turn(half, table.num_rows - half)))
     has_ratings = split in ("validation", "test")
-    rated = _unordered(library.cxc("sis" if side == "image" else "sts", split), SIDE_IDS) if has_ratings else set()
+    rated = (
+        _unordered(library.split(split).ratings("sis" if side == "image" else "sts"), SIDE_IDS)
+        if has_ratings
+        else set()
+    )
     before = set() if options.asked is None else _unordered(options.asked, ("image_id", "caption_id"))
     direction, rows = "i2i" if side == "image" else "t2t", []
     for row in table.to_pylist():

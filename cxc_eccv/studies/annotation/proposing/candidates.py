@@ -58,7 +58,7 @@ def propose(
         >>> from cxc_eccv.runs import EmbeddingsRun
         >>> from cxc_eccv.types import Embeddings
         >>> library, random = Library("sample"), np.random.default_rng(0)
-        >>> content = library.karpathy("test")
+        >>> content = library.split("test")
         >>> sides = [Embeddings(ids, random.standard_normal((ids.size, 8))) for ids in (content.image_ids,
         ...     content.caption_ids)]
         >>> proposal = propose({"model": EmbeddingsRun(*sides)}, library, options=ProposalOptions(budget=20))
@@ -72,7 +72,7 @@ def propose(
             side = options.sides[0]
             raise InvalidOption(f"strategy {strategy.name} cannot choose pairs of two {side}s; give --strategy cxc")
         return propose_alike(runs, library, split, options)
-    pairs = Pairs(library.karpathy(split).first(options.limit))
+    pairs = Pairs(library.split(split).first(options.limit))
     queries = _choose_queries(options, pairs, strategy, runs.values())
     _check_models(strategy, runs, queries)
     judged = _find_judged(library, split, pairs, options.sources)
@@ -80,7 +80,7 @@ def propose(
         raise InvalidOption(
             f"strategy {strategy.name} draws from all pairs, so it is a project's first round: start another"
         )
-    asked_before = _find_asked_before(options, pairs, Pairs(library.karpathy(split)))
+    asked_before = _find_asked_before(options, pairs, Pairs(library.split(split)))
     random = np.random.default_rng([options.seed, len(queries), asked_before.size])
     return _make_proposal(Pool(library, split, options, strategy, pairs, runs, queries, judged, asked_before, random))
 
@@ -186,10 +186,10 @@ def _find_asked_before(options: ProposalOptions, pairs: Pairs, whole: Pairs) -> 
 
 def _find_judged(library: Library, split: str, pairs: Pairs, sources: Sequence[str] | None) -> JudgedPairs:
     """The judgments of sources in both directions."""
-    names = readable_official(library, split) if sources is None else list(sources)
+    names = readable_official(library.split(split)) if sources is None else list(sources)
     judged, positives = [], {name: [np.empty(0, np.int64)] for name in names}
     for direction in CROSS_MODAL:
-        merged = merge(library, split, direction, sources=names)
+        merged = merge(library.split(split), direction, sources=names)
         ids = (merged.query_ids[merged.queries], merged.gallery_ids[merged.items])[:: 1 if direction == "i2t" else -1]
         within = pairs.holds(*ids)
         numbers = pairs.of_ids(ids[0][within], ids[1][within], "judged pairs")

@@ -18,8 +18,7 @@ from cxc_eccv.evaluation.policies import Judge, PairValues
 from cxc_eccv.ranking import Options, Ranked, ranked
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.runs import Run
-from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import KarpathySplit
+from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.types import (
     CROSS_MODAL,
     DIRECTIONS,
@@ -91,7 +90,7 @@ class ProposalOptions:
 class Pairs:
     """The pairs of a split's images and captions as numbers: image row times captions, plus caption row."""
 
-    def __init__(self, content: KarpathySplit) -> None:
+    def __init__(self, content: Split) -> None:
         self.content = content
         self.image_ids, self.caption_ids = content.image_ids, content.caption_ids
 

@@ -147,7 +147,7 @@ def appraise(
         split=split,
         seed=seed,
         confidence=confidence,
-        labels={name: dict(file.facts) for name in files if (file := library.labels(name, split)) and file.facts},
+        labels={name: dict(file.facts) for name in files if (file := library.split(split).labels(name)) and file.facts},
         models={name: run.facts() for name, run in (runs or {}).items()},
     )
     return Appraisal(split, counted, counts, worth, biases, likenesses, tuple(preferences), study.reasons, facts)
@@ -186,7 +186,7 @@ class _Study:
         there = []
         for name in sources_of(self.library):
             try:
-                if gather(self.library, self.split, "t2i", name, Thresholds()) is not None:
+                if gather(self.library.split(self.split), "t2i", name, Thresholds()) is not None:
                     there.append(name)
             except SourceMissing as error:
                 self.reasons[name] = str(error)
@@ -196,7 +196,7 @@ class _Study:
         """Each source alone, plausible matches, and unions of the oldest sources."""
         sets: list[tuple[str, ...]] = [(name,) for name in there]
         try:
-            self.library.categories(self.split)
+            self.library.split(self.split).categories()
             sets.append(PLAUSIBLE)
         except SourceMissing:
             pass
@@ -216,10 +216,10 @@ class _Study:
         """The rows of Table 3, for every set with a positive."""
         rows = []
         for direction in DIRECTIONS:
-            query_ids, _ = item_ids(self.library, self.split, direction)
+            query_ids, _ = item_ids(self.library.split(self.split), direction)
             counted = np.ones(query_ids.size, bool)
             if queries is not None:
-                judged = gather(self.library, self.split, direction, queries, Thresholds())
+                judged = gather(self.library.split(self.split), direction, queries, Thresholds())
                 counted = np.isin(query_ids, [] if judged is None else judged.queries)
             original = find_positives(self.library, self.split, direction, ("coco",))
             links = 0 if original is None else int(original.sizes()[counted].sum())
@@ -283,7 +283,7 @@ class _Study:
             for name in [name for name in runs if name not in able]:
                 self.reasons[f"{name}/{direction}"] = str(runs[name].why_not(direction))
             labels = self._find_labels(able, project, proposals, direction, similarity)
-            links = coco_links(self.library, self.split, direction)
+            links = coco_links(self.library.split(self.split), direction)
             near, deep = {}, {}
             for name, run in able.items():
                 readers = [TopRows(links, DEPTH)] if len(able) > 1 else []
@@ -315,7 +315,9 @@ class _Study:
         if verified is None:
             raise DataError(f"{project.folder} has no labels of the {self.split} split; merge its answers again")
         try:
-            labels = join_proposals(verified, proposals, item_ids(self.library, self.split, direction)[1], direction)
+            labels = join_proposals(
+                verified, proposals, item_ids(self.library.split(self.split), direction)[1], direction
+            )
             _refuse_other_models(labels.annotators, project, runs, similarity)
         except DataError as error:
             self.reasons[f"bias/{direction}"] = str(error)

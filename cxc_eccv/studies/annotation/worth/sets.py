@@ -76,21 +76,21 @@ def find_positives(library: Library, split: str, direction: str, names: Sequence
     check_sets(names, library)
     sources = [name for name in names if not PLAUSIBLE.fullmatch(name)]
     zetas = [int(name.removeprefix("plausible_")) for name in names if name not in sources]
-    query_ids, gallery_ids = item_ids(library, split, direction)
+    query_ids, gallery_ids = item_ids(library.split(split), direction)
     listed, outside = np.empty(0, np.int64), np.zeros(query_ids.size, np.int64)
     if sources:
-        pairs = merge(library, split, direction, sources=sources)
+        pairs = merge(library.split(split), direction, sources=sources)
         if not (pairs.sources or zetas):
             return None
         listed = (pairs.queries * gallery_ids.size + pairs.items)[pairs.positive]
         if "eccv" in pairs.sources:
-            table = library.eccv("eccv", direction)
+            table = library.split("test").eccv("eccv", direction)
             lost = ~find_positions(np.asarray(table["item_id"]), gallery_ids)[1]
             rows = find_positions(np.asarray(table["query_id"])[lost], query_ids)[0]
             outside = np.bincount(rows, minlength=query_ids.size)
     classes, alike = (np.full(query_ids.size, -1), np.full(gallery_ids.size, -1)), np.zeros((1, 1), bool)
     if zetas:
-        matches = category_matches(library, split, direction)
+        matches = category_matches(library.split(split), direction)
         (rows, are_queries), (columns, are_items) = (
             find_positions(query_ids, matches.query_ids),
             find_positions(gallery_ids, matches.gallery_ids),
@@ -118,13 +118,13 @@ def find_verified(
     library: Library, split: str, direction: str, source: str, proposals: pa.Table | None = None
 ) -> Verified | None:
     """The labels of a source, as people's judgments; None if it has none of the split."""
-    file = library.labels(source, split) if source in library.label_names else None
+    file = library.split(split).labels(source) if source in library.label_names else None
     if file is not None:
         queries, items = split_pairs(file.table, direction)
         positive, gains = (np.asarray(file.table[name]) for name in ("positive", "gain"))
         asked = np.ones(queries.size, bool)
     else:
-        judged = gather(library, split, direction, source, Thresholds())
+        judged = gather(library.split(split), direction, source, Thresholds())
         if judged is None:
             return None
         queries, items, positive, gains = judged.queries, judged.items, judged.positive, np.ones(judged.queries.size)

@@ -20,6 +20,9 @@ from cxc_eccv.encoding.checkpoints import load_part
 from cxc_eccv.encoding.processes import Processes
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation import evaluate
+from cxc_eccv.sources.collections.coco import COLLECTION as COCO
+from cxc_eccv.sources.collections.collection import Collection
+from cxc_eccv.sources.collections.flickr8k import COLLECTION as FLICKR8K
 from cxc_eccv.sources.download import sha256_of
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups
@@ -47,7 +50,6 @@ from cxc_eccv.studies.baselines.training import (
     process_rank,
     train_resumably,
 )
-from cxc_eccv.tasks.task import COCO, FLICKR8K, Collection
 from cxc_eccv.types import Embeddings, Report
 from cxc_eccv.types.models import check_source
 
@@ -247,13 +249,14 @@ def _parts(library: Library, arguments: CharGruArguments) -> tuple[list[CaptionG
     selecting = [] if arguments.select_on is None else _groups(library, arguments.select_on, arguments)
     if arguments.report_on is not None:
         collection, split = REPORTS[arguments.report_on]
-        kind = "coco" if collection is COCO else "flickr"
-        reported = {(kind, number) for number in collection.content(library, split).image_ids.tolist()}
+        reported = {(collection.photographs, number) for number in library.split(split, collection).image_ids.tolist()}
         _refuse_shared(groups, reported, f"--train-on and in --report-on {arguments.report_on}")
         _refuse_shared(selecting, reported, f"--select-on and in --report-on {arguments.report_on}")
     if not selecting:
         return hold_out(groups, arguments.held_out)
-    _refuse_shared(groups, {(group.collection, group.image_id) for group in selecting}, "--train-on and in --select-on")
+    _refuse_shared(
+        groups, {(group.photographs, group.image_id) for group in selecting}, "--train-on and in --select-on"
+    )
     return groups, selecting
 
 
@@ -262,13 +265,13 @@ def _groups(library: Library, names: Sequence[str], arguments: CharGruArguments)
     if not arguments.coco_tokens:
         return groups
     return [
-        replace(group, texts=tuple(map(coco_text, group.texts))) if group.collection == "coco" else group
+        replace(group, texts=tuple(map(coco_text, group.texts))) if group.photographs == COCO.photographs else group
         for group in groups
     ]
 
 
 def _refuse_shared(groups: Sequence[CaptionGroup], others: Set[tuple[str, int]], options: str) -> None:
-    both = [group.image_id for group in groups if (group.collection, group.image_id) in others]
+    both = [group.image_id for group in groups if (group.photographs, group.image_id) in others]
     if both:
         raise InvalidOption(
             f"{len(both)} images are in {options}, the first: {both[0]}; give parts without common images"
@@ -394,7 +397,7 @@ def _score(model: Path, library: Library, arguments: CharGruArguments, features:
     assert arguments.report_on is not None  # noqa: S101 - checked by train
     collection, split = REPORTS[arguments.report_on]
     ensemble = load_part(CharGruEnsemble, model)
-    content = collection.content(library, split)
+    content = library.split(split, collection)
     texts = content.captions["text"].to_pylist()
     entered = [coco_text(text) for text in texts] if collection is COCO and arguments.coco_tokens else texts
     captions = zip(content.caption_ids.tolist(), entered, strict=True)

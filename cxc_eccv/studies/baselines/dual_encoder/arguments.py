@@ -260,7 +260,7 @@ def text_backbone(source: str) -> tuple[Any, Any]:
     """The text backbone and its tokenizer; for the sample a BERT of one layer with the words of its train split."""
     if source != SAMPLE:
         return _backbone(source, "input_ids", "text"), load_part(AutoTokenizer, source)
-    tokenizer = word_tokenizer(Library(SAMPLE).captions("train")["text"].to_pylist())
+    tokenizer = word_tokenizer(Library(SAMPLE).split("train").captions["text"].to_pylist())
     return small_bert(tokenizer, hidden_size=128, layers=1), tokenizer
 
 

@@ -41,9 +41,6 @@ from cxc_eccv.studies.baselines.training import (
 from cxc_eccv.studies.entailment.training_data import count_images
 from cxc_eccv.types import IntArray
 
-PHOTOGRAPHS = {"coco": "coco", "flickr": "flickr30k"}
-"""Collection of a group to the collection that numbers its images."""
-
 
 class TrainingPairs(Dataset[Row]):
     """One item per image and epoch, so that two captions of an image are never negatives of each other.
@@ -67,7 +64,7 @@ class TrainingPairs(Dataset[Row]):
         self.starts = np.cumsum([0, *(len(group.texts) for group in self.groups)])
         few = [group for group in self.groups if len(group.texts) < self.draws]
         if few:
-            first = f"image {few[0].image_id} of {few[0].collection} has {len(few[0].texts)} caption(s)"
+            first = f"image {few[0].image_id} of {few[0].photographs} has {len(few[0].texts)} caption(s)"
             raise InvalidOption(f"{first}; text-text pairs need two. Leave out these {len(few)} images")
 
     def hold_out(self, count: int) -> tuple[Self, Self]:
@@ -135,7 +132,7 @@ class PairReader:
         if self.mode == "t2t":
             return self._tokenize(groups, [])
         files = part_images(library, names)
-        return self._tokenize(groups, [files[group.collection, group.image_id] for group in groups])
+        return self._tokenize(groups, [files[group.photographs, group.image_id] for group in groups])
 
     def read_file(self, path: Path) -> TrainingPairs:
         """Pairs of lines of image file, tab, caption, as in Conceptual Captions, grouped by image file."""
@@ -245,7 +242,7 @@ class PairCollator:
 
 def record_seen(library: Library, groups: Sequence[CaptionGroup], before: Settings | None) -> Settings:
     """``holds``: split to the number of its images in the training data; ``before``: record of the starting model."""
-    keys = [f"{PHOTOGRAPHS[group.collection]}/{group.image_id}" for group in groups if group.collection in PHOTOGRAPHS]
+    keys = [f"{group.photographs}/{group.image_id}" for group in groups]
     record: Settings = {"holds": count_images(library, keys)}
     return record if before is None else {**record, "before": before}
 

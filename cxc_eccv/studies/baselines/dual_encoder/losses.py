@@ -18,9 +18,10 @@ from scipy.sparse import csr_matrix
 from cxc_eccv.contrastive import in_batch_softmax, mean_of_positives
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.judgments.qrels import merged_qrels
+from cxc_eccv.sources.collections.collection import find_collection
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import MinedPairs
-from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, parts_of
+from cxc_eccv.studies.baselines.caption_groups import ALL, CaptionGroup, parts_of
 from cxc_eccv.studies.baselines.dual_encoder.arguments import DataArguments, ObjectiveArguments
 from cxc_eccv.studies.baselines.dual_encoder.data import LoadedItems, PairCollator
 from cxc_eccv.studies.baselines.training import Row, gather, process_rank
@@ -79,11 +80,12 @@ class BatchPositives:
     @classmethod
     def judged(cls, library: Library, split: str, groups: Sequence[CaptionGroup]) -> BatchPositives:
         """Positives of the task ``cxc`` in a split; groups of other collections and splits match only themselves."""
-        of_coco = [(group, group.collection == "coco") for group in groups]
-        images = np.array([group.image_id if is_coco else -1 for group, is_coco in of_coco])
-        texts = np.array([number if is_coco else -1 for group, is_coco in of_coco for number in group.caption_ids])
-        text_text = _matrix(merged_qrels(library, split, "t2t"), texts, texts)
-        return cls(text_text.maximum(text_text.T), _matrix(merged_qrels(library, split, "i2t"), images, texts))
+        judged = library.split(split)
+        inside = [(group, group.photographs == judged.collection.photographs) for group in groups]
+        images = np.array([group.image_id if is_inside else -1 for group, is_inside in inside])
+        texts = np.array([number if is_inside else -1 for group, is_inside in inside for number in group.caption_ids])
+        text_text = _matrix(merged_qrels(judged, "t2t"), texts, texts)
+        return cls(text_text.maximum(text_text.T), _matrix(merged_qrels(judged, "i2t"), images, texts))
 
     @classmethod
     def described(cls, groups: Sequence[CaptionGroup], weak: csr_matrix) -> BatchPositives:
@@ -268,8 +270,8 @@ class WeakPositives:
         cls, library: Library, data: DataArguments, groups: Sequence[CaptionGroup], arguments: ObjectiveArguments
     ) -> WeakPositives:
         """Read the files that the library was opened with; a warning counts pairs outside the training data."""
-        parts = parts_of(data.train_on)
-        files = [mined for name, split in parts if (mined := library.mined(split, name)) is not None]
+        parts = [(name, split) for name, split in parts_of(data.train_on) if split != ALL]
+        files = [mined for name, split in parts if (mined := library.split(split, name).mined()) is not None]
         if len(files) < len(data.weak_positives):
             raise InvalidOption(
                 f"--train-on {' '.join(data.train_on)}: only {len(files)} of {len(data.weak_positives)} files of weak "
@@ -340,8 +342,8 @@ def _find(
     mined: MinedPairs, groups: Sequence[CaptionGroup], sizes: Sequence[int]
 ) -> tuple[IntArray, IntArray, NDArray[np.bool_]]:
     """(P,) indices of the images and of the captions among those of the groups, and whether both are among them."""
-    collection = "coco" if mined.collection == "coco" else "flickr"
-    inside = [group.collection == collection for group in groups]
+    photographs = find_collection(mined.collection).photographs
+    inside = [group.photographs == photographs for group in groups]
     images = np.where(inside, [group.image_id for group in groups], -1)
     texts = np.where(np.repeat(inside, sizes), [number for group in groups for number in group.caption_ids], -1)
     rows, has_image = find_positions(mined.table["image_id"].to_numpy(), images)

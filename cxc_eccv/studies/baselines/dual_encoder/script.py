@@ -25,7 +25,7 @@ from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.catalog import SPLIT_NAMES
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.baselines.caption_groups import held_out_recalls, parts_of
+from cxc_eccv.studies.baselines.caption_groups import ALL, held_out_recalls, parts_of
 from cxc_eccv.studies.baselines.dual_encoder.arguments import (
     COMMAND,
     SAMPLE,
@@ -183,7 +183,7 @@ class Setup:
 
     def encode_split(self, model: AnyModel, split: str) -> EmbeddingsRun:
         """Encode all captions of a split, and all images unless the model has no image side."""
-        content, files = self.library.karpathy(split), None
+        content, files = self.library.split(split), None
         if self.arguments.mode != "t2t":
             paths = image_paths(content.images["file_name"].to_pylist(), self.arguments.data.images)
             files = zip(content.image_ids.tolist(), paths, strict=True)
@@ -357,7 +357,8 @@ def _pipeline_of(model: AnyModel) -> str | None:
 
 def _describe_leaks(model: AnyModel, library: Library, data: DataArguments) -> list[str]:
     """Warnings that it, or the classifier that mined its weak positives, was trained on val or test data."""
-    mined = [library.mined(split, name) for name, split in parts_of(data.train_on)] if data.weak_positives else []
+    parts = parts_of(data.train_on) if data.weak_positives else []
+    mined = [library.split(split, name).mined() for name, split in parts if split != ALL]
     records = [pairs.facts["classifier"].get("training_data") for pairs in mined if pairs is not None]
     cautions = [caution for record in records for caution in warn_of_training_data(record)]
     seen = warn_of_training_data(model.config.training_data, "{:,} images of {}")

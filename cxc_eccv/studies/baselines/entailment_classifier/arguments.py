@@ -287,7 +287,7 @@ def _visual_encoders(arguments: ModelArguments) -> tuple[Any, Any, Any, Any]:
 
 
 def _sample_bert() -> tuple[BertModel, PreTrainedTokenizerFast]:
-    tokenizer = word_tokenizer(Library(SAMPLE).captions("train")["text"].to_pylist())
+    tokenizer = word_tokenizer(Library(SAMPLE).split("train").captions["text"].to_pylist())
     tokenizer.add_special_tokens({"cls_token": "[CLS]", "sep_token": "[SEP]"})
     tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
         single="[CLS] $A [SEP]",

@@ -127,7 +127,7 @@ def caption_images(library: Library) -> Mapping[str, str]:
     """Key of every available COCO caption to the key of its image."""
     owners = {}
     for split in library.splits:
-        content = library.karpathy(split)
+        content = library.split(split)
         for caption, image in zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True):
             owners[f"coco/{caption}"] = f"coco/{image}"
     return owners

@@ -28,15 +28,15 @@ BASELINE = Baseline(
 
 def evaluate_bow(library: Library, split: str = "test") -> Report:
     """Rank the captions of a split against each other by TF-IDF cosine, fitted on the validation captions."""
-    model = TfIdf.fit(library.captions("validation")["text"].to_pylist())
-    content = library.karpathy(split)
+    model = TfIdf.fit(library.split("validation").captions["text"].to_pylist())
+    content = library.split(split)
     vectors = model.encode(content.captions["text"].to_pylist())
     transposed = vectors.T.tocsr()
 
     def score_rows(rows: IntArray) -> NDArray[np.float32]:
         return np.asarray((vectors[rows] @ transposed).toarray(), dtype=np.float32)
 
-    judgments = task("cxc").judgments(library, split, "t2t")
+    judgments = task("cxc").judgments(library.split(split), "t2t")
     ranks = rank_rows(score_rows, content.caption_ids, content.caption_ids, {"cxc/t2t": judgments})
     request = Request(split=split, per_query=True, name="TF-IDF bag of words")
     return report_of_ranks({"cxc/t2t": (judgments, ranks["cxc/t2t"])}, library, request)

@@ -12,10 +12,9 @@ from cxc_eccv.evaluation import evaluate
 from cxc_eccv.ranking.prepare import refuse_zero_vectors
 from cxc_eccv.ranking.scores import Product
 from cxc_eccv.runs import EmbeddingsRun, ScoresRun, load_embeddings
-from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import KarpathySplit
+from cxc_eccv.sources.collections.coco import COLLECTION as COCO
+from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.studies.baselines.untrained import Baseline, Inputs
-from cxc_eccv.tasks.task import COLLECTIONS
 from cxc_eccv.types import IntArray, Report, find_positions
 
 IMAGES_AT_ONCE = 64
@@ -30,10 +29,7 @@ def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, ScoresRun
             "the baseline other_captions needs either --model ID_OR_PATH of a text model, or --features FILE with "
             "caption_ids and caption_embeddings"
         )
-    name = inputs.collection or "coco"
-    if name not in COLLECTIONS:
-        raise UnknownName("collection", name, COLLECTIONS)
-    content = COLLECTIONS[name].content(library, split)
+    content = library.split(split, inputs.collection or COCO)
     captions = load_embeddings(inputs.features) if inputs.features else _encode(content, inputs)
     scores = score_by_other_captions(captions, content, inputs.pool or "max")
     report = evaluate(scores, split=split, data_dir=library, per_query=True)
@@ -41,7 +37,7 @@ def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, ScoresRun
     return replace(report, provenance={**report.provenance, "model": model}), scores
 
 
-def score_by_other_captions(run: EmbeddingsRun, content: KarpathySplit, pool: str = "max") -> ScoresRun:
+def score_by_other_captions(run: EmbeddingsRun, content: Split, pool: str = "max") -> ScoresRun:
     """The largest or mean cosine of every caption with the captions of every image, itself left out.
 
     ``harmonic`` is RefCLIPScore (Hessel et al., EMNLP 2021): the harmonic mean of CLIPScore, ``2.5 max(cos(image,
@@ -61,7 +57,7 @@ def score_by_other_captions(run: EmbeddingsRun, content: KarpathySplit, pool: st
 
     Example:
         >>> from cxc_eccv.types import Embeddings
-        >>> content = Library("sample").karpathy("test")
+        >>> content = Library("sample").split("test")
         >>> vectors = np.random.default_rng(0).standard_normal((content.caption_ids.size, 4)).astype(np.float32)
         >>> score_by_other_captions(EmbeddingsRun(None, Embeddings(content.caption_ids, vectors)), content).scores.shape
         (60, 300)
@@ -119,7 +115,7 @@ def _unit_vectors(run: EmbeddingsRun, kind: str, ids: IntArray) -> Vectors:
     return np.asarray(single / lengths)
 
 
-def _encode(content: KarpathySplit, inputs: Inputs) -> EmbeddingsRun:
+def _encode(content: Split, inputs: Inputs) -> EmbeddingsRun:
     from cxc_eccv.encoding import encode  # only here: a file of vectors needs no torch
 
     captions = zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True)

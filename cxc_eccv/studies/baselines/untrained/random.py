@@ -18,7 +18,7 @@ WIDTH = 64
 
 def random_run(library: Library, split: str, seed: int = 0) -> EmbeddingsRun:
     """Independent Gaussian vectors for all images and captions of a split."""
-    random, content = np.random.default_rng(seed), library.karpathy(split)
+    random, content = np.random.default_rng(seed), library.split(split)
     images, captions = (
         Embeddings(ids, random.standard_normal((ids.size, WIDTH), dtype=np.float32))
         for ids in (content.image_ids, content.caption_ids)

@@ -83,7 +83,7 @@ def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, Embedding
     """Every task of captions only."""
     if inputs.vectors is None:
         raise InvalidOption("the baseline word_vectors needs --vectors FILE, for example GloVe's glove.6B.300d.txt")
-    captions = library.captions(split)
+    captions = library.split(split).captions
     texts = captions["text"].to_pylist()
     encoder = AveragedVectors(read_word_vectors(inputs.vectors, {word for text in texts for word in words(text)}))
     averaged = EmbeddingsRun(None, Embeddings(captions["caption_id"].to_numpy(), encoder(texts)), similarity="cosine")

@@ -140,13 +140,13 @@ def _part_of(split: str) -> tuple[str, str]:
 
 def _tell(mined: MinedPairs, output: Path) -> None:
     from cxc_eccv.sources.catalog import describe_data
+    from cxc_eccv.sources.collections.collection import find_collection
     from cxc_eccv.studies.entailment.mining_rule import table_of_rule
     from cxc_eccv.studies.entailment.quality import warn_of_training_data
     from cxc_eccv.tables import tables_to_console
-    from cxc_eccv.tasks.task import COLLECTIONS
 
     rule = mined.facts["rule"]
-    say_once(upper_first(describe_data(mined.facts, COLLECTIONS[mined.facts["collection"]].name)))
+    say_once(upper_first(describe_data(mined.facts, find_collection(mined.collection).title)))
     with_any = len(set(mined.table["image_id"].to_pylist()))
     if "weights" in rule and os.environ.get("RANK", "0") == "0":
         print_shown(tables_to_console([table_of_rule(rule)]))
@@ -172,13 +172,13 @@ def _encode(
     loaded = load_named_model(str(model), device=device)
     from cxc_eccv.encoding import Encoding, encode_once
     from cxc_eccv.from_model import split_items
-    from cxc_eccv.studies.entailment.mining_rule import COLLECTIONS
+    from cxc_eccv.sources.collections.collection import find_collection
 
     if loaded.is_cross_encoder:
         raise InvalidOption(f"{loaded.name} scores pairs; name a model with embeddings, or lists that it ranked anew")
     if "images" in loaded.sides and images is None:
         raise InvalidOption(f"{loaded.name} looks at images: give their folder with --images")
-    items = split_items(loaded.sides, library, part[1], images, collection=COLLECTIONS[part[0]])
+    items = split_items(loaded.sides, library, part[1], images, collection=find_collection(part[0]))
     return encode_once(loaded, images=items.images, captions=items.captions, encoding=Encoding(batch_size=batch_size))[
         0
     ]

@@ -10,21 +10,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import KarpathySplit
+from cxc_eccv.sources.collections.collection import Collection, collections
+from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.studies.entailment.training_data.corpora import SPLITS, Pairs, keys
-from cxc_eccv.tasks.task import COLLECTIONS
-
-PHOTOGRAPHS = {"coco": "coco", "flickr30k": "flickr30k", "flickr8k": "flickr30k"}
-"""Collection with evaluation splits to the one that numbers its images: Flickr8k and Flickr30k share photographs."""
-
-EVALUATED = tuple(PHOTOGRAPHS)
 
 Mask = NDArray[np.bool_]
 
@@ -42,12 +37,13 @@ class EvaluationSplit:
 def evaluation_splits(library: Library, parts: Sequence[str]) -> tuple[list[EvaluationSplit], list[str]]:
     """The evaluation splits of these parts (``val``, ``test``), and the names of missing ones."""
     splits, missing = [], []
-    for name, collection, part in ((f"{each}/{part}", each, part) for part in parts for each in EVALUATED):
-        content = _content(library, collection, part)
-        if content is None:
-            missing.append(name)
+    for part, collection in product(parts, collections().values()):
+        name, split = f"{collection.name}/{part}", SPLITS[part]
+        if _has_split(library, split, collection) or (collection.is_default and part == "test"):  # which is required
+            content = library.split(split, collection)
+            splits.append(library.once(("evaluation split", name), partial(_index, name, content)))
         else:
-            splits.append(library.once(("evaluation split", name), partial(_index, name, collection, content)))
+            missing.append(name)
     return splits, missing
 
 
@@ -55,35 +51,28 @@ def count_images(library: Library, image_keys: Sequence[str]) -> dict[str, int]:
     """Available evaluation split to the number of these images in it, if any."""
     known = pa.array(image_keys, pa.string())
     counts: dict[str, int] = {}
-    collections = {key.partition("/")[0] for key in image_keys}
-    for part in ("test", "val"):
-        for collection in EVALUATED:
-            photographs = PHOTOGRAPHS[collection]
-            if photographs not in collections or (collection == "coco" and SPLITS[part] not in library.splits):
-                continue
-            content = _content(library, collection, part)
-            if content is not None:
-                inside = int(_is_in(known, pa.array(keys(photographs, content.image_ids))).sum())
-                counts |= {f"{collection}/{part}": inside} if inside else {}
+    photographs = {key.partition("/")[0] for key in image_keys}
+    for part, collection in product(("test", "val"), collections().values()):
+        if collection.photographs in photographs and _has_split(library, SPLITS[part], collection):
+            image_ids = library.split(SPLITS[part], collection).image_ids
+            inside = int(_is_in(known, pa.array(keys(collection.photographs, image_ids))).sum())
+            counts |= {f"{collection.name}/{part}": inside} if inside else {}
     return counts
 
 
-def _index(name: str, collection: str, content: KarpathySplit) -> EvaluationSplit:
+def _index(name: str, content: Split) -> EvaluationSplit:
     captions = np.concatenate([content.caption_ids, content.cut_caption_ids])
     texts = pc.unique(plain_texts(content.captions["text"].combine_chunks()))
     return EvaluationSplit(
         name,
-        pa.array(keys(PHOTOGRAPHS[collection], content.image_ids)),
-        pa.array(keys(collection, captions)),
+        pa.array(keys(content.collection.photographs, content.image_ids)),
+        pa.array(keys(content.collection.name, captions)),
         texts.filter(pc.not_equal(texts, "")),
     )
 
 
-def _content(library: Library, name: str, part: str) -> KarpathySplit | None:
-    """A split, or None if it is missing; COCO's test split is required."""
-    collection, split = COLLECTIONS[name], SPLITS[part]
-    known = split in collection.splits(library) if collection.at_hand(library) else False
-    return collection.content(library, split) if known or (name, part) == ("coco", "test") else None
+def _has_split(library: Library, split: str, collection: Collection) -> bool:
+    return library.has_collection(collection) and split in library.read_splits(collection)
 
 
 def plain_texts(texts: pa.Array) -> pa.Array:

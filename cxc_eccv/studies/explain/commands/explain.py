@@ -124,7 +124,7 @@ def explain(
         from cxc_eccv.studies.explain.reranking import check_altered, rerank, reranking_tables
 
         altered = load_embeddings(adversarial)
-        check_altered(baseline, altered, library.captions(wanted), direction)
+        check_altered(baseline, altered, library.split(wanted).captions, direction)
     load_wordnet()
     shown = load_concepts(library, wanted, concepts, annotations)
     explained = [
@@ -251,7 +251,7 @@ def _show_concepts(which: str, source: str, split: str, annotations: Path | None
         raise InvalidOption(f"--show-concepts {which}: give all, or the COCO id of an image")
     library = open_library()
     image_concepts = load_concepts(library, split, source, annotations)
-    if which != "all" and int(which) not in library.karpathy(split).image_ids:
+    if which != "all" and int(which) not in library.split(split).image_ids:
         raise InvalidOption(f"image {which} is not one of {split}; name its split with --split")
     say(upper_first(describe_data({"data": {"edition": library.edition}, "split": split})))
     tables = _tabulate_split(image_concepts) if which == "all" else [_tabulate_image(image_concepts, int(which))]

@@ -15,7 +15,7 @@ from cxc_eccv.studies.explain.altering.sentences import describe_tagger, tag_sen
 def rows(library: Library, split: str, options: BuildOptions) -> Rows:
     """One row per caption and kind, by kind in alphabetical order, then in Karpathy order."""
     require_seed(options.seed)
-    captions = library.captions(split)
+    captions = library.split(split).captions
     sentences = tag_sentences(captions["text"].to_pylist(), options.tagger)
     ids = captions["caption_id"].to_pylist()
     kinds = all_kinds().values()

@@ -9,7 +9,7 @@ from cxc_eccv.sources.library import Library
 
 def rows(library: Library, split: str, options: BuildOptions) -> Rows:
     """One row per caption, with the number of its words."""
-    table = library.captions(split)
+    table = library.split(split).captions
     lengths = [len(text.split()) for text in table["text"].to_pylist()]
     return Rows(pa.table({"caption_id": table["caption_id"], "words": pa.array(lengths, pa.int64())}))
 

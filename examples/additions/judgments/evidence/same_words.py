@@ -3,17 +3,16 @@
 import numpy as np
 
 from cxc_eccv.judgments.evidence.source import Evidence, Source, Thresholds, co_captions
-from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.library import Split
 
 
-def evidence(library: Library, split: str, direction: str, thresholds: Thresholds) -> Evidence | None:
+def evidence(split: Split, direction: str, thresholds: Thresholds) -> Evidence | None:
     """Images with captions that have the words of one of their own, whatever their order."""
     if direction not in ("i2t", "t2i"):
         return None
-    content = library.karpathy(split)
-    words = [" ".join(sorted(text.lower().split())) for text in content.captions["text"].to_pylist()]
+    words = [" ".join(sorted(text.lower().split())) for text in split.captions["text"].to_pylist()]
     left, right = co_captions(np.unique(words, return_inverse=True)[1])
-    images, captions = content.caption_image_ids[left], content.caption_ids[right]
+    images, captions = split.caption_image_ids[left], split.caption_ids[right]
     queries, items = (images, captions) if direction == "i2t" else (captions, images)
     return Evidence.of(queries, items)
 

@@ -32,7 +32,7 @@ OFFICIAL = ("coco", "cxc", "eccv", "entailment")
 
 @pytest.fixture(scope="module")
 def content(sample_library):
-    return sample_library.karpathy("test")
+    return sample_library.split("test")
 
 
 @pytest.fixture(scope="module")
@@ -51,19 +51,21 @@ def runs(content):
 def known(sample_library):
     """Pair to the names of the sources that call it positive, and all pairs that one judged, from the raw tables."""
     positive, judged = defaultdict(set), set()
-    captions = sample_library.captions("test")
+    captions = sample_library.split("test").captions
     for pair in zip(captions["image_id"].to_pylist(), captions["caption_id"].to_pylist(), strict=True):
         positive[pair].add("coco")
-    rated = sample_library.cxc("sits", "test")
+    rated = sample_library.split("test").ratings("sits")
     for caption, image, rating in zip(*(rated[name].to_pylist() for name in rated.column_names[:3]), strict=True):
         judged.add((image, caption))
         if rating >= 3:
             positive[image, caption].add("cxc")
     for direction in ("i2t", "t2i"):
-        table = sample_library.eccv("eccv", direction)
+        table = sample_library.split("test").eccv("eccv", direction)
         for pair in zip(table["query_id"].to_pylist(), table["item_id"].to_pylist(), strict=True):
             positive[pair if direction == "i2t" else pair[::-1]].add("eccv")
-    images, captions, labels, _ = labels_of_file(sample_library.karpathy("test"), sample_library.entailment("test"))
+    images, captions, labels, _ = labels_of_file(
+        sample_library.split("test"), sample_library.split("test").entailment()
+    )
     for image, caption, entailed in zip(images.tolist(), captions.tolist(), labels.tolist(), strict=True):
         judged.add((image, caption))
         if entailed:
@@ -591,7 +593,7 @@ def test_of_two_images_or_captions_none_is_rated_before_or_there_in_both_orders(
     rows = found.candidates.to_pylist()
     pairs = [frozenset((row["image_id"], row["caption_id"])) for row in rows]
     assert len(set(pairs)) == len(pairs) == found.facts.counts["open"]
-    rated = sample_library.cxc(kind, "test").to_pylist()
+    rated = sample_library.split("test").ratings(kind).to_pylist()
     assert not {frozenset((row["left_id"], row["right_id"])) for row in rated} & set(pairs)
     assert {own["direction"] for row in rows for own in row["proposals"]} == {direction}
     again = propose(runs, sample_library, **options, budget=9, asked=found.candidates.slice(0, 5))

@@ -17,7 +17,7 @@ MODELS = 5
 
 @pytest.fixture(scope="module")
 def content(real_library):
-    return real_library.karpathy("test")
+    return real_library.split("test")
 
 
 @pytest.fixture(scope="module")
@@ -53,11 +53,11 @@ def test_as_many_proposals_as_the_paper_s(proposed):
 @pytest.mark.parametrize("split", ["validation", "test"])
 def test_released_pairs_of_images_and_captions_come_from_rated_pairs(real_library, split):
     """Of two rated images, or captions: the left one's image and a caption of the right one's, any of the five."""
-    content = real_library.karpathy(split)
+    content = real_library.split(split)
     owners = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
 
     def pairs(kind, method):
-        table = real_library.cxc(kind, split)
+        table = real_library.split(split).ratings(kind)
         rows = table.filter(pa.compute.equal(table["sampling_method"], method))
         return list(zip(rows["left_id"].to_pylist(), rows["right_id"].to_pylist(), strict=True))
 

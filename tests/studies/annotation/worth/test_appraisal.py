@@ -78,7 +78,7 @@ def found(library, runs, project):
 
 
 def listed(library, direction, sources):
-    pairs = merge(library, "test", direction, sources=sources)
+    pairs = merge(library.split("test"), direction, sources=sources)
     kept = pairs.positive
     return {
         *zip(pairs.query_ids[pairs.queries[kept]].tolist(), pairs.gallery_ids[pairs.items[kept]].tolist(), strict=True)
@@ -88,7 +88,7 @@ def listed(library, direction, sources):
 def known_pairs(library, project, direction):
     """What a project knows, (query, item) to whether it matches and whether somebody said so; and what was searched."""
     names = ("image_id", "caption_id") if direction == "i2t" else ("caption_id", "image_id")
-    labels, known, searched = library.labels("mine", "test").table.to_pylist(), {}, set()
+    labels, known, searched = library.split("test").labels("mine").table.to_pylist(), {}, set()
     for own in project.rounds:
         for row in own.known.to_pylist():
             known[tuple(row[name] for name in names)] = (True, False)
@@ -145,7 +145,7 @@ def test_sets_verdicts_and_queries_can_be_named(sample_library):
     assert {row.labels for row in found.counts} == {"cxc,coco", "plausible_1"}
     assert {row.verified for row in found.worth} == {"entailment"}
     row = found.counts[0]
-    assert row.counts.n_queries + row.counts.n_without == sample_library.karpathy("test").caption_ids.size
+    assert row.counts.n_queries + row.counts.n_without == sample_library.split("test").caption_ids.size
     found = appraise(sample_library, "validation")
     assert ({row.verified for row in found.worth}, found.queries) == ({"cxc"}, None)
     assert not any("eccv" in row.labels for row in found.counts)
@@ -174,7 +174,7 @@ def test_what_cannot_be_appraised_is_refused(sample_library, runs):
 def test_intervals_are_of_images_drawn_anew(found, sample_library):
     """Against a bootstrap written out: captions of an image are drawn together."""
     row = next(one for one in found.counts if (one.labels, one.direction) == ("eccv", "t2i"))
-    table, content = sample_library.eccv("eccv", "t2i"), sample_library.karpathy("test")
+    table, content = sample_library.split("test").eccv("eccv", "t2i"), sample_library.split("test")
     image_of = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
     clusters = {}
     for query in set(table["query_id"].to_pylist()):
@@ -202,7 +202,7 @@ def best_items(run, query_ids, direction, gallery_ids, depth):
 @pytest.mark.parametrize("direction", ["t2i", "i2t"])
 def test_scores_on_all_labels_are_those_of_the_graded_metrics(found, library, project, runs, direction):
     proposals = pa.concat_tables([table for own in project.rounds for table in (own.candidates, own.known)])
-    gallery = item_ids(library, "test", direction)[1]
+    gallery = item_ids(library.split("test"), direction)[1]
     labels = join_proposals(find_verified(library, "test", direction, "mine", proposals), proposals, gallery, direction)
     own = {row.metric: row for row in found.bias if row.direction == direction}
     for name, run in runs.items():
@@ -262,7 +262,7 @@ def test_models_that_did_not_propose_or_that_cannot_rank(library, runs, project)
 
 def test_first_items_and_orders_of_all_pairs_of_models(found, library, runs):
     for direction in ("t2i", "i2t"):
-        queries, gallery = item_ids(library, "test", direction)
+        queries, gallery = item_ids(library.split("test"), direction)
         tops = {name: best_items(run, queries, direction, gallery, 25).tolist() for name, run in runs.items()}
         rows = {(row.one, row.other): row for row in found.diversity if row.direction == direction}
         assert len(rows) == 6

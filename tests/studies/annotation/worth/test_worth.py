@@ -57,16 +57,16 @@ def test_counts_of_positives():
 def test_sets_hold_what_their_parts_hold(library, direction, names):
     """Pair by pair, against the judgments of the sources and the categories of the images."""
     found = find_positives(library, "test", direction, names)
-    content = library.karpathy("test")
+    content = library.split("test")
     image_of = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
     image_of |= {image: image for image in content.image_ids.tolist()}
     sources = [name for name in names if not name.startswith("plausible")]
     listed = set()
     if sources:
-        pairs = merge(library, "test", direction, sources=sources)
+        pairs = merge(library.split("test"), direction, sources=sources)
         queries, items = pairs.query_ids[pairs.queries], pairs.gallery_ids[pairs.items]
         listed = set(zip(queries[pairs.positive].tolist(), items[pairs.positive].tolist(), strict=True))
-    images, present = with_categories(library, "test")
+    images, present = with_categories(library.split("test"))
     categories = {image: frozenset(np.flatnonzero(own)) for image, own in zip(images.tolist(), present, strict=True)}
     zeta = max([int(name[-1]) for name in names if name.startswith("plausible")], default=-1)
 
@@ -85,7 +85,7 @@ def test_sets_hold_what_their_parts_hold(library, direction, names):
 
 def test_items_splits_and_sets_that_are_nowhere(library):
     found = find_positives(library, "test", "t2i", ["coco"])
-    own = library.karpathy("test")
+    own = library.split("test")
     assert not found.holds(own.caption_ids[:1], np.array([-5])).any()
     assert not found.holds(np.array([-5]), own.image_ids[:1]).any()
     assert find_positives(library, "validation", "t2i", ["eccv"]) is None
@@ -97,7 +97,7 @@ def test_items_splits_and_sets_that_are_nowhere(library):
 
 def test_what_people_were_asked_about(library):
     """CxC publishes what it turned down; ECCV Caption lists positives alone."""
-    rated = library.cxc("sits", "test")
+    rated = library.split("test").ratings("sits")
     found = find_verified(library, "test", "i2t", "cxc")
     assert found.queries.size == rated.num_rows
     assert found.asked.all()

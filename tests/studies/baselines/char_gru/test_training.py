@@ -75,7 +75,7 @@ def test_it_learns_the_sample(tmp_path):
 def test_captions_with_image_features(tmp_path, sample_library):
     random, sides = np.random.default_rng(0), []
     for split in sample_library.splits:
-        ids = sample_library.karpathy(split).image_ids
+        ids = sample_library.split(split).image_ids
         sides.append(Embeddings(ids, random.standard_normal((ids.size, 5))))
     images = Embeddings(np.concatenate([s.ids for s in sides]), np.concatenate([s.vectors for s in sides]))
     save_embeddings(tmp_path / "features.npz", EmbeddingsRun(images, None))
@@ -101,7 +101,7 @@ def test_image_features_are_extracted_once(tmp_path, sample_library):
     file = tmp_path / "run" / "image_features.npz"
     features, written = ImageFeatures.read(file), file.stat().st_mtime_ns
     assert (features.embeddings.ids.size, features.width) == (60, 16)  # the images of coco/val
-    first = sample_library.images("validation").to_pylist()[0]
+    first = sample_library.split("validation").images.to_pylist()[0]
     pair = (first["image_id"], ImageFolder("sample").find(first["file_name"]))
     alone = encode(
         str(tmp_path / "resnet"), images=[pair], encoding=Encoding(ten_crops=TenCrops()), device="cpu", progress=False

@@ -154,7 +154,7 @@ def test_an_image_with_a_single_caption_makes_no_text_pair():
 def test_images_come_from_the_folder(sample_library):
     reader = PairReader(tiny_models.bert_tokenizer(64), "t2t+i2t", "sample")
     found = reader.read_parts(sample_library, ["coco/train", "coco/restval"])
-    names = [*sample_library.images("train")["file_name"].to_pylist()]
+    names = [*sample_library.split("train").images["file_name"].to_pylist()]
     assert [path.name for path in found.image_paths[:60]] == names
     assert len(found) == 70
     with pytest.raises(InvalidOption, match="--images"):
@@ -196,7 +196,7 @@ def test_texts_match_by_image_and_by_rating(sample_library, groups, positives):
     image = {one: group.image_id for group in groups for one in group.caption_ids}
     judged = {one for group in groups[60:] for one in group.caption_ids}
     similar = set()
-    for row in sample_library.cxc("sts", "validation").to_pylist():
+    for row in sample_library.split("validation").ratings("sts").to_pylist():
         if row["rating"] >= 3:
             similar |= {(row["left_id"], row["right_id"]), (row["right_id"], row["left_id"])}
     # Captions of the train split are judged by nothing and match themselves alone.
@@ -213,7 +213,7 @@ def test_texts_match_by_image_and_by_rating(sample_library, groups, positives):
 def test_images_and_texts_match_in_both_directions(sample_library, groups, positives):
     rated = {
         (row["right_id"], row["left_id"])
-        for row in sample_library.cxc("sits", "validation").to_pylist()
+        for row in sample_library.split("validation").ratings("sits").to_pylist()
         if row["rating"] >= 3
     }
     images, texts = torch.arange(60, 120), torch.arange(300, 600)
@@ -291,7 +291,7 @@ def test_other_data_than_the_sample_is_refused(tmp_path, changed):
 def test_the_variable_names_the_sample_as_the_option_does(tmp_path, monkeypatch):
     command = ["--images", "sample", "--recolour", *BACKBONES, "--train-on", "no/such"]
     monkeypatch.setenv("CXC_ECCV_DATA", "sample")
-    with pytest.raises(UnknownName, match="collection of captions"):
+    with pytest.raises(UnknownName, match="unknown collection 'no'"):
         train([*command, "--output-dir", str(tmp_path / "run")])
     monkeypatch.setenv("CXC_ECCV_DATA", str(tmp_path))
     with pytest.raises(InvalidOption, match="works only with the embedded sample"):

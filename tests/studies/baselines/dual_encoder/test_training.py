@@ -131,7 +131,7 @@ def test_validation_is_scored_whole_by_the_librarys_metrics(whole_run, sample_li
     folder, _, _ = whole_run
     values = log(folder, "eval_recall_at_10")
     assert len(values) == 2
-    content = sample_library.karpathy("validation")
+    content = sample_library.split("validation")
     paths = [sample_images() / name for name in content.images["file_name"].to_pylist()]
     best = folder / f"checkpoint-{2 * (1 + values.index(max(values)))}"
     loaded = AutoModel.from_pretrained(best)
@@ -212,7 +212,7 @@ def test_another_run_does_not_go_on_from_it(whole_run):
 
 def pairs_file(folder, count=60):
     """Images of the sample's train split with one caption each, as in Conceptual Captions."""
-    table = Library("sample").karpathy("train")
+    table = Library("sample").split("train")
     names = dict(zip(table.image_ids.tolist(), table.images["file_name"].to_pylist(), strict=True))
     texts = dict(zip(table.captions["image_id"].to_pylist(), table.captions["text"].to_pylist(), strict=True))
     lines = [f"{names[number]}\t{text}" for number, text in list(texts.items())[:count]]
@@ -391,7 +391,7 @@ def test_what_was_seen_of_val_and_test_is_recorded_and_told_ever_after(tmp_path,
     assert told.about.endswith("Trained on test data: 60 images of coco/test.")
     config = AutoModel.from_pretrained(first).config
     assert config.training_data == {"holds": {"coco/test": 60}}
-    assert config.training_data["holds"]["coco/test"] == sample_library.karpathy("test").image_ids.size
+    assert config.training_data["holds"]["coco/test"] == sample_library.split("test").image_ids.size
     again = [*command, "--pretrained", str(first), "--train-on", "coco/val", "--report-on", "test"]
     with pytest.warns(UserWarning, match="coco/test is in the training data and reported"):
         told = train([*again, "--output-dir", str(second)])

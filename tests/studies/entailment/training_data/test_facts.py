@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 
+from cxc_eccv.sources.collections.collection import collections
 from cxc_eccv.sources.readers import read_stsb
 from cxc_eccv.studies.entailment.training_data import corpora, load_training_data
 
@@ -42,7 +43,7 @@ def test_pairs_positives_and_what_the_guard_leaves(real_library, name):
 
 
 def test_photographs_of_e_snli_ve_in_karpathys_test_split(real_library):
-    test = {f"flickr30k/{photo}" for photo in real_library.flickr30k("test").image_ids}
+    test = {f"flickr30k/{photo}" for photo in real_library.split("test", "flickr30k").image_ids}
     for part, number in (("val", 39), ("test", 25)):
         table = corpora()["esnli_ve"].pairs(real_library, part).table
         assert len(test & set(table["image_key"].to_pylist())) == number
@@ -55,8 +56,8 @@ def test_no_caption_of_a_test_split_is_left_in_sts_benchmark_and_sick(real_libra
         return "".join(filter(str.isalnum, text.lower()))
 
     captions = set()
-    for read in (real_library.karpathy, real_library.flickr30k, real_library.flickr8k_split):
-        captions |= {words(text) for text in read("test").captions["text"].to_pylist()}
+    for collection in collections():
+        captions |= {words(text) for text in real_library.split("test", collection).captions["text"].to_pylist()}
     data = load_training_data(real_library, ["stsb/train", "sick/train"])
     assert not captions & {words(text) for name in ("premise", "hypothesis") for text in data.pairs[name].to_pylist()}
     scored = real_library.read("stsb_train", read_stsb)

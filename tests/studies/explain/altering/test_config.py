@@ -40,7 +40,7 @@ def test_the_rows_of_the_sample(sample_library, options):
     rows = CONFIG.rows(sample_library, "test", options).table.to_pylist()
     require_consistent(rows)
     texts = dict(
-        zip(*(sample_library.captions("test")[name].to_pylist() for name in ("caption_id", "text")), strict=True)
+        zip(*(sample_library.split("test").captions[name].to_pylist() for name in ("caption_id", "text")), strict=True)
     )
     assert all(row["original"] == texts[row["query_id"]] for row in rows)
     assert {row["kind"] for row in rows} <= set(all_kinds())
@@ -93,7 +93,7 @@ def test_a_seed_that_is_no_whole_number(seed, sample_library, tagger):
 
 
 def test_what_holds_of_the_real_captions(real_library, tagger):
-    captions = real_library.captions("test").slice(0, 800)
+    captions = real_library.split("test").captions.slice(0, 800)
     ids, texts = captions["caption_id"].to_pylist(), captions["text"].to_pylist()
     sentences = tag_sentences(texts, tagger)
     found = [row for kind in all_kinds().values() for row in alter_tagged(sentences, ids, kind, 0)]

@@ -144,7 +144,7 @@ def test_what_may_become_of_a_sentence(name, text, expected, exact, tagger):
 
 
 def test_a_rare_synonym_is_rarer_in_captions_and_means_the_noun_first(wordnet, real_library):
-    counts = Counter(re.findall("[a-z]+", " ".join(real_library.captions("test")["text"].to_pylist()).lower()))
+    counts = Counter(re.findall("[a-z]+", " ".join(real_library.split("test").captions["text"].to_pylist()).lower()))
     for noun, name in [(noun, name) for noun, names in SYNONYMS.items() for name in names]:
         meant = wordnet.synsets(name, "n")[0]
         count = {lemma.name(): lemma.count() for lemma in meant.lemmas()}

@@ -31,7 +31,7 @@ def command(monkeypatch, capsys, tmp_path):
 
 def noisy_run(library, seed, split="test", width=16):
     """Vectors of images, and of captions near that of their own image; another seed is another model."""
-    content, random = library.karpathy(split), np.random.default_rng(seed)
+    content, random = library.split(split), np.random.default_rng(seed)
     images = np.random.default_rng(99).standard_normal((content.image_ids.size, width))
     own = np.searchsorted(content.image_ids, content.caption_image_ids, sorter=(order := np.argsort(content.image_ids)))
     captions = images[order[own]] + random.standard_normal((content.caption_ids.size, width))
@@ -79,7 +79,7 @@ def knows(project):
 
 def judge_all(library, draw):
     """Probabilities of all pairs of the test split; ``draw`` gives as many as it is asked for."""
-    content = library.karpathy("test")
+    content = library.split("test")
     images, captions = np.meshgrid(content.image_ids, content.caption_ids, indexing="ij")
     chances = draw(images.size)
     return pa.table({"image_id": images.ravel(), "caption_id": captions.ravel(), "probability": chances})

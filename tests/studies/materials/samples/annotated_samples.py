@@ -39,7 +39,7 @@ def answer_row(scheme, sheet, worker, pair, role, answer, seconds=10.0, remark="
 
 def sample_answers(library, workers=("ann", "ben", "cleo"), scheme="eccv", *, sheets=3, size=6, seed=0, remark=""):
     """(A,) answers of workers to sheets of candidates with two known pairs each; the last worker answers at random."""
-    own, random, content = schemes()[scheme], np.random.default_rng(seed), library.karpathy("test")
+    own, random, content = schemes()[scheme], np.random.default_rng(seed), library.split("test")
     owners = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
     images, captions = content.image_ids.tolist(), content.caption_ids.tolist()
     rows = []
@@ -86,7 +86,7 @@ def sample_annotation(
 ):
     """A report on answers of the sample."""
     answers = sample_answers(library, scheme=scheme, **options)
-    content = library.karpathy("test")
+    content = library.split("test")
     texts = dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True)) | (
         captions or {}
     )
@@ -131,7 +131,7 @@ CHANGES = LabelChanges(
 def hostile_annotation(library):
     """A report in which everything that people can type would act."""
     printable = HOSTILE.replace("\x1b", "")
-    captions = dict.fromkeys(library.karpathy("test").caption_ids.tolist(), HOSTILE)
+    captions = dict.fromkeys(library.split("test").caption_ids.tolist(), HOSTILE)
     return sample_annotation(
         library,
         workers=(f"ann {printable}", f"ben {printable}"),

@@ -10,7 +10,7 @@ QUESTION = ("questionnaire", "sheet", "pair_id", "image_id", "caption_id", "capt
 
 def sample_sheets(library, number=5, *, size=3, start=0):
     """Sheets of as many candidates, which are no links of COCO."""
-    content = library.karpathy("test")
+    content = library.split("test")
     images, captions = (ids[start::4][:number] for ids in (content.image_ids, content.caption_ids[::-1]))
     pairs = pa.table({"image_id": images, "caption_id": captions})
     return build_sheets(pairs, KnownPairs(content), size=size)

@@ -32,7 +32,7 @@ def without_wordnet(patch):
 
 def failures_of(library, direction, concepts, shift=7):
     """Every query of the sample's test split with the image some places further on at its top."""
-    content = library.karpathy("test")
+    content = library.split("test")
     images, texts = content.image_ids, content.captions["text"].to_pylist()
     places = {image: place for place, image in enumerate(images.tolist())}
     if direction == "i2t":

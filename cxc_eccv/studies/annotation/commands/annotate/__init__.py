@@ -304,7 +304,7 @@ def report(
     changes = None
     if models and merged:
         runs = load_runs(models, name)
-        before = names(sources) or judging_sources(project.library, project.split)
+        before = names(sources) or judging_sources(project.library.split(project.split))
         changes = measure_changes(
             runs,
             project.library,

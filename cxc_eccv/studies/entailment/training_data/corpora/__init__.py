@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 
 from cxc_eccv.discovery import modules_of
 from cxc_eccv.sources.catalog import SPLIT_OF_RAW
-from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import KarpathySplit
+from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.types import FloatArray, IntArray, find_positions
 
 SCHEMA = pa.schema(
@@ -106,7 +105,7 @@ def keys(collection: str, ids: IntArray) -> list[str]:
     return [f"{collection}/{number}" for number in ids.tolist()]
 
 
-def captions_of_images(content: KarpathySplit, image_ids: IntArray) -> pa.ListArray:
+def captions_of_images(content: Split, image_ids: IntArray) -> pa.ListArray:
     """The captions of each image, in the order of the raw file."""
     places = find_positions(content.caption_image_ids, content.image_ids)[0]
     offsets = np.append(0, np.cumsum(np.bincount(places, minlength=content.image_ids.size))).astype(np.int32)
@@ -121,7 +120,7 @@ def join_captions(captions: pa.ListArray) -> pa.Array:
     return pc.binary_join(pa.ListArray.from_arrays(offsets, texts), " ")
 
 
-def premises_of(content: KarpathySplit, image_ids: IntArray) -> list[str]:
+def premises_of(content: Split, image_ids: IntArray) -> list[str]:
     """The premise of each image: all its captions, joined."""
     premises: list[str] = join_captions(captions_of_images(content, image_ids)).to_pylist()
     return premises

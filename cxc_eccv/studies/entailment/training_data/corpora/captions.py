@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -11,9 +10,13 @@ import numpy as np
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import SourceMissing
+from cxc_eccv.sources.collections.coco import COLLECTION as COCO
+from cxc_eccv.sources.collections.collection import Collection
+from cxc_eccv.sources.collections.flickr8k import COLLECTION as FLICKR8K
+from cxc_eccv.sources.collections.flickr30k import COLLECTION as FLICKR30K
 from cxc_eccv.sources.download import where_from, why_not_in_edition
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import EntailmentPairs, KarpathySplit
+from cxc_eccv.sources.readers import EntailmentPairs
 from cxc_eccv.studies.entailment.training_data.corpora import (
     SPLITS,
     Corpus,
@@ -26,18 +29,9 @@ from cxc_eccv.studies.entailment.training_data.corpora import (
 from cxc_eccv.types import IntArray
 
 
-def co_captions(
-    collection: str,
-    photographs: str,
-    read: Callable[[Library, str], KarpathySplit],
-    library: Library,
-    split: str,
-) -> Pairs:
-    """Every caption as hypothesis, the other captions of its image as premise; always positive.
-
-    ``photographs`` is the collection that numbers its images.
-    """
-    content = read(library, SPLITS.get(split, split))
+def co_captions(library: Library, split: str, *, collection: Collection) -> Pairs:
+    """Every caption as hypothesis, the other captions of its image as premise; always positive."""
+    content = library.split(SPLITS.get(split, split), collection)
     groups: dict[int, list[str]] = {}
     owners, texts = content.caption_image_ids, content.captions["text"].to_pylist()
     for image_id, text in zip(owners.tolist(), texts, strict=True):
@@ -53,16 +47,16 @@ def co_captions(
         texts,
         np.ones(len(texts), dtype=np.int8),
         image=[names[image_id] for image_id in owners.tolist()],
-        image_key=keys(photographs, owners),
-        caption_key=keys(collection, content.caption_ids),
+        image_key=keys(collection.photographs, owners),
+        caption_key=keys(collection.name, content.caption_ids),
     )
 
 
 def sits_pairs(library: Library, split: str) -> Pairs:
     """Pairs of an image with a caption of another; the image's own captions are its premise."""
     name = SPLITS[split]
-    content = library.karpathy(name)
-    rated = library.cxc("sits", name)
+    content = library.split(name)
+    rated = library.split(name).ratings("sits")
     table = rated.filter(pc.not_equal(rated["sampling_method"], "c2i_original"))
     captions, images, ratings = (np.asarray(table[column]) for column in ("left_id", "right_id", "rating"))
     return make_pairs(
@@ -80,27 +74,27 @@ def sits_pairs(library: Library, split: str) -> Pairs:
 def sts_pairs(library: Library, split: str) -> Pairs:
     """The first caption as premise, without its image, and the second as hypothesis."""
     name = SPLITS[split]
-    content = library.karpathy(name)
-    table = library.cxc("sts", name)
+    content = library.split(name)
+    table = library.split(name).ratings("sts")
     left, right, ratings = (np.asarray(table[column]) for column in ("left_id", "right_id", "rating"))
     return make_pairs(
         [[text] for text in content.texts_of(left).to_pylist()],
         content.texts_of(right),
         reaches(ratings),
         rating=ratings,
-        image_key=keys("coco", content.images_of(left)),
+        image_key=keys("coco", content.owners_of(left)),
         caption_key=keys("coco", right),
     )
 
 
 def eccv_pairs(library: Library, _split: str) -> Pairs:
     """The distinct positives of both directions, without an image's own captions, which are its premise."""
-    content = library.karpathy("test")
+    content = library.split("test")
     both = np.concatenate([_read_eccv(library, "i2t"), _read_eccv(library, "t2i")[:, ::-1]])
     images, captions = np.unique(both, axis=0).T
     known = np.isin(captions, content.caption_ids)
     unknown, (images, captions) = int((~known).sum()), (images[known], captions[known])
-    others = content.images_of(captions) != images
+    others = content.owners_of(captions) != images
     of_own, (images, captions) = int((~others).sum()), (images[others], captions[others])
     return make_pairs(
         captions_of_images(content, images),
@@ -114,7 +108,7 @@ def eccv_pairs(library: Library, _split: str) -> Pairs:
 
 
 def _read_eccv(library: Library, direction: str) -> IntArray:
-    table = library.eccv("eccv", direction)
+    table = library.split("test").eccv("eccv", direction)
     return np.stack([table["query_id"], table["item_id"]], axis=1)
 
 
@@ -124,7 +118,7 @@ COCO_NAME = re.compile(r"(?:COCO_(?:train|val)2014_)?(?P<id>[0-9]{12})\.jpg")
 
 def file_pairs(library: Library, split: str) -> Pairs:
     """The rows of the file; ``image_id``, or else the file name, identifies the image."""
-    labelled = library.entailment(SPLITS[split])
+    labelled = library.split(SPLITS[split]).entailment()
     if labelled is None:
         entry = library.catalog.entry(f"entailment_{split}")
         where = where_from(entry, library.data_dir)
@@ -170,19 +164,19 @@ CORPORA = (
         name="coco",
         groups=("karpathy",),
         parts=("train", "restval", "val", "test"),
-        pairs=partial(co_captions, "coco", "coco", Library.karpathy),
+        pairs=partial(co_captions, collection=COCO),
     ),
     _co_captions(
         name="flickr30k",
         groups=("flickr30k",),
         parts=("train", "val", "test"),
-        pairs=partial(co_captions, "flickr30k", "flickr30k", Library.flickr30k),
+        pairs=partial(co_captions, collection=FLICKR30K),
     ),
     _co_captions(
         name="flickr8k",
         groups=("flickr8k",),
         parts=("train", "val", "test"),
-        pairs=partial(co_captions, "flickr8k", "flickr30k", Library.flickr8k_split),
+        pairs=partial(co_captions, collection=FLICKR8K),
     ),
     Corpus(
         name="cxc",

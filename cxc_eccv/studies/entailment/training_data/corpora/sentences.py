@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, MalformedSource, SourceMissing
+from cxc_eccv.sources.collections.flickr30k import COLLECTION as FLICKR30K
 from cxc_eccv.sources.download import mirror_folder, why_not_in_edition
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import read_entailment, read_sick, read_stsb
+from cxc_eccv.sources.readers import read_aligned, read_entailment, read_sick, read_stsb
 from cxc_eccv.studies.entailment.training_data.corpora import SPLITS, Corpus, Pairs, make_pairs, reaches
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ def sick_pairs(library: Library, split: str) -> Pairs:
 
 def simplification_pairs(library: Library, _split: str) -> Pairs:
     """A sentence of English Wikipedia as premise, its counterpart in Simple English Wikipedia as hypothesis."""
-    table = library.simplifications()
+    paths = [library.path(name) for name in ("simplification_normal", "simplification_simple")]
+    table = library.once("simplifications", lambda: read_aligned(paths))
     offsets = pa.array(np.arange(table.num_rows + 1, dtype=np.int32))
     premises = pa.ListArray.from_arrays(offsets, table["normal"].combine_chunks())
     return make_pairs(premises, table["simple"], np.ones(table.num_rows, dtype=np.int8))
@@ -165,8 +167,8 @@ def photograph_pairs(corpus: str, library: Library, split: str) -> Pairs:
 
 def _captions(library: Library) -> Mapping[int, list[str]]:
     captions: dict[int, list[str]] = {}
-    for split in library.flickr30k_splits if library.has_flickr30k else ():
-        table = library.flickr30k(split).captions
+    for split in library.read_splits(FLICKR30K) if library.has_collection(FLICKR30K) else ():
+        table = library.split(split, FLICKR30K).captions
         for photo, text in zip(table["image_id"].to_pylist(), table["text"].to_pylist(), strict=True):
             captions.setdefault(photo, []).append(text)
     return captions

@@ -13,7 +13,7 @@ from cxc_eccv.types import Embeddings, Report
 
 def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, EmbeddingsRun]:
     """Text-text retrieval and similarity."""
-    captions = library.captions(split)
+    captions = library.split(split).captions
     counts = [[text.count(letter) for letter in string.ascii_lowercase] for text in captions["text"].to_pylist()]
     embeddings = Embeddings(captions["caption_id"].to_numpy(), np.array(counts, dtype=np.float32))
     found = EmbeddingsRun(None, embeddings)

@@ -6,7 +6,7 @@ from cxc_eccv.studies.entailment.training_data.corpora import SPLITS, Corpus, Pa
 
 def pairs(library: Library, split: str) -> Pairs:
     """The first caption of each image as premise, with every other one."""
-    content = library.karpathy(SPLITS[split])
+    content = library.split(SPLITS[split])
     firsts: dict[int, str] = {}
     texts = content.captions["text"].to_pylist()
     images = content.caption_image_ids.tolist()

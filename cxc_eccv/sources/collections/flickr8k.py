@@ -1,0 +1,19 @@
+"""Flickr8k: 6,000 images in ``train``, 1,000 in ``validation`` and ``test``, whose pairs people judged."""
+
+from dataclasses import replace
+
+from cxc_eccv.sources.collections.collection import Collection
+from cxc_eccv.sources.readers import read_flickr8k, split_flickr8k
+
+COLLECTION = Collection(
+    name="flickr8k",
+    title="Flickr8k",
+    photographs="flickr30k",  # its photographs are among those of Flickr30k, under the same photo numbers
+    splits={"train": "train", "dev": "validation", "val": "validation", "validation": "validation", "test": "test"},
+    files=("flickr8k_tokens", "flickr8k_train_images", "flickr8k_dev_images", "flickr8k_test_images"),
+    read=lambda paths: split_flickr8k(paths, "train", "validation", "test"),
+    all_captions=("flickr8k_tokens", read_flickr8k),
+)
+
+JUDGED = replace(COLLECTION, title="Flickr8k's human judgments", labels=("flickr8k_crowd", "flickr8k_experts"))
+"""Flickr8k where the judgments are on this machine too."""
