@@ -36,7 +36,7 @@ def metric_name(label: str, *, in_full: bool = False) -> str:
 def name_data(report: Report) -> str:
     """The data set, the split and the edition behind a report."""
     names = dict.fromkeys(tasks()[row.task].collection.title for row in report.results if row.task in tasks())
-    return describe_data(report.provenance, list_names(names or ["COCO"]))
+    return describe_data(report.provenance.data, report.provenance.split, list_names(names or ["COCO"]))
 
 
 def heading_of(key: str) -> tuple[str, str, str]:

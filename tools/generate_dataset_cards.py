@@ -18,7 +18,7 @@ from typing import Any
 
 from cxc_eccv.builders.cards import LICENCE_FILE, config_card, licence_file
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, dataset_configs
-from cxc_eccv.builders.output import conform, provenance_of
+from cxc_eccv.builders.output import conform, find_origin
 from cxc_eccv.builders.statistics import split_statistics
 from cxc_eccv.errors import CxcEccvError, InvalidOption, SourceMissing
 from cxc_eccv.sources.catalog import OFFICIAL, SPLITS, load_catalog
@@ -81,7 +81,7 @@ def compute_statistics(library: Library, kept: Mapping[str, Any]) -> dict[str, A
         name: kept[name] if config.made_with is not None and name in kept else dict(_splits(config, library))
         for name, config in dataset_configs().items()
     }
-    provenance = provenance_of(library, library.files_used())
+    provenance = find_origin(library, library.files_used())
     return {
         "edition": provenance.edition,
         "data_version": provenance.data_version,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -24,6 +25,7 @@ from cxc_eccv.builders.statistics import (
 )
 from cxc_eccv.sources.catalog import OFFICIAL, Catalog
 from cxc_eccv.terminal import code_block, code_span, markdown_table, markdown_text
+from cxc_eccv.types.provenance import ModifiedFile
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -85,8 +87,8 @@ def folder_card(summary: BuildSummary, catalog: Catalog) -> DatasetCard:
         provenance=provenance,
         options=summary.options,
         modified=[
-            [code_span(cell) for cell in (name, hashes["expected"], hashes["found"])]
-            for name, hashes in provenance.modified.items()
+            [code_span(cell) for cell in (name, file.expected, file.found)]
+            for name, file in provenance.modified.items()
         ],
         labels=[_labels_line(name, facts, provenance.sources[name]) for name, facts in provenance.labels.items()],
         overview=_overview(summary),
@@ -162,7 +164,7 @@ def dataset_info(
 
 
 def _front_matter(
-    title: str, infos: Sequence[Mapping[str, Any]], modified: Mapping[str, Mapping[str, str]] | None = None
+    title: str, infos: Sequence[Mapping[str, Any]], modified: Mapping[str, ModifiedFile] | None = None
 ) -> DatasetCardData:
     """Front matter, with features: without them older releases of ``datasets`` cannot read files of newer ones."""
     names = [info["config_name"] for info in infos]
@@ -170,7 +172,7 @@ def _front_matter(
     n_rows = sum(split["num_examples"] for info in infos for split in info.get("splits", ()))
     extra: dict[str, Any] = {}
     if modified:
-        extra["modified_data"] = [{"file": name, **hashes} for name, hashes in modified.items()]
+        extra["modified_data"] = [{"file": name, **asdict(hashes)} for name, hashes in modified.items()]
     return DatasetCardData(
         pretty_name=title,
         language=LANGUAGE,

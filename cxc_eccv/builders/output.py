@@ -20,11 +20,14 @@ from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.runs.run import hash_file
 from cxc_eccv.sources.catalog import describe_data, fingerprint_files
 from cxc_eccv.sources.library import Library
+from cxc_eccv.types.json_records import to_json
+from cxc_eccv.types.provenance import DataFacts, ModifiedFile
+from cxc_eccv.types.strict_json import JsonObject
 from cxc_eccv.writing import refuse_foreign
 
 
 @dataclass(frozen=True, slots=True)
-class Provenance:
+class BuildOrigin:
     """The data that something was built from."""
 
     edition: str
@@ -32,8 +35,8 @@ class Provenance:
     package_version: str
     fingerprint: str  # over the sources
     sources: Mapping[str, str]  # catalog name to sha256 of every raw file read
-    modified: Mapping[str, Mapping[str, str]]  # expected and found sha256 of modified files
-    labels: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # facts of label files
+    modified: Mapping[str, ModifiedFile]
+    labels: Mapping[str, JsonObject] = field(default_factory=dict)  # facts of label files
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +79,16 @@ class BuildSummary:
 
     output: Path
     options: BuildOptions
-    provenance: Provenance
+    provenance: BuildOrigin
     splits: tuple[SplitSummary, ...]
     not_built: tuple[NotBuilt, ...]
 
     def __str__(self) -> str:
         """A summary of several lines for people."""
-        data = {"edition": self.provenance.edition, "modified": self.provenance.modified}
-        lines = [f"{self.output}: {describe_data({'data': data})}; data version {self.provenance.data_version}"]
+        data = DataFacts(edition=self.provenance.edition, modified=self.provenance.modified)
+        lines = [f"{self.output}: {describe_data(data)}; data version {self.provenance.data_version}"]
         lines += [
-            f"  modified data: {name} has sha256 {hashes['found']}, expected {hashes['expected']}"
+            f"  modified data: {name} has sha256 {hashes.found}, expected {hashes.expected}"
             for name, hashes in self.provenance.modified.items()
         ]
         for part in self.splits:
@@ -267,14 +270,18 @@ def open_library(data_dir: str | Path | None, options: BuildOptions, *, progress
     )
 
 
-def provenance_of(library: Library, files: Mapping[str, str]) -> Provenance:
+def find_origin(library: Library, files: Mapping[str, str]) -> BuildOrigin:
     """Edition, versions and hashes; ``files`` are the sha256 of the raw files that were read, by catalog name."""
-    return Provenance(
+    return BuildOrigin(
         edition=library.edition,
         data_version=library.catalog.version,
         package_version=cxc_eccv.__version__,
         fingerprint=fingerprint_files(files),
         sources=dict(sorted(files.items())),
         modified=library.catalog.modified(files),
-        labels={key: {"name": file.name, **file.summary} for key, file in library.label_files.items() if key in files},
+        labels={
+            key: {"name": file.name, **to_json(file.summary)}
+            for key, file in library.label_files.items()
+            if key in files
+        },
     )

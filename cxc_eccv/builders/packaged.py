@@ -83,7 +83,7 @@ class CxcEccv(datasets.ArrowBasedBuilder):  # type: ignore[misc] # datasets is u
             digests = _digests(self._declared, self.config.data_dir)
             present = {name: digest for name, digest in digests.items() if digest is not None}
             for name, hashes in catalog_of(self.config.data_dir).modified(present).items():
-                description += f"\n\nModified data: {name}, sha256 {hashes['found']}, expected {hashes['expected']}."
+                description += f"\n\nModified data: {name}, sha256 {hashes.found}, expected {hashes.expected}."
         return datasets.DatasetInfo(description=description, features=self._declared.features)
 
     def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:

@@ -26,9 +26,9 @@ from cxc_eccv.builders.output import (
     NotBuilt,
     SplitSummary,
     conform,
+    find_origin,
     open_library,
     portable_schema,
-    provenance_of,
     replaceable_files,
     row_groups,
     write_manifest,
@@ -123,7 +123,7 @@ def build_folder(
         _require_rows(parts, not_built, [] if configs is None else chosen)
         _require_images(parts, files)
         _require_labels_used(library, wanted, sources)
-        summary = BuildSummary(target, options, provenance_of(library, sources), tuple(parts), tuple(not_built))
+        summary = BuildSummary(target, options, find_origin(library, sources), tuple(parts), tuple(not_built))
         folder_card(summary, library.catalog).save(folder / "README.md")
         built = [parts[0].config for parts in summary.configs.values()]
         shows = any(part.images_found for part in summary.splits)

@@ -82,7 +82,7 @@ def write_report(
     from cxc_eccv.report.folder import save_report
 
     if COMMAND.get() is not None:
-        report = replace(report, provenance={**report.provenance, "command": COMMAND.get()})
+        report = replace(report, provenance=replace(report.provenance, command=COMMAND.get()))
     return save_report(report, output, images=images, run_file=run_file, overwrite=overwrite)
 
 

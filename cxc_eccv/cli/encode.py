@@ -160,8 +160,9 @@ def encode(
 def _say_wrote(output: Path, wrote: str, library: Library, split: str) -> None:
     """Print what was written, and the data it is of."""
     from cxc_eccv.sources.catalog import describe_data
+    from cxc_eccv.types.provenance import DataFacts
 
-    say_once(f"wrote {output}: {wrote}, {describe_data({'data': {'edition': library.edition}, 'split': split})}")
+    say_once(f"wrote {output}: {wrote}, {describe_data(DataFacts(edition=library.edition), split)}")
 
 
 def _check_values(only: str | None, score: str, top_k: int) -> None:

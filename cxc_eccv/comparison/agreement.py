@@ -169,7 +169,8 @@ def measure_agreement(
     Example:
         >>> from cxc_eccv.comparison import QueryValues
         >>> from cxc_eccv.types import Report, Result
-        >>> facts = {"data": {"fingerprint": "f"}, "split": "test"}
+        >>> from cxc_eccv.types.provenance import DataFacts, Provenance
+        >>> facts = Provenance(data=DataFacts(fingerprint="f"), split="test")
         >>> def scored(name, **shares):
         ...     keys = {f"{task}/i2t/recall_at_1": np.arange(100) < share for task, share in shares.items()}
         ...     rows = [Result(*key.split("/"), hits.mean(), 100) for key, hits in keys.items()]

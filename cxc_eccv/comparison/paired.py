@@ -64,7 +64,8 @@ def compare(
     Example:
         >>> from cxc_eccv.comparison import QueryValues
         >>> from cxc_eccv.types import Report, Result
-        >>> facts = {"data": {"fingerprint": "f"}, "split": "test"}
+        >>> from cxc_eccv.types.provenance import DataFacts, Provenance
+        >>> facts = Provenance(data=DataFacts(fingerprint="f"), split="test")
         >>> def scored(name, values):
         ...     row = Result("coco_5k", "i2t", "recall_at_1", float(np.mean(values)), len(values))
         ...     queries = QueryValues.of(range(len(values)), values, range(len(values)))
@@ -105,9 +106,7 @@ def compare(
     notes = [*training_notes([first, *rest]), *(note for other in rest for note in notes_on(first, other))]
     notes += [*dict.fromkeys(note for plan in plans.values() for note in plan.notes), *_too_few(settings, n_tests)]
     compared = {row.key for row in rows}
-    caution = judge_caution(
-        (row for row in first.report.results if row.key in compared), first.report.provenance.get("split")
-    )
+    caution = judge_caution((row for row in first.report.results if row.key in compared), first.report.provenance.split)
     notes += [caution] if caution else []
     left_out = {name: plan.left_out for name, plan in plans.items()}
     found = Comparison(first.name, tuple(plans), settings, tuple(rows), left_out, tuple(notes), ranks=tuple(ranks))

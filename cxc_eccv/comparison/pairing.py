@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
@@ -14,7 +14,9 @@ from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.registry import metric_variants, task
 from cxc_eccv.types import FloatArray, IntArray, Report, Result
 from cxc_eccv.types.models import DATA_SETS, UNKNOWN
+from cxc_eccv.types.provenance import DataFacts
 from cxc_eccv.types.reported import group_by_reason
+from cxc_eccv.types.strict_json import JsonObject
 
 LABEL_FILE = "labels_"
 """Beginning of the names of label files among the files of a report."""
@@ -30,31 +32,30 @@ def check_comparable(baseline: ScoredReport, other: ScoredReport, *, labels: boo
     """
     models = (baseline, other)
     data = [_data_of(model) for model in models]
-    for fact in ("edition", "version"):
-        _check_equal(f"the data's {fact}", baseline, other, *(facts.get(fact) for facts in data))
-    _check_equal("the split", baseline, other, *(model.report.provenance.get("split") for model in models))
-    parts = [(model.report.provenance.get("restriction") or {}).get("left_out_sha256") for model in models]
+    _check_equal("the data's edition", baseline, other, *(facts.edition for facts in data))
+    _check_equal("the data's version", baseline, other, *(facts.version for facts in data))
+    _check_equal("the split", baseline, other, *(model.report.provenance.split for model in models))
+    parts = [model.report.provenance.restriction.left_out_sha256 for model in models]
     if parts[0] != parts[1]:
         scored = [model.report.restriction or "all of it" for model in models]
         _refuse("the part of the split", baseline, other, *scored)
-    files = [facts.get("files") or {} for facts in data]
+    files = [facts.files for facts in data]
     if labels:
         remedy = f"{SAME}, or see how alike both order three or more models with compare --agreement"
         _check_equal("the set of labels", baseline, other, _labels_of(baseline), _labels_of(other), remedy=remedy)
         annotated = [
-            {name: file.get("sha256") for name, file in (model.report.provenance.get("label_files") or {}).items()}
-            for model in models
+            {name: file.sha256 for name, file in model.report.provenance.label_files.items()} for model in models
         ]
         if all(annotated):
             _check_equal("the label files of annotated", baseline, other, *annotated)
     else:
         files = [{name: of[name] for name in of if not name.startswith(LABEL_FILE)} for of in files]
-    if data[0]["fingerprint"] != data[1]["fingerprint"]:
+    if data[0].fingerprint != data[1].fingerprint:
         shared = files[0].keys() & files[1].keys()
         for name in sorted(shared):
             _check_equal(f"the hash of {name}", baseline, other, *(hashes[name] for hashes in files))
         if not shared or (files[0].keys() - shared and files[1].keys() - shared):
-            _refuse("the data's fingerprint", baseline, other, *(facts["fingerprint"] for facts in data))
+            _refuse("the data's fingerprint", baseline, other, *(facts.fingerprint for facts in data))
     judges = [judge_of(model.report) for model in models]
     _check_equal("the judge of pairs without a label", baseline, other, *judges)
     parameters = [{row.key: dict(row.parameters) for row in model.report.results} for model in models]
@@ -66,15 +67,14 @@ def check_comparable(baseline: ScoredReport, other: ScoredReport, *, labels: boo
 def notes_on(baseline: ScoredReport, other: ScoredReport) -> list[str]:
     """Differences that do not prevent a comparison but that a reader should know."""
     modified = {
-        f"modified data: {name}, sha256 {hashes['found']}, expected {hashes['expected']}": None
+        f"modified data: {name}, sha256 {hashes.found}, expected {hashes.expected}": None
         for model in (baseline, other)
-        for name, hashes in (_data_of(model).get("modified") or {}).items()
+        for name, hashes in _data_of(model).modified.items()
     }
     notes = list(modified)
     facts = [model.report.provenance for model in (baseline, other)]
-    packages = [entries.get("package") for entries in facts]
-    versions = [package.get("version") if isinstance(package, Mapping) else None for package in packages]
-    similarities = [entries.get("similarity") for entries in facts]
+    versions = [entries.package.version for entries in facts]
+    similarities = [entries.similarity for entries in facts]
     for title, (old, new) in (("package version", versions), ("similarity", similarities)):
         if old != new:
             notes.append(f"{title}: {old} for {baseline.name}, {new} for {other.name}")
@@ -96,9 +96,9 @@ def training_notes(models: Sequence[ScoredReport]) -> list[str]:
     return [f"trained on {data}: {', '.join(names)}" for data, names in group_by_reason(trained_on).items()]
 
 
-def _data_of(model: ScoredReport) -> Mapping[str, Any]:
-    data: Mapping[str, Any] = model.report.provenance.get("data") or {}
-    if not data.get("fingerprint"):
+def _data_of(model: ScoredReport) -> DataFacts:
+    data = model.report.provenance.data
+    if not data.fingerprint:
         raise InvalidOption(
             f"{model.name}: its report does not say which data it was computed from. Evaluate the model again with "
             "this version."
@@ -108,15 +108,14 @@ def _data_of(model: ScoredReport) -> Mapping[str, Any]:
 
 def _labels_of(model: ScoredReport) -> str:
     """The sources that replace those of the tasks, with hashes of label files, as a version number may be wrong."""
-    facts = model.report.provenance.get("labels") or {}
-    hashes = [f"{name} of sha256 {file.get('sha256')}" for name, file in (facts.get("files") or {}).items()]
+    hashes = [f"{name} of sha256 {file.sha256}" for name, file in model.report.provenance.labels.files.items()]
     return ", ".join([model.report.labels or "those of the tasks", *hashes])
 
 
-def judge_of(report: Report) -> dict[str, Any] | None:
+def judge_of(report: Report) -> JsonObject | None:
     """The classifier that labelled pairs without a label, without the number of pairs; None without one."""
-    facts = report.provenance.get("unjudged")
-    return None if facts is None else {name: fact for name, fact in facts.items() if name != "pairs"}
+    judge = report.provenance.unjudged
+    return None if judge is None else judge.identity
 
 
 def _check_equal(

@@ -90,9 +90,10 @@ class ScoredReport:
         Example:
             >>> import pyarrow as pa
             >>> from cxc_eccv.types import Result
+            >>> from cxc_eccv.types.provenance import Provenance
             >>> values = pa.table({"query_id": [3, 5], "task": ["coco_5k"] * 2, "direction": ["i2t"] * 2,
             ...                    "metric": ["mrr"] * 2, "value": [0.5, 1.0], "cluster": [3, 5]})
-            >>> report = Report((Result("coco_5k", "i2t", "mrr", 0.75, 2),), {}, {"split": "test"}, values)
+            >>> report = Report((Result("coco_5k", "i2t", "mrr", 0.75, 2),), {}, Provenance(split="test"), values)
             >>> ScoredReport.of("mine", report).per_query["coco_5k/i2t/mrr"].clusters.tolist()
             [3, 5]
         """
@@ -158,8 +159,8 @@ def _choose_names(
 
 def labels_of(report: Report) -> tuple[str, str]:
     """The name of the labels of a report, and the hashes of their label files, as a version number may be wrong."""
-    annotated, labels = report.provenance.get("label_files") or {}, report.provenance.get("labels") or {}
-    files = {**annotated, **(labels.get("files") or {})}
-    own = ["each task's own labels", *(f"{name} {file.get('version')}" for name, file in annotated.items())]
-    hashes = " ".join(f"{name} {file.get('sha256')}" for name, file in sorted(files.items()))
+    annotated = report.provenance.label_files
+    own = ["each task's own labels", *(f"{name} {file.version}" for name, file in annotated.items())]
+    files = sorted({**annotated, **report.provenance.labels.files}.items())
+    hashes = " ".join(f"{name} {file.sha256}" for name, file in files)
     return report.labels or " + ".join(own), hashes

@@ -17,6 +17,7 @@ from cxc_eccv.registry import metric_labelled
 from cxc_eccv.sources.catalog import OFFICIAL, describe_data
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.terminal import visible
+from cxc_eccv.types.provenance import DataFacts
 from cxc_eccv.types.reported import SPREAD
 from cxc_eccv.wording import heading_of, show_value
 
@@ -26,7 +27,7 @@ LONGEST_NAME = 32
 SEEN = "†"
 """Beside a user's model that was trained on photographs or captions of COCO or Flickr30k."""
 
-PUBLISHED_DATA = describe_data({"data": {"edition": OFFICIAL}, "split": "test"})
+PUBLISHED_DATA = describe_data(DataFacts(edition=OFFICIAL), "test")
 """What published models were scored on; other reports cannot be compared with them."""
 
 

@@ -16,6 +16,7 @@ from cxc_eccv.sources.readers import LabelFile, find_labels, read_labels
 from cxc_eccv.sources.reading import check_content
 from cxc_eccv.statistics import Estimate, estimate_mean
 from cxc_eccv.types import Bounds, FloatArray, IntArray, Report
+from cxc_eccv.types.provenance import AnswerFacts
 from cxc_eccv.types.strict_json import COUNT, MAPPING, NUMBER, TEXT, Shape
 
 CONFIDENCE = 0.95
@@ -44,9 +45,9 @@ class Answers:
     drawn: FloatArray  # the probability with which each pair was drawn
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> AnswerFacts:
         """What a report records."""
-        return {"number": self.key, "pairs": self.labels.size, "positive": int(self.labels.sum())}
+        return AnswerFacts(self.key, self.labels.size, int(self.labels.sum()))
 
     def add_to(self, bounds: Bounds, units: Units, clusters: IntArray, level: float | None) -> Bounds:
         """The bounds with the number if people had labelled all open pairs, and with the precision of a judge of them.

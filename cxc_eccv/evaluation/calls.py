@@ -25,6 +25,7 @@ from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Judgments, PositiveRanks, Report
 from cxc_eccv.types.models import FROM_CARD, check_training_data
+from cxc_eccv.types.provenance import LabelFacts, Provenance, RestrictionFacts
 
 
 def evaluate(
@@ -132,8 +133,7 @@ def evaluate_request(run: Run, request: Request, library: Library, *, progress: 
         plan = plan_run(run, request, library)
         ranker = ranked(run, request.make_options(progress=progress))
         parts = measure(ranker, plan)
-        facts = {"run": describe_run(run, plan.parts), **ranker.scoring, **_describe(run, plan)}
-        report = make_report(plan, parts, facts)
+        report = make_report(plan, parts, _describe(run, plan, ranker.scoring))
     _refuse_empty_tasks(report, request.tasks)
     if isinstance(request.answers, Answers):
         request.answers.refuse_unused(report, request.split)
@@ -154,20 +154,24 @@ def plan_run(run: Run, request: Request, library: Library) -> Plan:
     return plan
 
 
-def _describe(run: Run, plan: Plan) -> dict[str, Any]:
-    """The entries of a report about the model, the part of the split, and other labels, where there are any."""
-    request, library = plan.request, plan.library
-    facts: dict[str, Any] = name_model(run, request.name)
-    named = request.training_data
-    if trained_on := check_training_data(named) if named else training_data_of(run):
-        facts |= {"trained_on": list(trained_on), "trained_on_from": "the caller" if named else FROM_CARD}
-    if plan.restriction.facts:
-        facts["restriction"] = plan.restriction.facts
+def _describe(run: Run, plan: Plan, scoring: Mapping[str, str | None]) -> Provenance:
+    """What a report says of the run and its model, the part of the split, and other labels."""
+    request, named, labels = plan.request, plan.request.training_data, LabelFacts()
+    trained_on = check_training_data(named) if named else training_data_of(run)
     if plan.sources:
         ordered = sorted(plan.parts, key=lambda part: part.task.of_label_files)  # known tasks first
         repeats = find_repeats((part.key, part.name, part.needs[0].judged) for part in ordered)
-        facts["labels"] = describe_sources(plan.sources, library.split(request.split)) | {"repeats": repeats}
-    return facts
+        labels = replace(describe_sources(plan.sources, plan.library.split(request.split)), repeats=repeats)
+    return Provenance(
+        run=describe_run(run, plan.parts),
+        similarity=scoring["similarity"],
+        similarity_from=scoring["similarity_from"],
+        model=name_model(run, request.name),
+        trained_on=trained_on,
+        trained_on_from=("the caller" if named else FROM_CARD) if trained_on else None,
+        restriction=plan.restriction.facts,
+        labels=labels,
+    )
 
 
 def _refuse_empty_tasks(report: Report, tasks: str | Sequence[str]) -> None:
@@ -249,9 +253,9 @@ def report_of_ranks(
         variants = tuple(variant for variant in metrics.parts[direction] if variant.spec.needs == "ranks")
         need = Ranks(metrics.task, direction, judgments, variants)
         parts.append(MeasuredPart(Part(metrics, direction, (need,)), (need.of_ranks(ranks),)))
-    nothing = Restriction(np.empty(0, np.int64), np.empty(0, np.int64), {})
+    nothing = Restriction(np.empty(0, np.int64), np.empty(0, np.int64), RestrictionFacts())
     plan = Plan(request, library, [each.part for each in parts], {}, [], nothing, ())
-    return make_report(plan, parts, {} if request.name is None else {"model": request.name})
+    return make_report(plan, parts, Provenance(model=request.name))
 
 
 def measure_request(run: Run, request: Request, library: Library) -> list[tuple[Variant, Measured]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from cxc_eccv.sources.download import sha256_of
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.tasks.task import NotApplicable, Task
 from cxc_eccv.types import DIRECTIONS, IntArray, Judgments, find_positions
+from cxc_eccv.types.provenance import LabelFacts
 
 OTHERS = {
     "top_k": "labels with gains",
@@ -47,11 +47,13 @@ def find_sources(sources: str | Sequence[str] | None, library: Library, split: s
     return tuple(name for name in known if name in sources)
 
 
-def describe_sources(sources: Sequence[str], split: Split) -> dict[str, Any]:
-    """The entry of a report about its labels: the sources, and facts about each label file."""
+def describe_sources(sources: Sequence[str], split: Split) -> LabelFacts:
+    """The sources, and facts about each label file."""
     files = {name: split.labels(name) for name in sources if name in split.library.label_names}
-    facts = {name: {**file.summary, "sha256": sha256_of(file.path)} for name, file in files.items() if file is not None}
-    return {"sources": list(sources), "policy": "union", "files": facts}
+    facts = {
+        name: replace(file.summary, sha256=sha256_of(file.path)) for name, file in files.items() if file is not None
+    }
+    return LabelFacts(sources=tuple(sources), policy="union", files=facts)
 
 
 def find_repeats(judged: Iterable[tuple[str, str, Judgments]]) -> dict[str, str]:

@@ -22,6 +22,7 @@ from cxc_eccv.sources.collections.collection import Collection
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import NotApplicable, Task, direction_of
 from cxc_eccv.types import IntArray, Judgments, RatedPairs, find_positions, find_sides
+from cxc_eccv.types.provenance import RestrictionFacts, SideShare
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,11 +62,11 @@ class Restriction:
 
     images: IntArray
     captions: IntArray
-    facts: dict[str, Any]  # empty if nothing is left out
+    facts: RestrictionFacts  # empty if nothing is left out
 
     def apply(self, judged: Judged, direction: str) -> Judged:
         """The judgments of a direction without the items left out, possibly without any query."""
-        if not self.facts:
+        if not self.facts.left_out_sha256:
             return judged
         left_out = {"images": self.images, "captions": self.captions}
         query_side, gallery_side = find_sides(direction)
@@ -278,7 +279,7 @@ def find_restriction(
         )
     unreadable, is_query_corpus = _read_unreadable(sides), sides.corpus is not None
     if limit is None and not allow_missing and not unreadable.size and not is_query_corpus:
-        return Restriction(unreadable, unreadable, {})
+        return Restriction(unreadable, unreadable, RestrictionFacts())
     contents = [library.split(split, collection) for collection in dict.fromkeys(collections)]
     first = np.concatenate([first_images(content.image_ids, limit) for content in contents])
     images, captions, owners = (
@@ -297,17 +298,21 @@ def find_restriction(
                 f"{sides.path or 'run'}: none of its queries is a caption of COCO's {split} split. Give the split that "
                 "query-corpus ranked with --split; other collections have no concepts to explain failures."
             )
-    facts: dict[str, Any] = {} if limit is None else {"limit": limit}
-    facts |= {"allow_missing": True} if allow_missing else {}
-    facts |= {"unreadable_images": int(lost.size)} if lost.size else {}
     left_out = np.sort(images[~image_kept]), np.sort(captions[~caption_kept])
-    for side, kept in (("images", image_kept), ("captions", caption_kept)):
-        if not kept.all():
-            facts[side] = {"used": int(kept.sum()), "of": kept.size}
-    if "images" not in facts and "captions" not in facts:
-        return Restriction(*left_out, {})
-    digest = hashlib.sha256(b" captions ".join(ids.tobytes() for ids in left_out)).hexdigest()
-    return Restriction(*left_out, {**facts, "left_out_sha256": digest})
+    if image_kept.all() and caption_kept.all():
+        return Restriction(*left_out, RestrictionFacts())
+    of_images, of_captions = (
+        None if kept.all() else SideShare(int(kept.sum()), kept.size) for kept in (image_kept, caption_kept)
+    )
+    facts = RestrictionFacts(
+        limit=limit,
+        allow_missing=allow_missing or None,
+        unreadable_images=int(lost.size) or None,
+        images=of_images,
+        captions=of_captions,
+        left_out_sha256=hashlib.sha256(b" captions ".join(ids.tobytes() for ids in left_out)).hexdigest(),
+    )
+    return Restriction(*left_out, facts)
 
 
 def first_images(image_ids: IntArray, limit: int | None) -> IntArray:

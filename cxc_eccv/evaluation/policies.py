@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,6 +17,7 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import read_table
 from cxc_eccv.types import LABELS, PROBABILITIES, IntArray, check_values, find_positions
 from cxc_eccv.types.ids import find_distinct
+from cxc_eccv.types.provenance import JudgeFacts
 
 
 class Judge(ABC):
@@ -25,7 +25,7 @@ class Judge(ABC):
 
     @property
     @abstractmethod
-    def facts(self) -> Mapping[str, Any]:
+    def facts(self) -> JudgeFacts:
         """Facts about it for a report."""
 
     @abstractmethod

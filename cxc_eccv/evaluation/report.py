@@ -29,6 +29,7 @@ from cxc_eccv.sources.collections.collection import Collection
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import ClusterBootstrap, Draws, interval, wilson
 from cxc_eccv.types import SIDES, Bounds, FloatArray, IntArray, Report, Result, find_positions
+from cxc_eccv.types.provenance import DataFacts, ItemFacts, JudgeFacts, Package, Provenance, RunFacts
 from cxc_eccv.types.reported import SPREAD
 
 
@@ -42,7 +43,7 @@ class ScoredPart:
     n_asked: int = 0  # pairs that a classifier labelled
 
 
-def make_report(plan: Plan, parts: Sequence[MeasuredPart], facts: Mapping[str, Any]) -> Report:
+def make_report(plan: Plan, parts: Sequence[MeasuredPart], facts: Provenance) -> Report:
     """Score what was measured for the parts of a plan, and make the report; ``facts`` are those about the run."""
     library, request = plan.library, plan.request
     for each in parts:
@@ -55,8 +56,8 @@ def make_report(plan: Plan, parts: Sequence[MeasuredPart], facts: Mapping[str, A
     labels: dict[str, Any] = {}
     for task in {each.part.task.name: each.part.task for each in parts}.values():
         labels |= task.facts(library.split(request.split, task.collection))
-    options = {"split": request.split, **request.facts, **request.facts_of_bounds}
-    provenance = provenance_of(library, **options, **labels, **_describe_judge(request, scored), **facts)
+    facts = replace(request.record(facts), unjudged=_describe_judge(request, scored), **labels)
+    provenance = make_provenance(library, request.split, facts)
     table = per_query_table(shown) if request.per_query else None
     return Report(tuple(row.result for row in shown), reasons, provenance, table)
 
@@ -236,47 +237,44 @@ def images_behind(
     return content.caption_image_ids[find_positions(query_ids, content.caption_ids)[0]]
 
 
-def _describe_judge(request: Request, scored: Sequence[ScoredPart]) -> dict[str, Any]:
-    """The entry ``unjudged`` of the provenance: who labelled unjudged pairs, and how many of each part."""
+def _describe_judge(request: Request, scored: Sequence[ScoredPart]) -> JudgeFacts | None:
+    """Who labelled unjudged pairs, and how many of each part."""
     if not isinstance(request.unjudged, Judge):
-        return {}
+        return None
     pairs = {each.part.key: each.n_asked for each in scored if each.n_asked}
-    return {"unjudged": {**request.unjudged.facts, "pairs": pairs}}
+    return replace(request.unjudged.facts, pairs=pairs)
 
 
-def provenance_of(library: Library, **entries: Any) -> dict[str, Any]:  # noqa: ANN401 - recorded as they are
-    """Versions and data of a report, without date and machine, so that equal inputs give equal reports."""
-    modified = library.modified_files()
-    return {
-        "package": {"name": "cxc_eccv", "version": cxc_eccv.__version__},
-        "numpy": np.__version__,
-        "data": {
-            "edition": library.edition,
-            "version": library.catalog.version,
-            "fingerprint": library.fingerprint(),
-            "files": library.files_used(),
-            **({"modified": modified} if modified else {}),
-        },
-        **entries,
-    }
+def make_provenance(library: Library, split: str = "", facts: Provenance | None = None) -> Provenance:
+    """Versions and data, added to the facts that are known already."""
+    data = DataFacts(
+        edition=library.edition,
+        version=library.catalog.version,
+        fingerprint=library.fingerprint(),
+        files=library.files_used(),
+        modified=library.modified_files(),
+    )
+    package = Package("cxc_eccv", cxc_eccv.__version__)
+    return replace(facts or Provenance(), package=package, numpy=np.__version__, data=data, split=split)
 
 
-def describe_run(run: Run, parts: Iterable[Part]) -> dict[str, Any]:
-    """The entry of a report about the run: kind, file, hash, sizes, and how many of its items no task needs."""
+def describe_run(run: Run, parts: Iterable[Part]) -> RunFacts:
+    """Facts about the run: kind, file, hash, sizes, and how many of its items no task needs."""
     needs, facts = [need for part in parts for need in part.needs], run.facts()
+    sides: dict[str, ItemFacts] = {}
     for side in SIDES:
-        if side in facts:
+        items: ItemFacts | None = getattr(facts, side)
+        if items is not None:
             used = find_positions(run.ids(side), collect_ids(side, needs))[1]
-            facts[side] = {**facts[side], "outside_the_tasks": int((~used).sum())}
-    return facts
+            sides[side] = replace(items, outside_the_tasks=int((~used).sum()))
+    return replace(facts, images=sides.get("images"), captions=sides.get("captions"))
 
 
-def name_model(run: Run, name: str | None) -> dict[str, str]:
-    """The entry ``model`` of the provenance: the given name, else that of the run, else nothing."""
+def name_model(run: Run, name: str | None) -> str | None:
+    """The given name of the model, else that of the run, else None."""
     if name is not None:
         check_name("evaluate", name, InvalidOption)
-        return {"model": name}
-    return {} if run.model is None else {"model": run.model}
+    return run.model if name is None else name
 
 
 def training_data_of(run: Run) -> tuple[str, ...]:

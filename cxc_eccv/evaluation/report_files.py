@@ -17,6 +17,8 @@ from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
 from cxc_eccv.evaluation.needs import Scored
 from cxc_eccv.sources.reading import read_table
 from cxc_eccv.types import Bounds, Report, Result
+from cxc_eccv.types.json_records import from_json, shape_of, to_json
+from cxc_eccv.types.provenance import Provenance
 from cxc_eccv.types.strict_json import (
     COUNT,
     MAPPING,
@@ -54,32 +56,7 @@ BY_ANSWERS = {name: (name, f"{name}_low", f"{name}_high") for name in ("estimate
 
 BOUNDS: Mapping[str, Shape] = {"low": NUMBER, "high": NUMBER, "unjudged": COUNT, "retrieved": POSITIVE}
 
-SIDE = {"used": COUNT, "of": COUNT}
-PROVENANCE = Loose(
-    {
-        **dict.fromkeys(("split", "model", "similarity", "command", "intervals", "trained_on_from"), TEXT),
-        "confidence": SHARE,
-        "trained_on": [TEXT],
-        "package": Loose({"name": TEXT, "version": TEXT}),
-        "data": Loose(
-            {
-                **dict.fromkeys(("edition", "version", "fingerprint"), TEXT),
-                "files": Each(TEXT),
-                "modified": Each({"expected": TEXT, "found": TEXT}),
-            }
-        ),
-        "run": Loose({"file": TEXT, "directions": Each(Loose({"shallowest": COUNT}))}),
-        "labels": Loose(
-            {"sources": [TEXT], "files": Each(Loose({"version": TEXT, "sha256": TEXT})), "repeats": Each(TEXT)}
-        ),
-        "label_files": Each(Loose({"sha256": TEXT})),
-        "restriction": Loose({"limit": COUNT, "unreadable_images": COUNT, "images": SIDE, "captions": SIDE}),
-        "unjudged": {"model": TEXT, "pairs": Each(COUNT), "cautions": [TEXT]},
-    }
-)
-"""Entries that the code reads; others are only shown."""
-
-CONTENT: Mapping[str, Shape] = {"results": [RESULT], "skipped": Each(TEXT), "provenance": PROVENANCE}
+CONTENT: Mapping[str, Shape] = {"results": [RESULT], "skipped": Each(TEXT), "provenance": shape_of(Provenance)}
 
 
 def report_to_json(report: Report) -> str:
@@ -89,7 +66,7 @@ def report_to_json(report: Report) -> str:
         "scores": report.scores,
         "results": [_make_entry(result) for result in report.results],
         "skipped": dict(report.skipped),
-        "provenance": dict(report.provenance),
+        "provenance": to_json(report.provenance),
     }
     return json.dumps(content, indent=2, allow_nan=False) + "\n"
 
@@ -104,7 +81,7 @@ def report_from_json(text: str) -> Report:
         results = tuple(_read_entry(entry) for entry in content["results"])
     except ValueError as error:
         raise DataError(f"not a report.json of schema {SCHEMA}: {error}") from None
-    return Report(results, content["skipped"], content["provenance"])
+    return Report(results, content["skipped"], from_json(Provenance, content["provenance"]))
 
 
 def _make_entry(result: Result) -> dict[str, Any]:

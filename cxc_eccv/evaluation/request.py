@@ -26,6 +26,7 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import Intervals
 from cxc_eccv.types import IntArray, check_whole
 from cxc_eccv.types.models import check_training_data
+from cxc_eccv.types.provenance import Provenance
 
 SPLITS = ("validation", "test")
 BOUNDS_DEPTH = 50
@@ -141,11 +142,11 @@ class Request(Intervals):
         of_judge: Callable[[IntArray, IntArray], Any] | None = getattr(self.unjudged, "probabilities", None)
         return of_judge
 
-    @property
-    def facts_of_bounds(self) -> dict[str, Any]:
-        """The options of bounds that a report records beside :attr:`facts`."""
-        facts: dict[str, Any] = {"bounds_depth": self.depth} if self.bounds else {}
-        return facts | ({"answers": self.answers.facts} if isinstance(self.answers, Answers) else {})
+    def record(self, provenance: Provenance) -> Provenance:
+        """The provenance with the options that a report records."""
+        answers = self.answers.facts if isinstance(self.answers, Answers) else None
+        depth = self.depth if self.bounds else None
+        return replace(Intervals.record(self, provenance), bounds_depth=depth, answers=answers)
 
     def on(self, library: Library, collection: Collection) -> Request:
         """This request with the judge's classifier for the data."""

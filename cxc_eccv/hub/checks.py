@@ -6,7 +6,7 @@ import inspect
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from huggingface_hub import HfApi
 
@@ -51,23 +51,20 @@ def checked_report(path: str | Path) -> Report:
 
 def _faults(report: Report) -> Iterator[str]:
     """Why this release did not compute a report from all of the official test split with the usual parameters."""
-    facts, catalog, ours = report.provenance, load_catalog(), cxc_eccv.__version__
-    package: Mapping[str, Any] = facts.get("package") or {}
-    data: Mapping[str, Any] = facts.get("data") or {}
-    edition, version, made_by = data.get("edition"), data.get("version"), package.get("version")
-    files = data.get("files") or {}
-    if package.get("name") != "cxc_eccv" or not files:
+    package, data, split = report.provenance.package, report.provenance.data, report.provenance.split
+    catalog, ours, made_by, files = load_catalog(), cxc_eccv.__version__, package.version, data.files
+    if package.name != "cxc_eccv" or not files:
         yield "its provenance does not name this package and its data"
     if made_by != ours:
         yield f"cxc_eccv {made_by} computed it, and this is {ours}"
-    if facts.get("split") != SPLIT:
-        yield f"it covers the split {facts.get('split')!r}; the leaderboard takes {SPLIT!r}"
+    if split != SPLIT:
+        yield f"it covers the split {split!r}; the leaderboard takes {SPLIT!r}"
     if report.departure:
         yield f"it was computed from {report.departure}"
-    if edition != OFFICIAL:
-        yield f"it was computed from the edition {edition!r}, not the official data"
-    if version != catalog.version:
-        yield f"it was computed from version {version} of the data, not {catalog.version}"
+    if data.edition != OFFICIAL:
+        yield f"it was computed from the edition {data.edition!r}, not the official data"
+    if data.version != catalog.version:
+        yield f"it was computed from version {data.version} of the data, not {catalog.version}"
     if own := [name for name in files if (entry := catalog.entries.get(name)) and not (entry.sha256 or entry.url)]:
         yield f"it uses {', '.join(own)}, which only you have"
     for result in report.results:
@@ -114,7 +111,7 @@ def read_benchmark(api: HfApi, repo_id: str) -> Benchmark:
 
 def check_same_files(report: Report, benchmark: Benchmark, repo_id: str) -> None:
     """Raise unless a report and a benchmark agree on every raw file that both name."""
-    for name, digest in report.provenance["data"]["files"].items():
+    for name, digest in report.provenance.data.files.items():
         if benchmark.sources.get(name, digest) != digest:
             raise ReportRefused(
                 f"the report and {repo_id} use different files of {name}: sha256 {digest} and {benchmark.sources[name]}"

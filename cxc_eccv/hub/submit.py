@@ -123,13 +123,13 @@ def plan_submission(path: str | Path, model: str, options: SubmitOptions) -> Sub
     notes = []
     if left_out:
         notes = [f"left out, because {options.dataset} declares no task for it:", *_group_by_place(left_out)]
-    data = report.provenance["data"]
+    data = report.provenance.data
     published = {entry.name for entry in load_catalog() if entry.sha256} | set(benchmark.sources)
-    unpublished = sorted(set(data["files"]) - published)
+    unpublished = sorted(set(data.files) - published)
     notes += [f"not verified: {name}, whose authors publish no sha256" for name in unpublished]
     description = (
-        f"Computed with `cxc-eccv evaluate` (cxc_eccv {cxc_eccv.__version__}) on version {data['version']} of the "
-        f"official data, fingerprint `{data['fingerprint']}`, and checked by `cxc-eccv submit`."
+        f"Computed with `cxc-eccv evaluate` (cxc_eccv {cxc_eccv.__version__}) on version {data.version} of the "
+        f"official data, fingerprint `{data.fingerprint}`, and checked by `cxc-eccv submit`."
     )
     title = f"Add results on {options.dataset}"
     with hub_client(f"read model {model}") as api:
@@ -193,8 +193,8 @@ def _choose_tasks(
 
 
 def _make_entry(report: Report, task: LeaderboardTask, options: SubmitOptions, revision: str) -> EvalResultEntry:
-    made = f"cxc_eccv {cxc_eccv.__version__}, data {report.provenance['data']['version']}"
-    if "trained_on" in report.provenance:
+    made = f"cxc_eccv {cxc_eccv.__version__}, data {report.provenance.data.version}"
+    if report.provenance.trained_on:
         made = f"trained on {report.trained_on}; {made}"
     return EvalResultEntry(
         dataset_id=str(options.dataset),

@@ -98,7 +98,7 @@ def score(
         parts = make_plan(request, library, run).parts
         request = replace(request, tasks=[part.key for part in parts if direction_of(part.name) == direction])
     report = evaluate_request(run, request, library, progress=False)
-    return replace(report, provenance={**report.provenance, "model": name})
+    return replace(report, provenance=replace(report.provenance, model=name))
 
 
 def write(folder: Path, report: Report, run: EmbeddingsRun, library: Library) -> None:
@@ -154,17 +154,16 @@ def mteb_results(report: Report) -> dict[str, dict[str, Any]]:
     """
     if report.departure:
         raise InvalidOption(f"the report is on {report.departure}; mteb's tasks are on the whole, official data")
-    split, data = str(report.provenance.get("split")), report.provenance.get("data") or {}
-    edition, version = str(data.get("edition")), str(data.get("version"))
+    split, data = report.provenance.split, report.provenance.data
     files = {}
     for direction in DIRECTIONS:
         results = tuple(result for result in report.results if direction_of(result.direction) == direction)
-        scores = task_scores(Report(results, {}, {}))
+        scores = task_scores(Report(results))
         key = main_key(direction, split)
         if key in scores:
-            name = task_name(direction, split, edition)
+            name = task_name(direction, split, data.edition)
             files[name] = {
-                "dataset_revision": data_revision(edition, version),
+                "dataset_revision": data_revision(data.edition, data.version),
                 "task_name": name,
                 "mteb_version": None,
                 "scores": {

@@ -33,11 +33,11 @@ SHOWN_ITEMS = 10
 def collect_examples(run: Run, report: Report, library: Library) -> pa.Table:
     """The example queries of a report with their top ten items; an empty table holds the reason in its metadata."""
     ranks, sources, categories = best_ranks(report), sources_of(report), reads_categories(report)
-    split, similarity = str(report.provenance["split"]), report.provenance.get("similarity")
+    split, similarity = report.provenance.split, report.provenance.similarity
     # Items that the report left out are not shown.
-    facts = report.provenance.get("restriction") or {}
-    collections, missing = [task.collection for task in _tasks_of(report)], bool(facts.get("allow_missing"))
-    request = Request(split=split, limit=facts.get("limit"), allow_missing=missing)
+    facts = report.provenance.restriction
+    collections, missing = [task.collection for task in _tasks_of(report)], bool(facts.allow_missing)
+    request = Request(split=split, limit=facts.limit, allow_missing=missing)
     restriction = find_restriction(request, library, run, collections)
     parts, reasons = [], []
     for direction in directions_judged(ranks):
@@ -113,7 +113,7 @@ def _largest(values: FloatArray, above: int) -> IntArray:
 def sources_of(report: Report) -> tuple[str, ...]:
     """Sources of labels that the report's tasks have read; showing them needs no further raw file."""
     if report.labels:
-        return tuple(report.provenance["labels"]["sources"])
+        return report.provenance.labels.sources
     read = {"coco"}.union(*(task.label_sources for task in _tasks_of(report)))
     return tuple(name for name in official_sources() if name in read)
 

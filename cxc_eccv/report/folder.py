@@ -78,8 +78,9 @@ def load_report(path: str | Path) -> Report:
 
     Example:
         >>> import tempfile
+        >>> from cxc_eccv.types.provenance import Provenance
         >>> folder = tempfile.mkdtemp()
-        >>> written = Report((), {"cxc": "no images"}, {"split": "test"}).save(folder)
+        >>> written = Report((), {"cxc": "no images"}, Provenance(split="test")).save(folder)
         >>> load_report(folder)
         <Report of a run: 0 results of 0 tasks, test split>
     """

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
-from typing import Any
 
 import pyarrow as pa
 
@@ -17,7 +16,9 @@ from cxc_eccv.report.charts import Curve, curve_panels
 from cxc_eccv.report.ranks import LABELS, BestRanks, Verdicts, best_ranks, rank_bins, verdicts
 from cxc_eccv.terminal import visible
 from cxc_eccv.types import Report, Result
+from cxc_eccv.types.json_records import to_json
 from cxc_eccv.types.reported import group_by_reason
+from cxc_eccv.types.strict_json import JsonObject
 from cxc_eccv.wording import (
     Shown,
     fold_deviations,
@@ -162,11 +163,11 @@ class Page:
     @property
     def judge(self) -> str:
         """The classifier that labelled pairs without a label, with cautions; empty without one."""
-        facts, split = (self.report.provenance.get(name) for name in ("unjudged", "split"))
-        said = [judge_caution(self.report.results, split)]
-        if facts:
-            judged = f"{facts['model']} judged {sum(facts['pairs'].values()):,} pairs that have no label."
-            said = [judged, *facts.get("cautions", ()), *said]
+        judge = self.report.provenance.unjudged
+        said = [judge_caution(self.report.results, self.report.provenance.split)]
+        if judge is not None:
+            judged = f"{judge.model} judged {sum(judge.pairs.values()):,} pairs that have no label."
+            said = [judged, *judge.cautions, *said]
         return visible(" ".join(filter(None, said)))
 
     @property
@@ -182,8 +183,8 @@ class Page:
     @property
     def confidence(self) -> float | None:
         """The confidence of the intervals, or None."""
-        confidence: float | None = self.report.provenance.get("confidence", 0.95)
-        return confidence
+        facts = self.report.provenance
+        return facts.confidence if facts.intervals or facts.confidence else 0.95
 
     @cached_property
     def scores(self) -> list[TaskScores]:
@@ -274,7 +275,7 @@ class Page:
     @property
     def facts(self) -> list[tuple[str, str]]:
         """Title and text of every entry of the provenance except the raw files."""
-        entries = dict(_flatten(self.report.provenance))
+        entries = dict(_flatten(to_json(self.report.provenance)))
         for name in [name for name in entries if name.startswith(("data files ", "data modified "))]:
             del entries[name]
         known = [(title, entries.pop(name)) for name, title in TITLES.items() if name in entries]
@@ -283,17 +284,12 @@ class Page:
     @property
     def files(self) -> list[tuple[str, str]]:
         """Catalog name and sha256 of every raw file."""
-        return [(str(name), str(digest)) for name, digest in (self._data.get("files") or {}).items()]
+        return list(self.report.provenance.data.files.items())
 
     @property
     def modified(self) -> list[tuple[str, str, str]]:
         """Raw files that differ from the catalog: name, expected sha256 and actual sha256."""
-        modified = self._data.get("modified") or {}
-        return [(str(name), str(hashes["expected"]), str(hashes["found"])) for name, hashes in modified.items()]
-
-    @property
-    def _data(self) -> Mapping[str, Any]:
-        return self.report.provenance.get("data") or {}
+        return [(name, file.expected, file.found) for name, file in self.report.provenance.data.modified.items()]
 
     @cached_property
     def _ranks(self) -> dict[str, BestRanks]:
@@ -326,7 +322,7 @@ def _scores_of(name: str, columns: Sequence[Sequence[Shown]], labels: str) -> Ta
     return TaskScores(name, task_name(name), description, main, tables, whole)
 
 
-def _flatten(entries: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
+def _flatten(entries: JsonObject, path: str = "") -> Iterator[tuple[str, str]]:
     for name, value in entries.items():
         place = f"{path} {name}".strip().replace("_", " ")
         if isinstance(value, Mapping):

@@ -144,7 +144,7 @@ def template(name: str, package: str = "cxc_eccv.report", **options: Any) -> Tem
         "bounds": wording.bounds_text,
         "estimate": wording.estimate_text,
         "breakable": lambda file_name: escape(file_name).replace("_", Markup("_<wbr>")),  # in a narrow column
-        "data": describe_data,
+        "data": lambda made: describe_data(made.data, made.split),
         "direction_name": wording.direction_name,
         "finding": finding,
         "interval": wording.interval_text,

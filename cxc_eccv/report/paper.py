@@ -62,7 +62,7 @@ def paper_tables(
     cautions = [
         f"modified data of {name}: {', '.join(file for file, _, _ in files)}" for name, files in modified if files
     ]
-    split = first.provenance.get("split")
+    split = first.provenance.split
     return [
         Table(
             # Papers shorten the name to R-P, which fits a column.
@@ -111,7 +111,7 @@ def _check_alike(reports: Mapping[str, Report], *, intervals: bool) -> Models:
     first, *others = (ScoredReport(name, report, {}) for name, report in reports.items())
     for other in others:
         check_comparable(first, other)
-    kinds = {str([report.provenance.get(fact) for fact in ("intervals", "confidence")]) for report in reports.values()}
+    kinds = {str([report.provenance.intervals, report.provenance.confidence]) for report in reports.values()}
     if intervals and len(kinds) > 1:
         raise InvalidOption(
             f"the reports have different intervals, {' and '.join(sorted(kinds))}; leave out --intervals"
@@ -161,6 +161,6 @@ def _best_text(results: Sequence[Shown]) -> str | None:
 def _describe(report: Report, keys: Sequence[str], *, intervals: bool, several: bool) -> str:
     units = {unit_of(key.rpartition("/")[2]) for key in keys}
     unit = "percent" + " (correlations as they are, ± the deviation of their samples)" * ("correlation" in units)
-    confidence = report.provenance.get("confidence")
+    confidence = report.provenance.confidence
     interval = f" with {100 * confidence:g}% intervals" if intervals and confidence else ""
     return f"{unit}{interval}{'; the best in bold' if several else ''}"

@@ -38,7 +38,7 @@ def best_ranks(report: Report) -> dict[str, BestRanks]:
     """``task/direction`` to the best ranks of its queries, for tasks that rank positives."""
     if report.per_query is None:
         return {}
-    table, run = report.per_query, report.provenance.get("run") or {}
+    table, lists = report.per_query, report.provenance.run.directions
     keys = pc.binary_join_element_wise(table["task"].cast("string"), table["direction"].cast("string"), "/")
     encoded = keys.combine_chunks().dictionary_encode()
     codes, metrics = encoded.indices.to_numpy(), np.asarray(table["metric"].cast("string"))
@@ -48,8 +48,8 @@ def best_ranks(report: Report) -> dict[str, BestRanks]:
         rows = np.flatnonzero(codes == code)
         rows = rows[metrics[rows] == metrics[rows[0]]]  # every metric repeats the rank
         if np.isfinite(ranks[rows]).any():
-            depth = run.get("directions", {}).get(key.partition("/")[2], {}).get("shallowest")
-            by_key[key] = BestRanks(queries[rows], ranks[rows], None if depth is None else int(depth))
+            depth = lists[name].shallowest if (name := key.partition("/")[2]) in lists else None
+            by_key[key] = BestRanks(queries[rows], ranks[rows], depth)
     return by_key
 
 

@@ -16,14 +16,14 @@ from cxc_eccv.runs.run import (
     MODEL,
     check_ids,
     check_name,
-    facts_of_file,
     hash_file,
     one_text,
     refuse_unreadable,
     whole_ids,
 )
-from cxc_eccv.types import SIDES, Embeddings, IntArray, find_sides
+from cxc_eccv.types import Embeddings, IntArray, find_sides
 from cxc_eccv.types.ids import faint_rows
+from cxc_eccv.types.provenance import ItemFacts, RunFacts
 
 SIMILARITIES = ("cosine", "dot")
 
@@ -114,17 +114,20 @@ class EmbeddingsRun:
         """The run itself, as it has vectors."""
         return self
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> RunFacts:
         """Kind, file, hash and model; number and width of the vectors per side."""
-        facts = facts_of_file(self.kind, self.path, self.sha256, self.model)
-        for side in SIDES:
-            embeddings: Embeddings | None = getattr(self, side)
-            if embeddings is not None:
-                count, dimensions = embeddings.vectors.shape
-                facts[side] = {"count": count, "dimensions": dimensions}
-        if self.further:
-            facts["further"] = {name: len(array) for name, array in self.further.items()}
-        return facts
+        images, captions = (
+            None if side is None else ItemFacts(*side.vectors.shape) for side in (self.images, self.captions)
+        )
+        return RunFacts(
+            kind=self.kind,
+            file=self.path.name if self.path else None,
+            sha256=self.sha256,
+            model=self.model,
+            images=images,
+            captions=captions,
+            further={name: len(array) for name, array in self.further.items()},
+        )
 
 
 def load_embeddings(path: str | Path) -> EmbeddingsRun:

@@ -17,6 +17,7 @@ from cxc_eccv.parquet import write_parquet
 from cxc_eccv.runs.run import CORPUS, MODEL, check_ids, check_name, shorten, whole_ids
 from cxc_eccv.types import DIRECTIONS, SIDES, FloatArray, IntArray, find_sides
 from cxc_eccv.types.ids import measure_span
+from cxc_eccv.types.provenance import ItemFacts, ListFacts, RunFacts
 from cxc_eccv.writing import replaced_file
 
 MOST, MOST_DIGITS = np.iinfo(np.int64).max, 19
@@ -262,22 +263,24 @@ class RankingsRun:
         is_query = lists.query_ids[owners] == lists.items
         return lists.depths - np.bincount(owners[is_query], minlength=lists.query_ids.size)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> RunFacts:
         """Kind and model; file, hash, number of queries and depth per direction; number of images and captions."""
         directions = {}
         for direction, lists in self.lists.items():
             depths = self.depths(direction)
-            directions[direction] = {
-                "file": lists.path.name if lists.path else None,
-                "sha256": lists.sha256,
-                "queries": lists.query_ids.size,
-                "shallowest": int(depths.min()),
-                "deepest": int(depths.max()),
-            }
-        sides = {side: {"count": self.ids(side).size} for side in SIDES if self.ids(side).size}
-        file = self.path.name if self.path else None
-        name = {key: text for key, text in ((MODEL, self.model), (CORPUS, self.corpus)) if text is not None}
-        return {"kind": self.kind, "file": file, **name, "directions": directions, **sides}
+            file = lists.path.name if lists.path else None
+            deepest = int(depths.max())
+            directions[direction] = ListFacts(file, lists.sha256, lists.query_ids.size, int(depths.min()), deepest)
+        images, captions = (ItemFacts(ids.size) if ids.size else None for ids in map(self.ids, SIDES))
+        return RunFacts(
+            kind=self.kind,
+            file=self.path.name if self.path else None,
+            model=self.model,
+            corpus=self.corpus,
+            directions=directions,
+            images=images,
+            captions=captions,
+        )
 
 
 def write_rankings(path: Path, run: RankingsRun) -> None:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import CxcEccvError, MalformedRun
 from cxc_eccv.types import IntArray, find_sides
+from cxc_eccv.types.provenance import ItemFacts, RunFacts
 from cxc_eccv.types.strict_json import JsonFault, decode_json
 from cxc_eccv.writing import replaced_file
 
@@ -21,12 +22,6 @@ MODEL = "model"
 
 CORPUS = "corpus"
 """Entry of a rankings file that says what represented an image, if not the image itself."""
-
-
-def facts_of_file(kind: str, path: Path | None, sha256: str | None, model: str | None) -> dict[str, Any]:
-    """The first facts of a run of one file: kind, file, hash and model."""
-    facts = {"kind": kind, "file": path.name if path else None, "sha256": sha256}
-    return facts if model is None else {**facts, MODEL: model}
 
 
 def check_name(
@@ -219,14 +214,17 @@ class ScoresRun:
     def as_embeddings(self) -> None:
         """None, as there are no vectors."""
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> RunFacts:
         """Kind, file, hash and model, type of the scores, number of images and captions."""
-        return {
-            **facts_of_file(self.kind, self.path, self.sha256, self.model),
-            "type": str(self.scores.dtype),
-            "images": {"count": self.image_ids.size},
-            "captions": {"count": self.caption_ids.size},
-        }
+        return RunFacts(
+            kind=self.kind,
+            file=self.path.name if self.path else None,
+            sha256=self.sha256,
+            model=self.model,
+            type=str(self.scores.dtype),
+            images=ItemFacts(self.image_ids.size),
+            captions=ItemFacts(self.caption_ids.size),
+        )
 
 
 def scores_of_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> ScoresRun:

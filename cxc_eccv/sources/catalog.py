@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from cxc_eccv.errors import MalformedSource, SourceMissing, UnknownName
+from cxc_eccv.types.provenance import DataFacts, ModifiedFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +144,11 @@ class Catalog:
         group = self.group(name)
         return tuple(entry for entry in self if entry.group == group.name)
 
-    def modified(self, files: Mapping[str, str]) -> dict[str, dict[str, str]]:
-        """The files (name to hash) that differ from the catalog, with ``expected`` and ``found`` hash."""
+    def modified(self, files: Mapping[str, str]) -> dict[str, ModifiedFile]:
+        """The files (name to hash) that differ from the catalog."""
         known = {name: self.entry(name).sha256 for name in sorted(files) if name in self}
         return {
-            name: {"expected": expected, "found": files[name]}
+            name: ModifiedFile(expected, files[name])
             for name, expected in known.items()
             if expected is not None and files[name] != expected
         }
@@ -255,25 +256,25 @@ DRAWINGS = {"train": 60, "restval": 10, "validation": 60, "test": 60}
 """Images of each split of the embedded sample."""
 
 
-def describe_data(provenance: Mapping[str, Any], collection: str = "COCO") -> str:
-    """The split and the edition of the data that a provenance records; empty where it records no edition.
+def describe_data(data: DataFacts, split: str = "", collection: str = "COCO") -> str:
+    """The split and the edition of data in words; empty for data without an edition.
 
     Args:
-        provenance: has the entries ``data`` and ``split``; ``data`` holds ``edition`` and may hold ``modified``.
+        data: its edition and modified files are named.
+        split: empty for data of several splits or none.
         collection: name of the images and captions; empty where there are several or none.
 
     Example:
-        >>> describe_data({"data": {"edition": "official"}, "split": "test"})
+        >>> describe_data(DataFacts(edition="official"), "test")
         'test split of COCO (official data)'
-        >>> describe_data({"data": {"edition": "sample"}, "split": "test"})
+        >>> describe_data(DataFacts(edition="sample"), "test")
         'test split of the embedded sample (60 drawings): not results on COCO'
     """
-    data, split = provenance.get("data") or {}, provenance.get("split")
-    edition, modified = data.get("edition"), data.get("modified")
+    edition, modified = data.edition, data.modified
     if not edition:
         return ""
     if edition == SAMPLE:
-        drawings = DRAWINGS.get(split or "", sum(DRAWINGS.values()))
+        drawings = DRAWINGS.get(split, sum(DRAWINGS.values()))
         name = f"{'the ' if split else ''}embedded sample ({drawings} drawings): not results on COCO"
     elif edition != OFFICIAL or modified:
         kind = "modified data" if modified else f"edition {edition!r}"

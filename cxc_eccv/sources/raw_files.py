@@ -9,6 +9,7 @@ from typing import TypeVar
 from cxc_eccv.errors import SourceMissing
 from cxc_eccv.sources.catalog import Catalog, fingerprint_files
 from cxc_eccv.sources.download import catalog_of, fetch, locate, mirror_folder, offline_reason, sha256_of
+from cxc_eccv.types.provenance import ModifiedFile
 
 Content = TypeVar("Content")
 
@@ -105,12 +106,8 @@ class RawFiles:
         """Catalog name to sha256 of every raw file read so far."""
         return dict(sorted(self._files.items()))
 
-    def modified_files(self) -> dict[str, dict[str, str]]:
-        """The raw files read so far that differ from the catalog, which only ``allow_modified`` permits.
-
-        Returns:
-            Catalog name to ``expected`` and ``found``, both sha256.
-        """
+    def modified_files(self) -> dict[str, ModifiedFile]:
+        """The raw files read so far that differ from the catalog, which only ``allow_modified`` permits."""
         return self.catalog.modified(self._files)
 
     def fingerprint(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from threading import Lock
 
@@ -15,6 +15,7 @@ from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.kernels import drawn_places, drawn_sums, times_drawn
 from cxc_eccv.types import FloatArray, IntArray, check_whole
 from cxc_eccv.types.ids import check_confidence
+from cxc_eccv.types.provenance import Provenance
 
 SAMPLES = 1_000
 BATCH = 1_000
@@ -46,8 +47,8 @@ class Intervals:
     """Options of intervals: their kind, their confidence level (None for no intervals), and the seed of the draws.
 
     Example:
-        >>> Intervals(confidence=0.9).facts
-        {'seed': 0, 'confidence': 0.9, 'intervals': 'bootstrap'}
+        >>> Intervals(intervals="none").level is None
+        True
     """
 
     intervals: str = "bootstrap"
@@ -66,11 +67,10 @@ class Intervals:
         """The confidence level, or None without intervals."""
         return None if self.intervals == "none" else self.confidence
 
-    @property
-    def facts(self) -> dict[str, int | float | str | None]:
-        """The options that a report records."""
+    def record(self, provenance: Provenance) -> Provenance:
+        """The provenance with these options."""
         kind = "none" if self.level is None else self.intervals
-        return {"seed": self.seed, "confidence": self.level, "intervals": kind}
+        return replace(provenance, seed=self.seed, confidence=self.level, intervals=kind)
 
 
 class Draws:

@@ -6,14 +6,13 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from scipy.stats import pearsonr, spearmanr
 
 from cxc_eccv.errors import MalformedRun, UnknownName
-from cxc_eccv.evaluation.report import provenance_of
+from cxc_eccv.evaluation.report import make_provenance
 from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import SentencePairs, read_semeval, read_sick, read_stsb
@@ -21,7 +20,8 @@ from cxc_eccv.statistics import fisher_interval
 from cxc_eccv.sts.classifiers import CrossEntropyClassifier, SentEvalClassifier, Vectors
 from cxc_eccv.tables import Table, tables_to_markdown
 from cxc_eccv.terminal import markdown_text
-from cxc_eccv.types import Embeddings, FloatArray
+from cxc_eccv.types import Embeddings, FloatArray, json_records
+from cxc_eccv.types.provenance import Provenance
 
 __all__ = ["FittedPerTask", "StsReport", "evaluate_sts"]
 
@@ -96,7 +96,7 @@ class StsReport:
     """All tasks of one model."""
 
     tasks: Mapping[str, Sequence[Row]]
-    provenance: Mapping[str, object]
+    provenance: Provenance
 
     def row(self, task: str, name: str) -> Row:
         """One row by name."""
@@ -110,7 +110,10 @@ def title(task: str) -> str:
 
 def list_tables(report: StsReport) -> list[Table]:
     """A table per task; correlations times 100, as in the field's papers."""
-    header, data = [(heading,) for heading in HEADER], describe_data(report.provenance, "")
+    header, data = (
+        [(heading,) for heading in HEADER],
+        describe_data(report.provenance.data, report.provenance.split, ""),
+    )
     return [
         Table(header, list(map(_table_row, rows)), f"{title(task)}, times 100", data=data)
         for task, rows in report.tasks.items()
@@ -130,24 +133,26 @@ def _table_row(row: Row) -> list[str]:
 
 def list_notes(report: StsReport) -> list[str]:
     """What a baseline was fitted on, and a line for each raw file that differs from the catalog's."""
-    data: Any = report.provenance.get("data") or {}
-    fitted = report.provenance.get("fitted_on")
+    fitted = report.provenance.others.get("fitted_on")
     return ([f"Fitted on {fitted}."] if fitted else []) + [
-        f"Modified data: {name} has sha256 {hashes['found']}, expected {hashes['expected']}."
-        for name, hashes in (data.get("modified") or {}).items()
+        f"Modified data: {name} has sha256 {file.found}, expected {file.expected}."
+        for name, file in report.provenance.data.modified.items()
     ]
 
 
 def to_markdown(report: StsReport) -> str:
     """The tables, and what they were computed from."""
-    head = f"# Semantic textual similarity: {markdown_text(report.provenance.get('model', 'a model'))}"
+    head = f"# Semantic textual similarity: {markdown_text(report.provenance.model or 'a model')}"
     return "\n\n".join([head, *map(markdown_text, list_notes(report)), tables_to_markdown(list_tables(report))])
 
 
 def to_json(report: StsReport) -> str:
     """``{"schema": 1, "tasks": {task: [row, ...]}, "provenance": {...}}``."""
     tasks = {task: [asdict(row) for row in rows] for task, rows in report.tasks.items()}
-    return json.dumps({"schema": 1, "tasks": tasks, "provenance": dict(report.provenance)}, indent=2) + "\n"
+    return (
+        json.dumps({"schema": 1, "tasks": tasks, "provenance": json_records.to_json(report.provenance)}, indent=2)
+        + "\n"
+    )
 
 
 Encoder = Callable[[Sequence[str]], Vectors]  # N texts to (N, D) vectors
@@ -203,7 +208,8 @@ def evaluate_sts(
     if set(SUBTASKS) <= set(rows):
         rows["sts"] = _means([row for task in SUBTASKS for row in rows[task] if row.name in SUBTASKS[task]])
     fitted = {} if fitted_on is None else {"fitted_on": fitted_on}
-    return StsReport(rows, provenance_of(library, model=model, confidence=confidence, **fitted))
+    facts = Provenance(model=model, confidence=confidence, others=fitted)
+    return StsReport(rows, make_provenance(library, facts=facts))
 
 
 def _evaluate_subtasks(encoder: Encoder, library: Library, task: str, confidence: float) -> list[Row]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from cxc_eccv.judgments.qrels import searched_degrees, searched_qrels
 from cxc_eccv.sources.download import sha256_of
 from cxc_eccv.sources.library import Split
 from cxc_eccv.tasks.task import NotApplicable, Task
 from cxc_eccv.types import Judgments
-
-NAMES = ("version", "scheme", "rule", "people")
+from cxc_eccv.types.provenance import LabelFileFacts
 
 
 def _check_names(split: Split) -> tuple[str, ...]:
@@ -43,15 +43,14 @@ def _refuse_empty(judgments: Judgments) -> Judgments:
     return judgments
 
 
-def _facts(split: Split) -> dict[str, Any]:
+def _facts(split: Split) -> dict[str, Mapping[str, LabelFileFacts]]:
     files = {name: split.labels(name) for name in _check_names(split)}
-    return {
-        "label_files": {
-            name: {fact: file.facts[fact] for fact in NAMES} | {"sha256": sha256_of(file.path), **file.origin}
-            for name, file in files.items()
-            if file is not None
-        }
+    facts = {
+        name: replace(file.summary, licence=None, pairs=None, positive=None, sha256=sha256_of(file.path))
+        for name, file in files.items()
+        if file is not None
     }
+    return {"label_files": facts}
 
 
 TASK = Task(

@@ -20,7 +20,7 @@ OTHERS = "others"
 
 NULL_IF = "null_if"
 
-SHAPES: Mapping[object, Shape] = {str: TEXT, int: COUNT, float: NUMBER, bool: BOOL, type(None): ANYTHING}
+SHAPES: Mapping[object, Shape] = {str: TEXT, int: COUNT, float: NUMBER, bool: BOOL}
 
 
 def null_if(selects: Callable[[Any], object]) -> Mapping[str, Callable[[Any], object]]:
@@ -72,8 +72,10 @@ def _find_shape(hint: Any) -> Shape:  # noqa: ANN401 - a type
         shape = [_find_shape(parts[0])]
     elif get_origin(hint) is Mapping:
         shape = Each(_find_shape(parts[1]))
+    elif hint in SHAPES:
+        shape = SHAPES[hint]
     else:
-        shape = SHAPES[hint] if hint in SHAPES else _find_shape(parts[0])  # of ``X | None``
+        shape = _find_shape(parts[0]) if len(parts) == 2 else ANYTHING  # ``X | None``, or Json
     return shape
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
-from cxc_eccv.types.json_records import null_if
+from cxc_eccv.types.json_records import null_if, to_json
 from cxc_eccv.types.strict_json import SHARE, Json, JsonObject
 
 
@@ -91,6 +91,11 @@ class RunFacts:
     images: ItemFacts | None = None
     captions: ItemFacts | None = None
     further: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def has_no_vectors(self) -> bool:
+        """Whether it is a matrix of scores, or rankings."""
+        return self.kind in ("scores", "rankings")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +204,12 @@ class JudgeFacts:
     looks_at: str | None = None
     trained_on: Json = field(default=None, metadata=null_if(lambda judge: judge.looks_at))
     cautions: tuple[str, ...]
-    pairs: Mapping[str, int]
+    pairs: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def identity(self) -> JsonObject:
+        """The entries but for the numbers of pairs, which differ from run to run."""
+        return to_json(replace(self, pairs={}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,8 +268,8 @@ class Provenance:
     flickr30k_entailment_labels: JsonObject = field(default_factory=dict)
     unjudged: JudgeFacts | None = None
     run: RunFacts = field(default_factory=RunFacts)
-    similarity: str | None = field(default=None, metadata=null_if(lambda report: report.run.kind))
-    similarity_from: str | None = field(default=None, metadata=null_if(lambda report: report.run.kind))
+    similarity: str | None = field(default=None, metadata=null_if(lambda report: report.run.has_no_vectors))
+    similarity_from: str | None = field(default=None, metadata=null_if(lambda report: report.run.has_no_vectors))
     model: str | None = None
     trained_on: tuple[str, ...] = ()
     trained_on_from: str | None = None

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from cxc_eccv.terminal import visible
 from cxc_eccv.types.models import UNKNOWN, describe_training_data
+from cxc_eccv.types.provenance import Provenance
+from cxc_eccv.types.strict_json import JsonObject
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,7 +81,7 @@ class Result:
     high: float | None = None
     ties: int = 0
     coverage: float | None = None
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: JsonObject = field(default_factory=dict)
     bounds: Bounds | None = None
 
     @property
@@ -110,7 +112,7 @@ class Report:
         origin: with ``per_query``, the run and the raw files from which :meth:`save` makes the examples.
 
     Example:
-        >>> print(Report((Result("coco_5k", "i2t", "recall_at_1", 0.5, 5000, low=0.48, high=0.52),), {}, {}))
+        >>> print(Report((Result("coco_5k", "i2t", "recall_at_1", 0.5, 5000, low=0.48, high=0.52),)))
         COCO 5K, percent with 95% interval
         <BLANKLINE>
                                   i2t
@@ -123,8 +125,8 @@ class Report:
     """
 
     results: tuple[Result, ...]
-    skipped: Mapping[str, str]
-    provenance: Mapping[str, Any]
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    provenance: Provenance = field(default_factory=Provenance)
     per_query: pa.Table | None = None
     examples: pa.Table | None = field(default=None, compare=False)
     origin: tuple[Run, Library] | None = field(default=None, compare=False)
@@ -134,12 +136,12 @@ class Report:
         """Name of the model or of the run file, with the part of the split and the labels it was scored on.
 
         Example:
-            >>> Report((), {}, {"run": {"file": "clip.npz"}}).name
-            'clip.npz'
-            >>> Report((), {}, {"model": "CLIP", "restriction": {"images": {"used": 200, "of": 5000}}}).name
+            >>> from cxc_eccv.types.provenance import RestrictionFacts, SideShare
+            >>> part = RestrictionFacts(images=SideShare(200, 5000))
+            >>> Report((), provenance=Provenance(model="CLIP", restriction=part)).name
             'CLIP, on 200 of 5,000 images'
         """
-        named = ", on ".join(filter(None, [self.model, *self._parts[:1]]))
+        named = ", on ".join(filter(None, [self.model, *self.provenance.restriction.counts[:1]]))
         return ", ".join(filter(None, [named, f"labels {self.labels}" if self.labels else ""]))
 
     @property
@@ -147,61 +149,55 @@ class Report:
         """Name of the model or of the run file.
 
         Example:
-            >>> Report((), {}, {"run": {"file": "clip.npz"}, "labels": {"sources": ["coco"]}}).model
+            >>> from cxc_eccv.types.provenance import RunFacts
+            >>> Report((), provenance=Provenance(run=RunFacts(file="clip.npz"))).model
             'clip.npz'
         """
-        run = self.provenance.get("run") or {}
-        return str(self.provenance.get("model") or run.get("file") or "")
+        return self.provenance.model or self.provenance.run.file or ""
 
     @property
     def training_data(self) -> tuple[str, ...]:
         """What the model was trained on, as its run declares it; ``unknown`` if it does not.
 
         Example:
-            >>> Report((), {}, {"trained_on": ["coco_train"]}).training_data, Report((), {}, {}).training_data
+            >>> Report((), provenance=Provenance(trained_on=("coco_train",))).training_data, Report(()).training_data
             (('coco_train',), ('unknown',))
         """
-        return tuple(self.provenance.get("trained_on") or (UNKNOWN,))
+        return self.provenance.trained_on or (UNKNOWN,)
 
     @property
     def trained_on(self) -> str:
         """The same in words, and that a model's card may lack some.
 
         Example:
-            >>> Report((), {}, {"trained_on": ["coco_train", "laion2b"]}).trained_on
+            >>> Report((), provenance=Provenance(trained_on=("coco_train", "laion2b"))).trained_on
             'COCO train, laion2b'
         """
-        return describe_training_data(self.training_data, self.provenance.get("trained_on_from"))
+        return describe_training_data(self.training_data, self.provenance.trained_on_from)
 
     @property
     def labels(self) -> str:
         """The sources of labels that replace those of the tasks, or an empty string.
 
         Example:
-            >>> facts = {"sources": ["coco", "mine"], "files": {"mine": {"version": "1.0.0"}}}
-            >>> Report((), {}, {"labels": facts}).labels
+            >>> from cxc_eccv.types.provenance import LabelFacts, LabelFileFacts
+            >>> facts = LabelFacts(sources=("coco", "mine"), files={"mine": LabelFileFacts(version="1.0.0")})
+            >>> Report((), provenance=Provenance(labels=facts)).labels
             'coco + mine 1.0.0'
         """
-        facts = self.provenance.get("labels") or {}
-        files = facts.get("files") or {}
-        sources = facts.get("sources") or ()
-        return " + ".join(f"{name} {files.get(name, {}).get('version', '')}".rstrip() for name in sources)
+        return str(self.provenance.labels)
 
     @property
     def repeated_parts(self) -> Mapping[str, str]:
-        """Part to the other part with the same queries and positives, where sources replace the labels of the tasks.
-
-        Example:
-            >>> Report((), {}, {"labels": {"repeats": {"cxc/i2t": "coco_5k/i2t"}}}).repeated_parts
-            {'cxc/i2t': 'coco_5k/i2t'}
-        """
-        return (self.provenance.get("labels") or {}).get("repeats") or {}
+        """Part to the other part with the same queries and positives, where sources replace the labels of the tasks."""
+        return self.provenance.labels.repeats
 
     def without_repeats(self, keys: Iterable[str]) -> list[str]:
         """The keys of results, of those with the same queries, positives and metric only one.
 
         Example:
-            >>> report = Report((), {}, {"labels": {"repeats": {"cxc/i2t": "coco_5k/i2t"}}})
+            >>> from cxc_eccv.types.provenance import LabelFacts
+            >>> report = Report((), provenance=Provenance(labels=LabelFacts(repeats={"cxc/i2t": "coco_5k/i2t"})))
             >>> report.without_repeats(["coco_5k/i2t/mrr", "cxc/i2t/mrr", "cxc/t2i/mrr"])
             ['coco_5k/i2t/mrr', 'cxc/t2i/mrr']
         """
@@ -218,38 +214,26 @@ class Report:
         """The part of the split that was scored, in words; empty for the whole split.
 
         Example:
-            >>> facts = {"limit": 200, "unreadable_images": 2, "images": {"used": 198, "of": 5000}}
-            >>> Report((), {}, {"restriction": facts}).restriction
+            >>> from cxc_eccv.types.provenance import RestrictionFacts, SideShare
+            >>> part = RestrictionFacts(limit=200, unreadable_images=2, images=SideShare(198, 5000))
+            >>> Report((), provenance=Provenance(restriction=part)).restriction
             '198 of 5,000 images (the first 200 by id, without 2 that could not be read)'
         """
-        facts = self.provenance.get("restriction") or {}
-        limit, lost = facts.get("limit"), facts.get("unreadable_images")
-        reasons = [
-            f"the first {limit:,} by id" if limit else "",
-            f"without {lost:,} that could not be read" if lost else "",
-            "without what the run lacks" if facts.get("allow_missing") else "",
-        ]
-        return f"{' and '.join(self._parts)} ({', '.join(filter(None, reasons))})" if self._parts else ""
-
-    @property
-    def _parts(self) -> list[str]:
-        """How many images and captions were scored, if not all."""
-        facts = self.provenance.get("restriction") or {}
-        counts = ((side, facts[side]) for side in ("images", "captions") if side in facts)
-        return [f"{count['used']:,} of {count['of']:,} {side}" for side, count in counts]
+        return str(self.provenance.restriction)
 
     @property
     def departure(self) -> str:
         """What was scored instead of the whole split, the labels of each task and unmodified files; empty for these.
 
         Example:
-            >>> Report((), {}, {"restriction": {"images": {"used": 198, "of": 5000}}}).departure
+            >>> from cxc_eccv.types.provenance import RestrictionFacts, SideShare
+            >>> Report((), provenance=Provenance(restriction=RestrictionFacts(images=SideShare(198, 5000)))).departure
             'a part of the split, 198 of 5,000 images'
         """
-        modified = (self.provenance.get("data") or {}).get("modified")
+        counts, modified = self.provenance.restriction.counts, self.provenance.data.modified
         faults = [
-            ", ".join(["a part of the split", *self._parts]) if self.provenance.get("restriction") else "",
-            f"the labels {self.labels} instead of those of each task" if self.provenance.get("labels") else "",
+            ", ".join(["a part of the split", *counts]) if counts else "",
+            f"the labels {self.labels} instead of those of each task" if self.labels else "",
             f"modified raw files, {', '.join(modified)}" if modified else "",
         ]
         return " and ".join(filter(None, faults))
@@ -265,7 +249,7 @@ class Report:
         Bounds over unjudged pairs, if the report has them, are in the columns ``bounds_low`` and so on.
 
         Example:
-            >>> report = Report((Result("coco_5k", "i2t", "mrr", 0.5, 5000),), {}, {})
+            >>> report = Report((Result("coco_5k", "i2t", "mrr", 0.5, 5000),))
             >>> frame = report.to_pandas()
             >>> frame.set_index(["task", "direction", "metric"]).loc[("coco_5k", "i2t", "mrr"), "value"].item()
             0.5
@@ -302,7 +286,7 @@ class Report:
 
         Example:
             >>> import tempfile
-            >>> [path.name for path in Report((), {}, {"split": "test"}).save(f"{tempfile.mkdtemp()}/out")][:2]
+            >>> [path.name for path in Report(()).save(f"{tempfile.mkdtemp()}/out")][:2]
             ['report.json', 'per_query.parquet']
         """
         written: list[Path] = _import_shower("folder").save_report(self, folder, images=images)
@@ -310,7 +294,7 @@ class Report:
 
     def __repr__(self) -> str:
         tasks = len({result.task for result in self.results})
-        name, split = self.name or "a run", self.provenance.get("split") or "unknown"
+        name, split = self.name or "a run", self.provenance.split or "unknown"
         return visible(f"<Report of {name}: {len(self.results)} results of {tasks} tasks, {split} split>")
 
     def __str__(self) -> str:

@@ -253,10 +253,10 @@ def test_graded_entailment_labels_follow_a_pairs_own_label_but_for_original_link
 def test_a_report_counts_the_contradicted_labels(tmp_path, make_run):
     library = World(tmp_path).write()
     report = ce.evaluate(make_run(library), "entailment/i2t", metrics=["entail_at_1"], data_dir=library)
-    assert report.provenance["entailment_labels"] == label_conflicts(library.split("test"))["entailment_labels"]
+    assert report.provenance.entailment_labels == label_conflicts(library.split("test"))["entailment_labels"]
     assert ("Entailment labels against original links", "1") in Page(report).facts
     report = ce.evaluate(make_run(library), "coco_5k/i2t", metrics=["recall_at_1"], data_dir=library)
-    assert "entailment_labels" not in report.provenance
+    assert report.provenance.entailment_labels == {}
 
 
 def judged(number, sources, rules, rating=None, reverse=None, *, conflict=False):

@@ -18,6 +18,8 @@ from cxc_eccv.evaluation import report_to_json
 from cxc_eccv.evaluation.report_files import DIGEST, digest_of
 from cxc_eccv.runs import save_embeddings
 from cxc_eccv.types import Report, Result
+from cxc_eccv.types.json_records import from_json
+from cxc_eccv.types.provenance import Provenance
 
 __all__ = ["told"]
 
@@ -70,7 +72,7 @@ def write(tmp_path):
         folder = tmp_path / name
         folder.mkdir(exist_ok=True)
         facts = {"split": "test", "data": DATA} | facts
-        (folder / "report.json").write_text(report_to_json(Report(tuple(rows), {}, facts)))
+        (folder / "report.json").write_text(report_to_json(Report(tuple(rows), {}, from_json(Provenance, facts))))
         if per_query:
             marked = pa.concat_tables(tables).replace_schema_metadata({DIGEST: digest_of(folder / "report.json")})
             pq.write_table(marked, folder / "per_query.parquet")

@@ -19,6 +19,7 @@ from cxc_eccv.evaluation import Request
 from cxc_eccv.from_model import check_before_encoding
 from cxc_eccv.runs import load_embeddings, save_embeddings
 from cxc_eccv.sources.library import Library
+from cxc_eccv.types.json_records import to_json
 
 pytestmark = pytest.mark.thorough
 
@@ -149,7 +150,7 @@ def test_labels_of_people_as_a_source_among_others(evaluate, tmp_path, sample_li
     library = Library("sample", labels=[labels])
     wanted = ce.evaluate(load_embeddings(file), "coco_5k", data_dir=library, sources=("coco", "cxc", "mine"))
     assert report["scores"] == wanted.scores != plain["scores"]
-    assert report["provenance"]["labels"] == wanted.provenance["labels"]
+    assert report["provenance"]["labels"] == to_json(wanted.provenance.labels)
     with pytest.raises(UnknownName, match="did you mean 'mine'"):
         evaluate("--labels", labels, "--sources", "mein")
 

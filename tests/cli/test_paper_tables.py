@@ -13,6 +13,8 @@ from cxc_eccv.evaluation import report_to_json
 from cxc_eccv.evaluation.report_files import read_report
 from cxc_eccv.report.paper import paper_tables
 from cxc_eccv.types import Report, Result
+from cxc_eccv.types.json_records import from_json
+from cxc_eccv.types.provenance import Provenance
 
 pytestmark = pytest.mark.thorough
 
@@ -33,7 +35,9 @@ def write(tmp_path):
             bounds = {} if metric.endswith("_std") else {"low": value - 0.0123, "high": value + 0.0123}
             rows.append(Result(task, "".join(direction), metric, value, 5000, **bounds))
         (tmp_path / folder).mkdir()
-        (tmp_path / folder / "report.json").write_text(report_to_json(Report(tuple(rows), {}, FACTS | facts)))
+        (tmp_path / folder / "report.json").write_text(
+            report_to_json(Report(tuple(rows), {}, from_json(Provenance, FACTS | facts)))
+        )
         return tmp_path / folder
 
     return written
@@ -245,6 +249,6 @@ def test_files_of_an_earlier_comparison_go(run, evaluated, write, tmp_path):
 def test_captions_say_what_the_intervals_of_a_judge_leave_out():
     row = Result("entailment", "i2t", "entail_at_1", 0.9, 60, coverage=0.2, parameters={"unjudged": "classifier"})
     for policy, told in (("classifier", True), ("leave_out", False)):
-        report = Report((replace(row, parameters={"unjudged": policy}),), {}, FACTS)
+        report = Report((replace(row, parameters={"unjudged": policy}),), {}, from_json(Provenance, FACTS))
         (table,) = paper_tables({"CLIP": report}, ["entailment"])
         assert any("interval over images only" in caution for caution in table.cautions) is told

@@ -10,6 +10,7 @@ from cxc_eccv.errors import InvalidOption
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.types import Embeddings, Report
+from cxc_eccv.types.provenance import Provenance
 
 pytestmark = pytest.mark.thorough
 
@@ -107,7 +108,7 @@ def test_files_of_the_user_are_replaced_only_by_overwrite(evaluated, tmp_path, n
 
 def test_saving_a_report_keeps_files_of_the_user(tmp_path):
     (tmp_path / "report.html").write_text("mine")
-    report = Report((), {}, {"split": "test"})
+    report = Report((), {}, Provenance(split="test"))
     with pytest.raises(InvalidOption, match=r"no evaluation wrote: report\.html"):
         report.save(tmp_path)
     assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]

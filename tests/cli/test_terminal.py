@@ -127,7 +127,7 @@ def test_the_widest_report_there_is():
     rows = [Result(LONG, d, "recall_at_1", 1.0, 25_000, low=1.0, high=1.0, ties=24_999) for d in directions]
     rows += [Result(LONG, d, LONG, 111.11, 25_000, low=111.11, high=111.11) for d in directions]
     rows += [Result("cxc", kind, "bootstrap_spearman", -0.757, 25_000, low=-0.76, high=-0.75) for kind in kinds]
-    report = Report(tuple(rows), {LONG: LONG}, {})
+    report = Report(tuple(rows), {LONG: LONG})
     for width in (20, 40, *WIDTHS):
         console = Console(width=width, file=io.StringIO(), force_terminal=True, no_color=True)
         print_report(report, console)
@@ -188,7 +188,7 @@ def test_tasks_and_reasons_of_a_report_are_texts():
     row = Result(NAME, NAME, NAME, 0.5, 2, low=0.4, high=0.6)
     console = Console(width=400)
     with console.capture() as shown:
-        console.print(render(Page(Report((row,), {NAME: NAME}, {}))))
+        console.print(render(Page(Report((row,), {NAME: NAME}))))
     text = re.sub(r"\x1b\[[\d;]*m", "", shown.get())
     assert not ACTING.search(text)
     assert text.count("[31mred") == text.count("\\x1b[31mred") == 5
@@ -234,7 +234,7 @@ def test_a_warning_is_a_message_too(run, embeddings, monkeypatch):
 
     def warn(*_, **__):
         warnings.warn("a\x1b[2Jb", stacklevel=1)
-        return Report((), {}, {})
+        return Report(())
 
     monkeypatch.setattr(evaluation, "evaluate", warn)
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)

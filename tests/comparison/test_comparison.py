@@ -19,6 +19,7 @@ from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.statistics import Draws, holm
 from cxc_eccv.types import Report, Result
+from cxc_eccv.types.provenance import Provenance
 
 compare = partial(compare_main, metrics="all")
 RECALLS = ("recall_at_1", "recall_at_5", "recall_at_10")
@@ -309,7 +310,7 @@ def test_malformed_values_are_refused_with_their_place(table, message):
 
 def test_a_report_without_values_of_queries_is_refused():
     with pytest.raises(DataError, match="a: A comparison needs the values of single queries"):
-        ScoredReport.of("a", Report((), {}, {"split": "test"}))
+        ScoredReport.of("a", Report((), {}, Provenance(split="test")))
 
 
 def test_agreement_is_kendalls_tau_b_over_the_same_models():

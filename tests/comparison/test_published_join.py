@@ -9,6 +9,8 @@ from cxc_eccv.comparison.published import cxc_table, eccv_caption_table
 from cxc_eccv.comparison.views import joined_tables, joined_to_csv
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.types import Report, Result
+from cxc_eccv.types.json_records import from_json
+from cxc_eccv.types.provenance import Provenance
 
 FACTS = {"split": "test", "data": {"edition": "official", "files": {}}}
 MAIN = "eccv_caption/map_at_r"
@@ -19,7 +21,7 @@ def report(scores, facts=FACTS):
     for key, value in scores.items():
         task, *direction, metric = key.split("/")
         rows.append(Result(task, "".join(direction), metric, value, 5000))
-    return Report(tuple(rows), {}, facts)
+    return Report(tuple(rows), {}, from_json(Provenance, facts))
 
 
 def twin(model, plus=0.0):
@@ -118,8 +120,11 @@ def test_name_of_a_published_model_is_another_model():
     [
         (FACTS | {"data": {"edition": "sample"}}, "on the split 'test' of the edition 'sample'; they on the whole"),
         (FACTS | {"split": "validation"}, "the split 'validation' of the edition 'official'"),
-        (FACTS | {"data": {"edition": "official", "modified": {"sts_test": {}}}}, "modified raw files, sts_test; they"),
-        ({}, "the edition None"),
+        (
+            FACTS | {"data": {"edition": "official", "modified": {"sts_test": {"expected": "a", "found": "b"}}}},
+            "modified raw files, sts_test; they",
+        ),
+        ({}, "the edition ''"),
     ],
 )
 def test_report_on_other_data_is_refused(facts, message):

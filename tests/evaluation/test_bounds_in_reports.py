@@ -168,7 +168,7 @@ def test_reports_without_bounds_are_as_they_were_and_those_with_them_are_read_ba
     text = report_to_json(report)
     assert report_to_json(report_from_json(text)) == text
     assert report_from_json(text).results == report.results
-    assert report.provenance["bounds_depth"] == 50
+    assert report.provenance.bounds_depth == 50
     entry = json.loads(text)["results"][0]["bounds"]
     assert list(entry) == ["low", "high", "unjudged", "retrieved", "expected"]
     assert [row.low for row in report.results] == [row.low for row in plain.results]

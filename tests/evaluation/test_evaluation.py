@@ -20,6 +20,7 @@ from cxc_eccv.runs.rankings import RankedLists
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks import coco_1k
 from cxc_eccv.types import Embeddings, Judgments, Report, Result
+from cxc_eccv.types.provenance import ItemFacts, Package
 
 
 @pytest.fixture(scope="module")
@@ -226,13 +227,13 @@ def test_provenance_tells_data_run_and_options(sample_library, report_of, tmp_pa
     more = Embeddings(np.append(run.captions.ids, other), np.vstack([run.captions.vectors, np.ones((1, 16))]))
     save_embeddings(tmp_path / "model.npz", EmbeddingsRun(run.images, more))
     facts = report_of(load_embeddings(tmp_path / "model.npz"), "cxc", seed=5).provenance
-    assert facts["package"] == {"name": "cxc_eccv", "version": cxc_eccv.__version__}
-    assert facts["data"]["edition"] == "sample"
-    assert facts["data"]["fingerprint"] == sample_library.fingerprint()
-    assert facts["run"]["file"] == "model.npz"
-    assert len(facts["run"]["sha256"]) == 64
-    assert facts["run"]["captions"] == {"count": 301, "dimensions": 16, "outside_the_tasks": 1}
-    assert (facts["split"], facts["seed"], facts["confidence"], facts["similarity"]) == ("test", 5, 0.95, "cosine")
+    assert facts.package == Package("cxc_eccv", cxc_eccv.__version__)
+    assert facts.data.edition == "sample"
+    assert facts.data.fingerprint == sample_library.fingerprint()
+    assert facts.run.file == "model.npz"
+    assert len(facts.run.sha256) == 64
+    assert facts.run.captions == ItemFacts(count=301, dimensions=16, outside_the_tasks=1)
+    assert (facts.split, facts.seed, facts.confidence, facts.similarity) == ("test", 5, 0.95, "cosine")
 
 
 def test_report_json_reads_back_and_has_the_agreed_form(report):
@@ -253,7 +254,7 @@ def test_other_json_is_no_report(text):
 
 def test_a_value_that_is_not_finite_is_never_written():
     with pytest.raises(ValueError, match="not JSON compliant"):
-        report_to_json(Report((Result("cxc", "t2t", "mrr", float("nan"), 1),), {}, {}))
+        report_to_json(Report((Result("cxc", "t2t", "mrr", float("nan"), 1),)))
 
 
 @pytest.mark.reference
@@ -288,7 +289,7 @@ def test_ranks_of_any_origin_make_a_report(sample_library, report_of, make_run):
     ranks = ranked(run).rank(judgments, "t2t")
     report = report_of_ranks({"cxc/t2t": (judgments, ranks)}, sample_library, Request(name="mine"))
     assert report.scores == report_of(run, "cxc/t2t").scores
-    assert report.provenance["model"] == "mine"
+    assert report.provenance.model == "mine"
 
 
 @pytest.mark.parametrize("spoil", [lambda ids: ids[:-1], lambda ids: np.append(ids[:-1], 99_999), lambda ids: ids])

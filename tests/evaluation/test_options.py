@@ -143,13 +143,13 @@ def test_no_intervals(run, report_of):
     for options in ({"intervals": "none"}, {"confidence": None}):
         report = report_of(run, ["coco_5k", "cxc/sts"], **options)
         assert all(row.low is row.high is None for row in report.results)
-        assert (report.provenance["confidence"], report.provenance["intervals"]) == (None, "none")
+        assert (report.provenance.confidence, report.provenance.intervals) == (None, "none")
 
 
 def test_the_kind_of_intervals_is_recorded(run, report_of):
     report = report_of(run, "coco_5k", intervals="binomial", confidence=0.9, seed=4)
     facts = report.provenance
-    assert (facts["intervals"], facts["confidence"], facts["seed"]) == ("binomial", 0.9, 4)
+    assert (facts.intervals, facts.confidence, facts.seed) == ("binomial", 0.9, 4)
 
 
 def test_a_metric_that_is_named_twice_is_reported_once(run, report_of):

@@ -31,6 +31,7 @@ from cxc_eccv.sources.collections.coco import COLLECTION as COCO
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import read_ids
 from cxc_eccv.tables import tables_to_latex
+from cxc_eccv.types.json_records import to_json
 
 pytestmark = pytest.mark.thorough
 
@@ -291,12 +292,12 @@ def test_every_form_of_a_report_says_on_which_labels_it_is(reports, tmp_path, fi
     told = "coco + cxc + eccv + mine 1.0.0"
     assert (plain.labels, plain.name) == ("", "CLIP")
     assert (report.labels, report.name) == (told, f"CLIP, labels {told}")
-    facts = report.provenance["labels"]
-    assert (facts["sources"], facts["policy"]) == (list(SOURCES), "union")
-    assert facts["files"]["mine"]["sha256"] == report.provenance["data"]["files"]["labels_mine_test"]
-    assert (facts["files"]["mine"]["pairs"], facts["files"]["mine"]["people"]) == (400, 3)
+    facts = report.provenance.labels
+    assert (facts.sources, facts.policy) == (SOURCES, "union")
+    assert facts.files["mine"].sha256 == report.provenance.data.files["labels_mine_test"]
+    assert (facts.files["mine"].pairs, facts.files["mine"].people) == (400, 3)
     report.save(tmp_path / "report")
-    assert json.loads((tmp_path / "report" / "report.json").read_text())["provenance"]["labels"] == facts
+    assert json.loads((tmp_path / "report" / "report.json").read_text())["provenance"]["labels"] == to_json(facts)
     again = ce.load_report(tmp_path / "report")
     assert (again.labels, again.scores) == (told, report.scores)
     sentence = "decide together what is positive in every task, in place of its own labels"
@@ -450,4 +451,4 @@ def test_without_sources_label_files_change_nothing(library, make_run):
     names = ["coco_5k", "cxc", "cxc_rated", "eccv_caption", "co_captions"]
     with_file, without = (ce.evaluate(run, names, data_dir=own, **QUIET) for own in (library, Library("sample")))
     assert with_file.scores == without.scores
-    assert "labels" not in with_file.provenance
+    assert with_file.labels == ""

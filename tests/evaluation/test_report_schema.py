@@ -13,6 +13,8 @@ from cxc_eccv.report.page import Page
 from cxc_eccv.report.pages import render_html, render_markdown
 from cxc_eccv.report.paper import paper_tables
 from cxc_eccv.types import Bounds, Report, Result
+from cxc_eccv.types.json_records import from_json
+from cxc_eccv.types.provenance import Provenance
 
 pytestmark = pytest.mark.thorough
 
@@ -40,7 +42,7 @@ RESULTS = (
     Result("eccv_caption", "i2t", "map_at_r", 0.3, 1261, coverage=0.5),
     Result("coco_5k", "t2i", "median_rank", 2.0, 25000),
 )
-CONTENT = json.loads(report_to_json(Report(RESULTS, {"cxc": "no images"}, FACTS)))
+CONTENT = json.loads(report_to_json(Report(RESULTS, {"cxc": "no images"}, from_json(Provenance, FACTS))))
 STRANGE = [
     None,
     True,

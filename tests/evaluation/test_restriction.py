@@ -27,6 +27,8 @@ from cxc_eccv.runs.run import write_record
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings, Judgments, Report, Result
+from cxc_eccv.types.json_records import from_json, to_json
+from cxc_eccv.types.provenance import Provenance, SideShare
 
 pytestmark = pytest.mark.thorough
 
@@ -101,8 +103,8 @@ def test_a_part_scores_as_a_world_without_the_rest(sample_library, report_of, ha
     whole = evaluate(part, metrics=METRICS, data_dir=world)
     assert len(restricted.results) > 80
     assert restricted.results == whole.results
-    assert restricted.provenance["restriction"]["images"] == {"used": 30, "of": 60}
-    assert "restriction" not in whole.provenance
+    assert restricted.provenance.restriction.images == SideShare(30, 60)
+    assert whole.restriction == ""
 
 
 @pytest.mark.parametrize("name", ["coco_5k", "cxc", "cxc_rated", "eccv_caption", "co_captions"])
@@ -111,7 +113,7 @@ def test_missing_images_leave_every_caption_in_the_galleries(sample_library, rep
     run = without(near_run(sample_library, noise=2), images=out)
     metrics = ["recall_at_5", "map_at_r"]
     report = report_of(run, name, metrics=metrics, allow_missing=True)
-    assert list(report.provenance["restriction"])[:2] == ["allow_missing", "images"]
+    assert list(to_json(report.provenance.restriction))[:2] == ["allow_missing", "images"]
     for direction in task(name).directions:
         slow, n_queries = slow_scores(
             run, task(name).judgments(sample_library.split("test"), direction), direction, out
@@ -151,9 +153,9 @@ def test_a_limit_keeps_the_first_images_and_their_captions(sample_library, repor
     images = np.setdiff1d(content.image_ids, first)
     captions = content.caption_ids[np.isin(content.caption_image_ids, images)]
     report = report_of(run, limit=20)
-    facts = report.provenance["restriction"]
-    assert facts["images"] == {"used": 20, "of": 60}
-    assert facts["captions"] == {"used": 100, "of": 300}
+    facts = report.provenance.restriction
+    assert facts.images == SideShare(20, 60)
+    assert facts.captions == SideShare(100, 300)
     part = without(run, images, captions)
     assert report.results == report_of(part, allow_missing=True).results
     assert report.results == report_of(part, limit=20).results
@@ -222,7 +224,7 @@ def test_images_that_encode_left_out_are_counted(sample_library, report_of, tmp_
     assert report_of(load_run(path)).restriction.startswith("59 of 60 images")
     save_embeddings(path, run)
     write_record(path, {"skipped": {str(number): "no image" for number in out}})
-    assert "restriction" not in report_of(load_run(path)).provenance
+    assert report_of(load_run(path)).restriction == ""
 
 
 def test_every_form_says_so(sample_library, capsys):
@@ -269,8 +271,10 @@ def test_compared_with_the_same_part_alone(sample_library):
 def test_published_models_are_of_the_whole_split():
     facts = {"split": "test", "data": {"edition": "official", "files": {}}}
     row = Result("cxc", "t2t", "recall_at_1", 0.41, 25_000)
-    assert any(join(table, {"mine": Report((row,), {}, facts)}).keys for table in published_tables())
-    part = Report((row,), {}, facts | {"restriction": {"images": {"used": 200, "of": 5_000}}})
+    assert any(
+        join(table, {"mine": Report((row,), {}, from_json(Provenance, facts))}).keys for table in published_tables()
+    )
+    part = Report((row,), {}, from_json(Provenance, facts | {"restriction": {"images": {"used": 200, "of": 5_000}}}))
     with pytest.raises(InvalidOption, match="mine cannot be compared with published models: it was scored on a part"):
         join(published_tables()[0], {"mine": part})
 

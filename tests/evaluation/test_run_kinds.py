@@ -33,9 +33,9 @@ def test_a_score_matrix_gives_the_report_of_its_embeddings(forms, report_of):
     assert rows(report) == rows(expected, ("co_captions", "cxc/t2t", "cxc/i2i", "cxc/sts", "cxc/sis"))
     assert len(rows(report)) > 20
     assert report.skipped["cxc/t2t"] == "scores of images with captions do not rank t2t"
-    assert report.provenance["run"]["type"] == "float64"
-    assert report.provenance["similarity"] is None
-    assert report.provenance["similarity_from"] is None
+    assert report.provenance.run.type == "float64"
+    assert report.provenance.similarity is None
+    assert report.provenance.similarity_from is None
 
 
 def test_whole_rankings_give_the_report_of_their_embeddings(forms, report_of):
@@ -74,7 +74,7 @@ def test_a_shorter_ranking_gives_equal_values_or_none(forms, report_of, depth):
     if depth == 5:
         assert "coco_5k/i2t/recall_at_5" in short.scores
         assert "coco_5k/i2t/recall_at_10" in left_out
-        assert short.provenance["run"]["directions"]["t2t"]["deepest"] == 4  # a query's own list holds it too
+        assert short.provenance.run.directions["t2t"].deepest == 4  # a query's own list holds it too
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ def test_the_run_says_its_similarity_and_the_caller_overrides_it(forms, sample_l
     run = EmbeddingsRun(plain.images, long, similarity=meant)
     options = {"data_dir": sample_library, "confidence": None}
     report = ce.evaluate(run, ["coco_5k", "cxc/sits"], similarity=asked, **options)
-    assert (report.provenance["similarity"], report.provenance["similarity_from"]) == (used, source)
+    assert (report.provenance.similarity, report.provenance.similarity_from) == (used, source)
     expected = ce.evaluate(
         dataclasses.replace(run, similarity=None), ["coco_5k", "cxc/sits"], similarity=used, **options
     )

@@ -24,12 +24,13 @@ import numpy as np
 import cxc_eccv as ce
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings
+from cxc_eccv.types.json_records import to_json
 library = ce.Library("sample", labels=[given])
 content, random = library.split("test"), np.random.default_rng(0)
 sides = (Embeddings(ids, random.standard_normal((ids.size, 8))) for ids in (content.image_ids, content.caption_ids))
 run = EmbeddingsRun(*sides)
 report = ce.evaluate(run, "coco_5k", data_dir=library, sources=("coco", "mine"), progress=False, confidence=None)
-told = {"scores": report.scores, "labels": report.provenance["labels"]}
+told = {"scores": report.scores, "labels": to_json(report.provenance.labels)}
 """
 
 LOAD = "import datasets; told = list(datasets.load_dataset(given, split='test'))"

@@ -134,7 +134,7 @@ def test_vectors_are_compared_as_the_model_compares_them(text_model, name):
             evaluator(text_model)
     else:
         evaluator(text_model)
-        assert evaluator.report.provenance["similarity"] == name
+        assert evaluator.report.provenance.similarity == name
 
 
 def test_the_headline_is_known_before_any_model():

@@ -6,6 +6,8 @@ import pyarrow as pa
 from cxc_eccv.comparison import ScoredReport
 from cxc_eccv.evaluation.report_files import PER_QUERY_SCHEMA
 from cxc_eccv.types import Report, Result
+from cxc_eccv.types.json_records import from_json
+from cxc_eccv.types.provenance import Provenance
 
 DATA = {"edition": "official", "version": "1", "fingerprint": "f", "files": {"karpathy": "k", "sts": "s"}}
 
@@ -26,4 +28,4 @@ def scored(name, per_key, *, data=DATA, split="test", parameters=None, extra=(),
         results.append(Result(task, direction, metric, value, len(queries), parameters=parameters or {}))
     table = pa.concat_tables([rows(key, *columns) for key, columns in per_key.items()])
     provenance = {"split": split, "data": data, **facts}
-    return ScoredReport.of(name, Report((*results, *extra), {}, provenance, table))
+    return ScoredReport.of(name, Report((*results, *extra), {}, from_json(Provenance, provenance), table))

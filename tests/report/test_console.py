@@ -10,13 +10,19 @@ from cxc_eccv.report.console import print_report, render
 from cxc_eccv.report.page import Page
 from cxc_eccv.tables import MISSING
 from cxc_eccv.types import Bounds, Report, Result
+from cxc_eccv.types.json_records import from_json
+from cxc_eccv.types.provenance import Provenance
 from cxc_eccv.wording import COVERAGE, PRECISION, TIES
 
 
 def shown(*results, skipped=None, width=110, **provenance):
     console = Console(width=width)
     with console.capture() as captured:
-        console.print(render(Page(Report(tuple(results), skipped or {}, {"confidence": 0.95, **provenance}))))
+        console.print(
+            render(
+                Page(Report(tuple(results), skipped or {}, from_json(Provenance, {"confidence": 0.95, **provenance})))
+            )
+        )
     return captured.get()
 
 
@@ -59,7 +65,7 @@ def test_coverage_and_skipped_tasks_are_told(capsys):
     assert "judged pairs, least" in text
     assert "12.5" in text
     assert "Not scored. coco_1k: too small." in text
-    print_report(Report((), {"cxc": "no images"}, {}))
+    print_report(Report((), {"cxc": "no images"}))
     assert "No task could be scored." in capsys.readouterr().out
 
 
@@ -110,7 +116,9 @@ def test_all_that_was_not_scored_stands_in_one_paragraph():
 def test_the_data_and_the_main_numbers_come_first():
     rows = [Result("cxc", way, "recall_at_1", 0.5, 60) for way in ("i2t", "t2t")]
     rows += [Result("eccv_caption", way, "map_at_r", 0.1, 60) for way in ("i2t", "t2i")]
-    report = Report(tuple(rows), {}, {"data": {"edition": "sample"}, "split": "test", "model": "CLIP"})
+    report = Report(
+        tuple(rows), {}, from_json(Provenance, {"data": {"edition": "sample"}, "split": "test", "model": "CLIP"})
+    )
     lines = [line.split() for line in str(report).splitlines() if line]
     assert " ".join(lines[0]) == "CLIP, test split of the embedded sample (60 drawings): not results on COCO"
     assert lines[2] == ["i2t", "t2i", "t2t"]

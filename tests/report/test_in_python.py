@@ -16,6 +16,8 @@ from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.report.cards import reason_of
 from cxc_eccv.report.console import print_report
 from cxc_eccv.types import Report, Result
+from cxc_eccv.types.json_records import from_json, to_json
+from cxc_eccv.types.provenance import Provenance
 
 FILES = ["report.json", "per_query.parquet", "examples.parquet", "report.md", "report.html"]
 NASTY = "<script>alert(1)</script> & \x1b[31m"
@@ -45,11 +47,11 @@ def test_printing_shows_what_the_command_line_shows(report, capsys):
 
 
 def test_its_repr_is_one_short_line_and_it_travels_to_other_processes(report):
-    named = dataclasses.replace(report, provenance={**report.provenance, "model": "CLIP"})
+    named = dataclasses.replace(report, provenance=dataclasses.replace(report.provenance, model="CLIP"))
     scored = len({result.task for result in report.results})
     assert repr(named) == f"<Report of CLIP: {len(report.results)} results of {scored} tasks, test split>"
-    assert "\\x1b" in repr(Report((), {}, {"model": NASTY}))
-    assert repr(Report((), {}, {})) == "<Report of a run: 0 results of 0 tasks, unknown split>"
+    assert "\\x1b" in repr(Report((), provenance=Provenance(model=NASTY)))
+    assert repr(Report(())) == "<Report of a run: 0 results of 0 tasks, unknown split>"
     assert pickle.loads(pickle.dumps(report)) == report
 
 
@@ -63,11 +65,11 @@ def test_a_notebook_shows_the_console_form(report):
 
 def test_a_notebook_shows_names_as_text():
     facts = {"model": NASTY, "split": NASTY, "data": {"modified": {NASTY: {"expected": NASTY, "found": NASTY}}}}
-    report = Report((Result(NASTY, NASTY, NASTY, 0.5, 2),), {NASTY: NASTY}, facts)
+    report = Report((Result(NASTY, NASTY, NASTY, 0.5, 2),), {NASTY: NASTY}, from_json(Provenance, facts))
     text = report._repr_html_()
     assert "<script" not in text
     assert "\x1b" not in text
-    assert "No task could be scored." in Report((), {}, {})._repr_html_()
+    assert "No task could be scored." in Report(())._repr_html_()
 
 
 def test_a_frame_has_a_row_per_result(report):
@@ -79,7 +81,7 @@ def test_a_frame_has_a_row_per_result(report):
             found, wanted = row[name], getattr(result, name)
             assert pd.isna(found) if wanted is None else found == wanted
     assert frame["value"].dtype == frame["low"].dtype == frame["coverage"].dtype == np.float64
-    empty = Report((), {}, {}).to_pandas()
+    empty = Report(()).to_pandas()
     assert (list(empty.columns), len(empty)) == (names, 0)
 
 
@@ -93,7 +95,7 @@ def test_what_is_saved_is_the_folder_of_the_command_line(saved, sample_library, 
     assert ours.examples.drop_columns("score").equals(theirs.examples.drop_columns("score"))
     assert ours.per_query.equals(theirs.per_query)
     assert ours.results == theirs.results
-    assert ours.provenance.keys() ^ theirs.provenance.keys() == {"command"}
+    assert to_json(ours.provenance).keys() ^ to_json(theirs.provenance).keys() == {"command"}
 
 
 def test_what_is_loaded_is_what_was_saved(report, saved, sample_content, tmp_path):
@@ -133,7 +135,7 @@ def comparison(sample_library):
     models = []
     for name, noise in (("old", 2.0), (NASTY, 0.5)):
         report = sample_report(sample_library, near_run(sample_library, noise))[1]
-        models.append(dataclasses.replace(report, provenance={**report.provenance, "model": name}))
+        models.append(dataclasses.replace(report, provenance=dataclasses.replace(report.provenance, model=name)))
     return ce.compare(*models, samples=1000)
 
 
@@ -141,7 +143,7 @@ def test_reports_are_compared_under_their_names(comparison, report):
     assert (comparison.baseline, comparison.models) == ("old", (NASTY,))
     with pytest.raises(InvalidOption, match="models need different names, not '', ''"):
         ce.compare(report, report)
-    bare = dataclasses.replace(report, per_query=None, provenance={**report.provenance, "model": "bare"})
+    bare = dataclasses.replace(report, per_query=None, provenance=dataclasses.replace(report.provenance, model="bare"))
     with pytest.raises(DataError, match=r"bare: A comparison needs the values of single queries. .* per_query=True"):
         ce.compare(bare, report)
 

@@ -13,6 +13,8 @@ from cxc_eccv.report.cards import SCHEMA, example_cards, no_examples
 from cxc_eccv.report.page import Page
 from cxc_eccv.report.pages import render_html, render_markdown
 from cxc_eccv.types import Report, Result
+from cxc_eccv.types.json_records import from_json
+from cxc_eccv.types.provenance import Provenance
 from cxc_eccv.wording import COVERAGE, TIES
 
 NASTY = "<script>alert('1')</script> \"quoted\" & |pipe| *star* `tick` [link](https://x.y) {{ 7*7 }}"
@@ -36,8 +38,9 @@ def spoilt(sample_content):
     rows = examples.to_pylist()
     for row in rows:
         row |= {"query_texts": [NASTY, NASTY], "item_texts": [NASTY], "query_file": NASTY, "item_file": NASTY}
-    provenance = {**report.provenance, "model": NASTY, "command": NASTY, NASTY: NASTY}
-    provenance["data"] = {**report.provenance["data"], "edition": NASTY, "files": {NASTY: NASTY}}
+    data = dataclasses.replace(report.provenance.data, edition=NASTY, files={NASTY: NASTY})
+    changed = {"data": data, "model": NASTY, "command": NASTY, "others": {NASTY: NASTY}}
+    provenance = dataclasses.replace(report.provenance, **changed)
     spoilt = dataclasses.replace(report, provenance=provenance, skipped={NASTY: NASTY})
     return Page(spoilt, type(examples).from_pylist(rows, schema=SCHEMA))
 
@@ -126,12 +129,12 @@ def test_an_axis_is_for_fractions():
     """Tasks whose main metric is none have their recall at 1 alone."""
     recall, rank = (Result("coco_1k", "i2t", metric, 1.0, 2) for metric in ("recall_at_1", "median_rank"))
     whole, other = Result("coco_1k", "", "rsum", 412.0, 4), Result("of_next_year", "i2t", "recall_at_1", 0.5, 2)
-    page = Page(Report((recall, rank, whole, other), {}, {}))
+    page = Page(Report((recall, rank, whole, other)))
     assert [(task, metric) for task, metric, _ in page.headline] == [
         ("coco_1k", "recall_at_1"),
         ("of_next_year", "recall_at_1"),
     ]
-    assert "forest" not in render_html(Page(Report((rank, whole), {}, {}))).partition("</style>")[2]
+    assert "forest" not in render_html(Page(Report((rank, whole)))).partition("</style>")[2]
 
 
 def test_ties_and_coverage_are_explained_beside_their_table(sample_content, page):
@@ -154,8 +157,8 @@ def test_every_score_and_caveat_is_on_both_pages(sample_content, html):
             if result.low is not None:
                 ends = (f"{scale * end:.{decimals}f}" for end in (result.low, result.high))
                 assert interval.format(*ends) in text
-        assert report.provenance["data"]["fingerprint"] in text
-        for digest in report.provenance["data"]["files"].values():
+        assert report.provenance.data.fingerprint in text
+        for digest in report.provenance.data.files.values():
             assert digest in text
         assert "Entail@1 (unjudged: not entailed)" in text
     assert re.search(r"\d%", page)
@@ -232,7 +235,7 @@ def test_a_report_without_values_of_queries_or_results_says_so():
     rows = (Result("coco_5k", "i2t", "recall_at_1", 0.5, 9),)
     for results, told in ((rows, "Not scored"), ((), "No task could be scored")):
         skipped = {"cxc/i2t": "the run has no images"}
-        page = Page(Report(results, skipped, {"split": "test"}), no_examples("none were kept"))
+        page = Page(Report(results, skipped, Provenance(split="test")), no_examples("none were kept"))
         for text in (render_html(page), render_markdown(page)):
             assert "No query is shown: none were kept." in text
             assert "Recall over k" not in text
@@ -251,7 +254,9 @@ def test_a_name_stays_in_its_code_span(name):
 
     from cxc_eccv.terminal import visible
 
-    report = Report((), {}, {"split": "test", "command": f"cxc-eccv evaluate {name}", "run": {"file": name}})
+    report = Report(
+        (), {}, from_json(Provenance, {"split": "test", "command": f"cxc-eccv evaluate {name}", "run": {"file": name}})
+    )
     text = render_markdown(Page(report, no_examples("none")))
     tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(text)
     inline = [token for token in tokens if token.type == "inline"]
@@ -269,7 +274,7 @@ def test_a_name_stays_in_its_code_span(name):
 
 def test_pages_mark_numbers_by_a_judge_wherever_they_stand():
     judged = Result("entailment", "i2t", "entail_at_1", 0.9, 60, coverage=0.2, parameters={"unjudged": "classifier"})
-    shown = Page(Report((judged, Result("coco_5k", "i2t", "recall_at_1", 0.5, 60)), {}, {}))
+    shown = Page(Report((judged, Result("coco_5k", "i2t", "recall_at_1", 0.5, 60))))
     page, markdown = Parsed(render_html(shown)), render_markdown(shown)
     (headline,) = [table for table in page.all("table") if "Entail@1" in table["text"] and "R@1" in table["text"]]
     assert headline["text"].count("precision unknown") == 1

@@ -13,6 +13,8 @@ from cxc_eccv.report.page import Page, caveat_of
 from cxc_eccv.report.pages import render_markdown
 from cxc_eccv.report.ranks import Verdicts, finding
 from cxc_eccv.types import Bounds, Report, Result
+from cxc_eccv.types.json_records import from_json
+from cxc_eccv.types.provenance import Provenance
 from cxc_eccv.wording import heading_of, list_names, metric_name, score_cell, show_value, task_name
 
 ENTAILED = Result("entailment", "i2t", "entail_at_5", 0.5, 9, low=0.4, high=0.625, ties=2, coverage=0.25)
@@ -54,12 +56,12 @@ def test_values_are_in_the_units_of_their_metrics():
 
 def test_facts_of_a_report():
     judged = {"model": "mine", "cautions": ["Trained on val data."], "pairs": {"entailment/i2t": 1200}}
-    report = Report((), {}, {"unjudged": judged})
+    report = Report((), {}, from_json(Provenance, {"unjudged": judged}))
     told = "mine judged 1,200 pairs that have no label. Trained on val data."
     assert Page(report).judge == told
     assert judge_of(report) == {"model": "mine", "cautions": ["Trained on val data."]}
     facts = {"seed": 0, "split": "test", "run": {"images": {"count": 5}, "file": "my_*.npz"}}
-    page = Page(Report((), {}, facts))
+    page = Page(Report((), {}, from_json(Provenance, facts)))
     assert page.facts == [("Run file", "my_*.npz"), ("Split", "test"), ("Seed", "0"), ("Run images count", "5")]
     assert render_markdown(page).startswith("# my\\_\\*.npz\n")
     assert finding(Verdicts(1, {"coco_5k": 6, "cxc": 1}, 3, {})) == (

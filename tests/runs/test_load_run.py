@@ -12,6 +12,7 @@ from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun, load_run, save_embeddings
 from cxc_eccv.runs.rankings import RankedLists
 from cxc_eccv.types import Embeddings
+from cxc_eccv.types.provenance import ItemFacts
 
 I2T = {5: [30, 10, 20], 4: [20, 10]}
 T2I = {30: [4, 5], 10: [5], 20: [4, 5]}
@@ -90,12 +91,11 @@ def test_every_form_of_rankings_holds_the_same(write, tmp_path):
     assert as_dicts(run) == as_dicts(RankingsRun.from_dicts(I2T, T2I))
     assert run.path == (paths[0] if len(paths) == 1 else None)
     facts = run.facts()
-    assert facts["kind"] == "rankings"
-    assert facts["images"] == {"count": 2}
-    assert facts["captions"] == {"count": 3}
-    assert facts["directions"]["i2t"]["file"] == paths[0].name
-    assert len(facts["directions"]["t2i"]["sha256"]) == 64
-    assert [facts["directions"]["i2t"][name] for name in ("queries", "shallowest", "deepest")] == [2, 2, 3]
+    assert facts.kind == "rankings"
+    assert (facts.images, facts.captions) == (ItemFacts(2), ItemFacts(3))
+    lists = facts.directions["i2t"]
+    assert (lists.file, lists.queries, lists.shallowest, lists.deepest) == (paths[0].name, 2, 2, 3)
+    assert len(facts.directions["t2i"].sha256) == 64
 
 
 @pytest.mark.parametrize("write", [write_trec, lambda folder: write_long_parquet(folder, drop=())])
@@ -137,8 +137,8 @@ def test_npz_files_are_told_apart(tmp_path):
     scores = load_run(str(tmp_path / "s.npz"))
     assert isinstance(scores, ScoresRun)
     assert scores.scores.dtype == np.float16
-    assert scores.facts()["images"] == {"count": 1}
-    assert scores.facts()["file"] == "s.npz"
+    assert scores.facts().images == ItemFacts(1)
+    assert scores.facts().file == "s.npz"
 
 
 @pytest.mark.parametrize(
@@ -257,13 +257,13 @@ def test_a_file_says_what_its_model_is_called(tmp_path):
     for suffix in (".npz", ".safetensors"):
         save_embeddings(tmp_path / f"run{suffix}", EmbeddingsRun(*sides, model=NAME))
         run = load_run(tmp_path / f"run{suffix}")
-        assert (run.model, run.facts()["model"]) == (NAME, NAME)
+        assert (run.model, run.facts().model) == (NAME, NAME)
         save_embeddings(tmp_path / f"run{suffix}", EmbeddingsRun(*sides))
         run = load_run(tmp_path / f"run{suffix}")
-        assert (run.model, "model" in run.facts()) == (None, False)
+        assert (run.model, run.facts().model) == (None, None)
     np.savez(tmp_path / "scores.npz", image_ids=[1], caption_ids=[7], scores=[[0.5]], model=[NAME])
     run = load_run(tmp_path / "scores.npz")
-    assert (run.model, run.facts()["model"]) == (NAME, NAME)
+    assert (run.model, run.facts().model) == (NAME, NAME)
 
 
 def parquet_of(path, queries, item, metadata):
@@ -276,7 +276,7 @@ def test_rankings_of_one_model_say_what_it_is_called(tmp_path):
     one = parquet_of(tmp_path / "i2t.parquet", 1, 7, {"model": NAME})
     other = parquet_of(tmp_path / "t2i.parquet", 7, 1, None)
     run = load_run(one, other)
-    assert (run.model, run.facts()["model"], load_run(other).model) == (NAME, NAME, None)
+    assert (run.model, run.facts().model, load_run(other).model) == (NAME, NAME, None)
     parquet_of(other, 7, 1, {"model": "SigLIP"})
     with pytest.raises(MalformedRun, match=r"are of CLIP B/32, .* and SigLIP; give files of one model"):
         load_run(one, other)

@@ -130,7 +130,7 @@ def test_vectors_of_altered_sentences_and_saved_runs_read_back_and_equal_runs_gi
     assert {name: array.tolist() for name, array in read.further.items()} == {
         name: array.tolist() for name, array in further.items()
     }
-    assert read.facts()["further"] == {"adversarial_size_embeddings": 2, "adversarial_size_ids": 2}
+    assert read.facts().further == {"adversarial_size_embeddings": 2, "adversarial_size_ids": 2}
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):

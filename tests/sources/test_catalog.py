@@ -10,6 +10,7 @@ from cxc_eccv import __version__
 from cxc_eccv.builders.cards import bibtex
 from cxc_eccv.errors import MalformedSource, SourceMissing, UnknownName
 from cxc_eccv.sources.catalog import DRAWINGS, describe_data, load_catalog
+from cxc_eccv.types.provenance import DataFacts, ModifiedFile
 
 ROOT = Path(__file__).parents[2]
 
@@ -171,7 +172,7 @@ def test_the_legal_files_name_every_source_and_this_version():
         ({"edition": "official"}, "COCO", "test split of COCO (official data)"),
         ({"edition": "official"}, "", "test split of official data"),
         (
-            {"edition": "official", "modified": {"sts_val": {}}},
+            {"edition": "official", "modified": {"sts_val": ModifiedFile("a", "b")}},
             "COCO",
             "test split of COCO, modified data: not the official data",
         ),
@@ -181,10 +182,10 @@ def test_the_legal_files_name_every_source_and_this_version():
     ],
 )
 def test_the_sentence_names_split_and_edition(data, collection, sentence):
-    assert describe_data({"data": data, "split": "test"}, collection) == sentence
+    assert describe_data(DataFacts(**data), "test", collection) == sentence
 
 
 def test_the_sample_has_as_many_drawings_as_the_sentence_says(sample_library):
     sizes = {split: sample_library.split(split).image_ids.size for split in sample_library.splits}
     assert sizes == DRAWINGS
-    assert describe_data({"data": {"edition": "sample"}}) == "embedded sample (190 drawings): not results on COCO"
+    assert describe_data(DataFacts(edition="sample")) == "embedded sample (190 drawings): not results on COCO"

@@ -16,6 +16,7 @@ from cxc_eccv.judgments.qrels import judged_pairs, merge, merged_qrels
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import FACTS_KEY, LABELS_SCHEMA, read_labels, write_labels
+from cxc_eccv.types.provenance import LabelFileFacts
 
 PAIRS, GAINS = [(1, 10), (1, 11), (2, 10)], [1.0, 0.0, 0.5]
 
@@ -121,12 +122,13 @@ def test_labels_are_a_source_between_those_of_papers_and_those_of_machines(file)
     assert merged.rules == ("coco: original link", "mine: majority, 1.0.0")
     assert "labels_mine_test" in library.files_used()
     found = read_labels(file)
-    said = {"version": "1.0.0", "scheme": "eccv", "rule": "majority", "people": 3, "pairs": 200}
-    assert found.summary == said | {"positive": int(np.asarray(found.table["positive"]).sum())}
+    positive = int(np.asarray(found.table["positive"]).sum())
+    said = {"version": "1.0.0", "scheme": "eccv", "rule": "majority", "people": 3, "pairs": 200, "positive": positive}
+    assert found.summary == LabelFileFacts(**said)
     licensed = replace(found, facts={**found.facts, "licence": "cc-by-4.0", "citation": "@misc{mine,}"})
-    assert licensed.summary == found.summary | {"licence": "cc-by-4.0"}
+    assert licensed.summary == replace(found.summary, licence="cc-by-4.0")
     origin = {"repository": "org/mine", "revision": "0" * 40}
-    assert replace(found, origin=origin).summary == found.summary | origin
+    assert replace(found, origin=origin).summary == replace(found.summary, **origin)
 
 
 def test_a_pair_is_judged_in_both_directions_and_in_no_other(file, sample_library):

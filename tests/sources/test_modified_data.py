@@ -19,6 +19,7 @@ from cxc_eccv.report.folder import write_folder
 from cxc_eccv.sources.download import sha256_of
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sts import StsReport, to_markdown
+from cxc_eccv.types.provenance import ModifiedFile
 
 
 @pytest.fixture
@@ -48,12 +49,12 @@ def reports(mirror, make_run):
 
 def test_a_report_and_its_pages_name_the_files(reports, hashes, tmp_path):
     modified, plain = reports
-    assert modified.provenance["data"]["modified"] == {"sits_test": hashes}
-    assert "modified" not in plain.provenance["data"]
+    assert modified.provenance.data.modified == {"sits_test": ModifiedFile(**hashes)}
+    assert plain.provenance.data.modified == {}
     for folder, report in (("modified", modified), ("plain", plain)):
         write_folder(tmp_path / folder, report)
         record = json.loads((tmp_path / folder / "report.json").read_text())
-        assert record["provenance"]["data"].get("modified") == report.provenance["data"].get("modified")
+        assert record["provenance"]["data"].get("modified") == ({"sits_test": hashes} if report is modified else None)
         for page in ("report.md", "report.html"):
             text = (tmp_path / folder / page).read_text()
             assert ("Modified data" in text) == (report is modified)
@@ -79,8 +80,8 @@ def test_console_comparison_and_sentence_similarity_name_them(reports, hashes, c
 
 def test_each_of_two_reports_names_its_own_modified_files(reports):
     def scored(name):
-        data = {**reports[0].provenance["data"], "modified": {name: {"found": "1", "expected": "2"}}}
-        return ScoredReport("model", replace(reports[0], provenance={**reports[0].provenance, "data": data}), {})
+        data = replace(reports[0].provenance.data, modified={name: ModifiedFile("2", "1")})
+        return ScoredReport("model", replace(reports[0], provenance=replace(reports[0].provenance, data=data)), {})
 
     told = [f"modified data: {name}, sha256 1, expected 2" for name in ("sis_test", "sts_test")]
     assert notes_on(scored("sis_test"), scored("sts_test")) == told

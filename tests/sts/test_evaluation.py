@@ -179,4 +179,4 @@ def test_an_encoder_is_fitted_on_the_sentences_of_each_task_alone(small_library)
     train, dev, test = supervised_pairs(small_library, "sick")
     assert set(seen[1]) == {text for part in (train, dev, test) for text in (*part.left, *part.right)}
     assert [row.name for row in together.tasks["sick"]] == ["cosine"]
-    assert "fitted_on" not in together.provenance
+    assert together.provenance.others == {}

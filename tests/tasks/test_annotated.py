@@ -115,7 +115,7 @@ def test_the_numbers_are_those_of_a_plain_loop_over_the_files(run, library):
     assert report.scores == pytest.approx(scores_by_hand(run, library))
     queries = {direction: len(degrees_of(library, direction)) for direction in ("i2t", "t2i")}
     assert {(row.direction, row.n_queries) for row in report.results} == set(queries.items())
-    assert set(report.provenance["label_files"]) == {"mine", "theirs"}
+    assert set(report.provenance.label_files) == {"mine", "theirs"}
 
 
 def test_queries_are_those_that_were_searched_with_all_their_positives(run, sample_library, tmp_path):

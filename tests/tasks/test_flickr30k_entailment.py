@@ -26,14 +26,14 @@ def test_original_links_stay_positive_and_what_contradicts_them_is_counted(tmp_p
         run_in_order([(0,), (5,), (10,)]), TASK, metrics=["entail_at_1"], data_dir=library, split="test"
     )
     assert report.scores[f"{TASK}/i2t/entail_at_1"] == 1
-    assert report.provenance["flickr30k_entailment_labels"] == {"pairs": 2, "against_original_links": 1}
+    assert report.provenance.flickr30k_entailment_labels == {"pairs": 2, "against_original_links": 1}
 
 
 def test_labels_of_other_images_or_sentences_are_counted(tmp_path):
     library = flickr_library(tmp_path, [(IMAGES[0], 5, 1), (IMAGES[0], 99, 1), (42, 3, 1)])
     report = ce.evaluate(run_in_order([(5,), (5,), (10,)]), TASK, metrics=["entail_at_1"], data_dir=library)
     assert report.scores[f"{TASK}/i2t/entail_at_1"] == 1
-    said = report.provenance["flickr30k_entailment_labels"]
+    said = report.provenance.flickr30k_entailment_labels
     assert (said["pairs"], list(said["left_out"].values())) == (1, [2])
 
 
@@ -42,6 +42,6 @@ def test_a_report_without_labels_has_the_original_links_and_four_depths(tmp_path
     report = ce.evaluate(run_in_order([(0,), (5,), (9,)]), TASK, data_dir=flickr_library(tmp_path), confidence=None)
     assert [row.metric for row in report.results] == [f"entail_at_{k}" for k in (1, 5, 10, 30)]
     assert report.scores[f"{TASK}/i2t/entail_at_1"] == pytest.approx(2 / 3)
-    assert "flickr30k_entailment_labels" not in report.provenance
+    assert report.provenance.flickr30k_entailment_labels == {}
     shown = str(report)
     assert all(f"Entail@{k}" in shown for k in (1, 5, 10, 30))

@@ -221,7 +221,8 @@ def join(table: PublishedTable, reports: Mapping[str, Report]) -> Joined:
 
     Example:
         >>> from cxc_eccv.types import Result
-        >>> facts = {"split": "test", "data": {"edition": "official", "files": {}}}
+        >>> from cxc_eccv.types.provenance import DataFacts, Provenance
+        >>> facts = Provenance(split="test", data=DataFacts(edition="official"))
         >>> report = Report((Result("cxc", "t2t", "recall_at_1", 0.41, 25_000),), {}, facts)
         >>> [row.model for row in join(cxc_table(), {"mine": report}).rows][2:5]
         ['VSRN (released)', 'mine', 'VSE++']
@@ -263,10 +264,10 @@ def _row_of_report(table: PublishedTable, name: str, report: Report) -> Row:
 
 def check_as_published(name: str, report: Report) -> None:
     """Refuse a report that is not on the whole, unmodified, official test split with each task's own labels."""
-    data, split = report.provenance.get("data") or {}, report.provenance.get("split")
+    edition, split = report.provenance.data.edition, report.provenance.split
     faults = [report.departure] if report.departure else []
-    if (data.get("edition"), split) != (OFFICIAL, "test"):
-        faults.append(f"the split {split!r} of the edition {data.get('edition')!r}")
+    if (edition, split) != (OFFICIAL, "test"):
+        faults.append(f"the split {split!r} of the edition {edition!r}")
     if faults:
         raise InvalidOption(
             f"{name} cannot be compared with published models: it was scored on {' and '.join(faults)}; they on the "

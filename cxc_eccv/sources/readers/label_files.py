@@ -28,6 +28,7 @@ from cxc_eccv.sources.readers.pairs import (
 )
 from cxc_eccv.sources.reading import first_repeated_pair, read_table, shown
 from cxc_eccv.types import CROSS_MODAL, IntArray, find_positions
+from cxc_eccv.types.provenance import LabelFileFacts
 from cxc_eccv.writing import replaced_file
 
 LABELS_SCHEMA = whole_rows(
@@ -90,11 +91,11 @@ class LabelFile:
         return np.array(self.facts.get("searched", {}).get(direction, ()), dtype=np.int64)
 
     @property
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> LabelFileFacts:
         """Facts for reports and manifests: people, rule, terms, and the repository on the Hub."""
         facts = {name: self.facts[name] for name in SUMMARIZED if name in self.facts}
-        counts = {"pairs": self.table.num_rows, "positive": int(np.count_nonzero(self.table["positive"]))}
-        return {**facts, **counts, **self.origin}
+        positive = int(np.count_nonzero(self.table["positive"]))
+        return LabelFileFacts(**facts | dict(self.origin), pairs=self.table.num_rows, positive=positive)
 
 
 def write_labels(path: Path, table: pa.Table, facts: Mapping[str, Any]) -> LabelFile:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, SourceMissing
-from cxc_eccv.evaluation.report import provenance_of
+from cxc_eccv.evaluation.report import make_provenance
 from cxc_eccv.report.pages import page_style, template, thumbnails
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import LABELS_SCHEMA, LabelFile, read_labels
@@ -52,6 +52,7 @@ from cxc_eccv.studies.asking.sheet_quality import (
 )
 from cxc_eccv.terminal import visible
 from cxc_eccv.types import IntArray
+from cxc_eccv.types.provenance import Provenance
 from cxc_eccv.writing import write_texts
 
 NO_MODEL = "No models were given. cxc-eccv annotate report FOLDER MODELS... shows how the labels change their scores."
@@ -75,7 +76,7 @@ def report_project(
     answers, checks = project.answers(), read_decisions(project.folder).checks
     judged, doubted = judge_sheets(answers, checks), tuple[Doubted, ...]()
     rule = project.scheme.rule if labels is None else labels.facts["rule"]
-    facts = provenance_of(project.library, split=project.split, **({"command": command} if command else {}))
+    facts = make_provenance(project.library, project.split, Provenance(command=command or None))
     is_new = labels is None or _is_settled(labels, accept(answers, judged), project.scheme)
     if project.scheme.sides == ("image", "caption"):
         counted = keep_sheets(answers, judged, ACCEPTED, BY_HAND)
@@ -258,14 +259,13 @@ def _sheets_to_check(report: AnnotationReport) -> Iterator[dict[str, Any]]:
 
 def _list_facts(report: AnnotationReport) -> list[tuple[str, str]]:
     provenance = report.provenance
-    data = provenance.get("data") or {}
     facts = {
-        "Command": provenance.get("command"),
+        "Command": provenance.command,
         "Rule for labels": report.rule,
         "Scheme": report.scheme.citation,
-        "Data edition": data.get("edition"),
-        "Data fingerprint": data.get("fingerprint"),
-        "Package version": (provenance.get("package") or {}).get("version"),
+        "Data edition": provenance.data.edition,
+        "Data fingerprint": provenance.data.fingerprint,
+        "Package version": provenance.package.version,
     }
     return [(title, str(value)) for title, value in facts.items() if value]
 

@@ -17,6 +17,7 @@ from cxc_eccv.studies.asking.rater_agreement import STATISTICS, Agreement, Toget
 from cxc_eccv.studies.asking.schemes import Scheme
 from cxc_eccv.studies.asking.sheet_quality import ACCEPTED, BY_HAND, REJECTED, Activity, SheetQuality, WorkerQuality
 from cxc_eccv.tables import MISSING, Table
+from cxc_eccv.types.provenance import Provenance
 from cxc_eccv.types.reported import group_by_reason
 from cxc_eccv.wording import list_names
 
@@ -103,7 +104,7 @@ class AnnotationReport:
     cautions: tuple[str, ...] = ()  # warnings about the numbers
     doubted: tuple[Doubted, ...] = ()
     folder: str = ""  # of the project, for commands; empty without a project
-    provenance: Mapping[str, Any] = field(default_factory=dict)  # of data, models and versions
+    provenance: Provenance = field(default_factory=Provenance)  # of data, models and versions
 
     def to_dict(self) -> dict[str, Any]:
         """All numbers, for a file of JSON."""
@@ -125,7 +126,7 @@ class AnnotationReport:
             *([shorten(self.caption_table)] if self.sheets and self.doubted else []),
             *self.change_tables,
         ]
-        return [replace(table, data=describe_data(self.provenance)) for table in tables]
+        return [replace(table, data=describe_data(self.provenance.data, self.provenance.split)) for table in tables]
 
     @property
     def sheet_table(self) -> Table:

@@ -85,8 +85,9 @@ class Trained:
 
     def scored(self, report: Report, **others: Any) -> Trained:  # noqa: ANN401 - recorded as they are
         """The same with its report, whose provenance names the model and these facts."""
-        facts = {**report.provenance, "model": self.name, "training": dict(self.settings), **others}
-        return replace(self, report=replace(report, provenance=facts))
+        others = {"training": dict(self.settings), **others}
+        provenance = replace(report.provenance, model=self.name, others=others)
+        return replace(self, report=replace(report, provenance=provenance))
 
 
 def without_places(settings: Settings) -> Settings:
@@ -154,13 +155,13 @@ def _front_matter(trained: Trained) -> str:
 def _index(report: Report | None, kind: str) -> list[EvalResult]:
     if report is None:
         return []
-    data: dict[str, Any] = report.provenance["data"]
-    common = {
+    data = report.provenance.data
+    common: dict[str, Any] = {
         "task_type": kind,
         "dataset_type": "cxc_eccv",
-        "dataset_name": NAME if data["edition"] == OFFICIAL else f"{NAME}, {data['edition']}",
-        "dataset_split": report.provenance["split"],
-        "dataset_args": {"version": data["version"], "fingerprint": data["fingerprint"]},
+        "dataset_name": NAME if data.edition == OFFICIAL else f"{NAME}, {data.edition}",
+        "dataset_split": report.provenance.split,
+        "dataset_args": {"version": data.version, "fingerprint": data.fingerprint},
     }
     return [
         EvalResult(
@@ -177,11 +178,11 @@ def _index(report: Report | None, kind: str) -> list[EvalResult]:
 def _results(report: Report | None) -> Iterable[str]:
     if report is None:
         return
-    data = report.provenance["data"]
+    data = report.provenance.data
     yield "## Results"
     yield (
-        f"On {report.provenance['split']}, version {markdown_text(data['version'])} of the "
-        f"{markdown_text(data['edition'])} data."
+        f"On {report.provenance.split}, version {markdown_text(data.version)} of the "
+        f"{markdown_text(data.edition)} data."
     )
     yield tables_to_markdown(list_tables(Page(report))).strip()
 

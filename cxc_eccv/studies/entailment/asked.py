@@ -18,7 +18,7 @@ from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.evaluation import Request
 from cxc_eccv.evaluation.calls import measure_request, split_key
 from cxc_eccv.evaluation.plan import collections_held
-from cxc_eccv.evaluation.report import provenance_of
+from cxc_eccv.evaluation.report import make_provenance
 from cxc_eccv.evaluation.request import check_split
 from cxc_eccv.judgments.evidence import labels_of_file
 from cxc_eccv.parquet import write_parquet
@@ -33,6 +33,8 @@ from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.studies.entailment.training_data import premises_of
 from cxc_eccv.tasks.task import Task
 from cxc_eccv.types import Judgments, TopK, check_whole
+from cxc_eccv.types.json_records import to_json
+from cxc_eccv.types.provenance import Provenance
 from cxc_eccv.writing import replaced_file, write_json, write_rows
 
 SCHEMA = 1
@@ -90,7 +92,7 @@ def export_pairs(
     about = {
         "schema": SCHEMA,
         "task": entail_task.name,
-        **provenance_of(library, split=split, seed=seed),
+        **to_json(make_provenance(library, split, Provenance(seed=seed))),
         "depth": depth,
         "known": "marked" if mark_known else "hidden",
         "content": content.fingerprint,
@@ -150,7 +152,8 @@ def _rank_captions(
     for name, run in runs.items():
         ranker = ranked(run)
         tops[name] = ranker.find_top(asked, "i2t", depth)
-        models.append({"name": name, "run": dict(run.facts()), **ranker.scoring, "captions": tops[name].ids.tolist()})
+        facts = {"name": name, "run": to_json(run.facts()), **ranker.scoring}
+        models.append({**facts, "captions": tops[name].ids.tolist()})
     return tops, models
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from cxc_eccv.comparison import ScoredReport
 from cxc_eccv.comparison.pairing import judge_of
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
-from cxc_eccv.evaluation.report import provenance_of
+from cxc_eccv.evaluation.report import make_provenance
 from cxc_eccv.judgments.qrels import label_pairs
 from cxc_eccv.metrics.entail_at_k import entail_at_k
 from cxc_eccv.registry import task
@@ -38,11 +38,14 @@ from cxc_eccv.studies.entailment.asked import (
 from cxc_eccv.tables import Cell, Table
 from cxc_eccv.tasks.task import Task
 from cxc_eccv.types import FloatArray, IntArray, Judgments, Result, TopK, find_positions
-from cxc_eccv.types.strict_json import MAPPING, TEXT, WHOLE
+from cxc_eccv.types.json_records import to_json
+from cxc_eccv.types.provenance import Provenance
+from cxc_eccv.types.strict_json import MAPPING, TEXT, WHOLE, JsonObject
 from cxc_eccv.wording import judge_caution, metric_name, score_cell
 from cxc_eccv.writing import write_json, write_rows
 
 SEED, CONFIDENCE = 0, 0.95
+INTERVALS = Intervals(confidence=CONFIDENCE, seed=SEED)
 """Of the bootstrap over images."""
 
 EXPORT = {
@@ -61,14 +64,14 @@ class ManualScores:
 
     results: Mapping[str, Result]
     labels: Sequence[Mapping[str, Any]]
-    provenance: Mapping[str, Any]
+    provenance: Provenance
 
     @property
     def table(self) -> Table:
         """The console table."""
         rows = [(name, score_cell(result), f"{result.n_queries:,}") for name, result in self.results.items()]
         depth = next(iter(self.results.values())).parameters["k"]
-        facts = self.provenance
+        facts = self.provenance.others
         notes = [
             f"E@M: percent of the top {depth} captions that are ground truth or entailed, every pair judged by hand",
             f"pairs judged: {facts['pairs']:,}, by {facts['people']:,} people; answers that contradict original links, "
@@ -76,12 +79,14 @@ class ManualScores:
             f"{facts['against_derived_labels']}",
         ]
         header = [("",), ("E@M",), ("images",)]
-        return Table(header, rows, "Judged by hand", notes=notes, data=describe_data(facts))
+        return Table(
+            header, rows, "Judged by hand", notes=notes, data=describe_data(self.provenance.data, self.provenance.split)
+        )
 
     def save(self, path: str | Path) -> Path:
         """Write ``results`` and ``provenance`` as JSON."""
         results = {name: asdict(result) for name, result in self.results.items()}
-        return write_json(Path(path), {"schema": SCHEMA, "results": results, "provenance": dict(self.provenance)})
+        return write_json(Path(path), {"schema": SCHEMA, "results": results, "provenance": to_json(self.provenance)})
 
     def save_labels(self, path: str | Path) -> Path:
         """Write all answers as a file of entailment labels, JSON lines."""
@@ -120,8 +125,7 @@ def score_answers(
     images = np.array(about["images"])
     judged = _judge(images, content, labels)
     results = {name: _score(entail_task, top, judged) for name, top in tops.items()}
-    facts = {
-        **provenance_of(library, split=split, **Intervals(confidence=CONFIDENCE, seed=SEED).facts),
+    facts: JsonObject = {
         "export": {name: about[name] for name in ("task", "seed", "depth", "known")},
         "models": {model["name"]: model["run"] for model in about["models"]},
         "images": images.size,
@@ -133,7 +137,8 @@ def score_answers(
         "against_derived_labels": sum(known.derived(pair) not in (None, label) for pair, label in labels.items()),
     }
     rows = [_describe(questions[pair]) | {"label": label} for pair, label in labels.items()]
-    return ManualScores(results, rows, facts)
+    provenance = make_provenance(library, split, INTERVALS.record(Provenance(others=facts)))
+    return ManualScores(results, rows, provenance)
 
 
 def _settle_all(
@@ -237,7 +242,7 @@ class MeanScores:
 
     name: str
     results: tuple[Result, ...]
-    provenance: Mapping[str, Any]
+    provenance: Provenance
 
     @property
     def table(self) -> Table:
@@ -252,14 +257,14 @@ class MeanScores:
         header = [("",), *((metric_name(metric),) for metric in metrics)]
         policy = self.results[0].parameters.get("unjudged", "")
         notes = [f"percent; pairs without a label: {str(policy).replace('_', ' ')}"] if policy else []
-        caution = judge_caution(self.results, self.provenance.get("split"))
+        caution = judge_caution(self.results, self.provenance.split)
         return Table(header, rows, self.name, notes=notes, cautions=[caution] if caution else [])
 
     def records(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
             "results": [{"key": row.key, **asdict(row)} for row in self.results],
-            "provenance": dict(self.provenance),
+            "provenance": to_json(self.provenance),
         }
 
 
@@ -275,8 +280,8 @@ def mean_entailment(reports: Sequence[ScoredReport], *, name: str | None = None)
         )
     _check(coco, flickr, [(rows[0][metric], rows[1][metric]) for metric in both])
     means = [_mean(by_task, rows[0][metric], rows[1][metric]) for metric in both]
-    facts = {"split": coco.report.provenance.get("split"), **Intervals(confidence=CONFIDENCE, seed=SEED).facts}
-    facts |= {"reports": {name: by_task[name].report.name for name in TASKS}, "unjudged": judge_of(coco.report)}
+    others = {"reports": {name: by_task[name].report.name for name in TASKS}, "unjudged": judge_of(coco.report)}
+    facts = INTERVALS.record(Provenance(split=coco.report.provenance.split, others=others))
     scored = [row for part in rows for metric, row in part.items() if metric in both]
     return MeanScores(name or coco.name, (*scored, *means), facts)
 
@@ -301,7 +306,7 @@ def _sort(reports: Sequence[ScoredReport]) -> dict[str, ScoredReport]:
 def _check(coco: ScoredReport, flickr: ScoredReport, rows: Sequence[tuple[Result, Result]]) -> None:
     first, second = coco.report, flickr.report
     facts: list[tuple[str, object, object]] = [
-        ("split", first.provenance.get("split"), second.provenance.get("split")),
+        ("split", first.provenance.split, second.provenance.split),
         ("part of the split", first.restriction or "all of it", second.restriction or "all of it"),
         ("judge of pairs without a label", judge_of(first), judge_of(second)),
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from cxc_eccv.studies.entailment.labelled import find_image_files
 from cxc_eccv.studies.entailment.quality import warn_of_training_data
 from cxc_eccv.studies.entailment.training_data import premises_of
 from cxc_eccv.types import IntArray
+from cxc_eccv.types.provenance import JudgeFacts
 
 if TYPE_CHECKING:
     from cxc_eccv.studies.entailment.scoring import Classifier
@@ -84,17 +85,17 @@ class ClassifierJudge(Judge):
         self._scores: dict[tuple[str, Path | None, str], float] = {}
 
     @property
-    def facts(self) -> Mapping[str, Any]:
+    def facts(self) -> JudgeFacts:
         """Facts for the provenance of a report."""
         data = self.classifier.training_data
-        return {
-            "model": self.classifier.name,
-            "fingerprint": self.classifier.fingerprint,
-            "threshold": self.threshold,
-            "looks_at": "captions" if self.images is None else "captions and image",
-            "trained_on": None if data is None else dict(data["holds"]),
-            "cautions": list(warn_of_training_data(data)),
-        }
+        return JudgeFacts(
+            model=self.classifier.name,
+            fingerprint=self.classifier.fingerprint,
+            threshold=self.threshold,
+            looks_at="captions" if self.images is None else "captions and image",
+            trained_on=None if data is None else dict(data["holds"]),
+            cautions=warn_of_training_data(data),
+        )
 
     def on(self, library: Library, split: str, collection: Collection = COCO) -> PairJudge:
         """The judge of pairs of one split of one collection."""

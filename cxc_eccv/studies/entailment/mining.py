@@ -55,6 +55,7 @@ from cxc_eccv.studies.entailment.mining_rule import (
 )
 from cxc_eccv.studies.entailment.training_data import count_named, evaluation_splits, premises_of
 from cxc_eccv.types import Embeddings, IntArray, Judgments, check_whole, find_positions
+from cxc_eccv.types.json_records import to_json
 from cxc_eccv.writing import check_output, replaced_file
 
 if TYPE_CHECKING:
@@ -285,7 +286,7 @@ def _describe_retriever(run: Run, candidates: Candidates) -> dict[str, Any]:
     """Facts of the retriever; its fingerprint is that of its lists."""
     lists = hashlib.sha256(b"".join(np.ascontiguousarray(column, dtype=np.int64).tobytes() for column in candidates))
     name = run.model or (run.path.name if run.path else "a run")
-    facts: dict[str, Any] = {"name": name, "fingerprint": lists.hexdigest(), "run": run.facts()}
+    facts: dict[str, Any] = {"name": name, "fingerprint": lists.hexdigest(), "run": to_json(run.facts())}
     if (vectors := run.as_embeddings()) is not None:
         facts["similarity"] = vectors.choose_similarity()
         facts |= {} if vectors.images is not None else {"image_vectors": "mean of the image's own captions"}

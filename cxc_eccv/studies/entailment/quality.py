@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.evaluation.report import provenance_of
+from cxc_eccv.evaluation.report import make_provenance
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.sources.library import Library
@@ -31,9 +31,13 @@ from cxc_eccv.studies.entailment.measures import (
 )
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types import FloatArray, IntArray
+from cxc_eccv.types.json_records import to_json
+from cxc_eccv.types.provenance import Provenance
 from cxc_eccv.writing import recorded_folder
 
 KIND = "entailment classifier 1"
+
+CONFIDENCE = 0.95
 
 PRECISIONS = (0.8, 0.85, 0.9, 0.95)
 
@@ -82,11 +86,16 @@ class ClassifierReport:
     precisions: tuple[PrecisionRow, ...]
     by_source: tuple[SourceRow, ...]
     cautions: tuple[str, ...]
-    provenance: Mapping[str, Any]
+    provenance: Provenance
 
     def to_json(self) -> str:
         """The text of ``report.json``."""
-        return json.dumps({"kind": KIND, **asdict(self)}, indent=2, ensure_ascii=False) + "\n"
+        return (
+            json.dumps(
+                {"kind": KIND, **asdict(self), "provenance": to_json(self.provenance)}, indent=2, ensure_ascii=False
+            )
+            + "\n"
+        )
 
     def tables(self) -> list[Table]:
         """The tables for a console, in percent."""
@@ -97,10 +106,10 @@ class ClassifierReport:
             f"{self.n_pairs:,} pairs of {self.n_images:,} images, {self.n_positive:,} entailed",
             notes=[
                 f"Threshold {self.threshold!r}, {self.threshold_from}: {self.n_predicted:,} pairs reach it.",
-                f"Brackets: {100 * self.provenance['confidence']:g}% intervals from a bootstrap over images.",
+                f"Brackets: {100 * CONFIDENCE:g}% intervals from a bootstrap over images.",
             ],
             cautions=self.cautions,
-            data=describe_data(self.provenance, ""),
+            data=describe_data(self.provenance.data, self.provenance.split, ""),
         )
         costs = Table(
             [("Precision",), ("Threshold",), ("Pairs found",), ("Of the entailed",)],
@@ -186,7 +195,7 @@ def report_classifier(
         threshold = choose_threshold(values, labels, precision=precision)
         threshold_from = f"chosen on these pairs for a precision of {100 * precision:g}%"
     rates = measure_classifier(labels, values, threshold, images)
-    described: dict[str, Any] = {"training_data": training_data, "confidence": 0.95, "seed": 0, **facts}
+    others = {"left_out": dict(labelled.left_out), "training_data": training_data, **facts}
     return ClassifierReport(
         model,
         labelled.name,
@@ -201,7 +210,7 @@ def report_classifier(
         tuple(_cost(values, labels, wanted) for wanted in PRECISIONS),
         measure_by_source(labelled.table["source"].to_pylist(), labels, values, float(threshold)),
         warn_of_training_data(training_data) + (() if seen is None else seen.warn(labelled.table)),
-        provenance_of(library, left_out=dict(labelled.left_out), **described),
+        make_provenance(library, facts=Provenance(confidence=CONFIDENCE, seed=0, others=others)),
     )
 
 
@@ -246,7 +255,7 @@ def write_classifier_folder(
 ) -> list[Path]:
     """Write ``report.json`` and ``probabilities.parquet``; keep other files of the folder."""
     if command is not None:
-        report = replace(report, provenance={**report.provenance, "command": command})
+        report = replace(report, provenance=replace(report.provenance, command=command))
     table = labelled.table.append_column("probability", pa.array(probabilities, pa.float64()))
     report_file, table_file = (folder / name for name in CLASSIFIER_FILES)
     with recorded_folder(folder, CLASSIFIER_FILES) as new:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.stats import mode
 
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.plan import Plan
-from cxc_eccv.evaluation.report import describe_run, name_model, provenance_of
+from cxc_eccv.evaluation.report import describe_run, make_provenance, name_model
 from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.catalog import describe_data
@@ -37,7 +36,9 @@ from cxc_eccv.studies.explain.failures import (
 from cxc_eccv.studies.explain.query_corpus import CONFIDENCE
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types import FloatArray, IntArray
+from cxc_eccv.types.provenance import Provenance
 from cxc_eccv.types.reported import group_by_reason
+from cxc_eccv.types.strict_json import JsonObject
 
 DECIMALS = 12
 """Values are rounded to this many decimals before a mode is found."""
@@ -55,7 +56,7 @@ class Explanation:
     concepts: ImageConcepts
     directions: Mapping[str, Explained]
     skipped: Mapping[str, str]
-    provenance: Mapping[str, Any]
+    provenance: Provenance
 
 
 def check_runs(
@@ -111,23 +112,22 @@ def explain_run(
         failures = find_failures(run, library, split, direction, similarity=scoring["similarity"], selection=chosen)
         texts = None if direction == "i2t" else library.split(split).texts_of(failures.query_ids).to_pylist()
         explained[direction] = explain_failures(failures, concepts, texts)
-    facts = provenance_of(
-        library,
-        split=split,
+    about: JsonObject = {
+        "source": concepts.source,
+        "counted": concepts.counted,
+        "images": {"annotated": len(concepts.images), "of": concepts.n_images},
+        "left_out": dict(concepts.left_out),
+    }
+    facts = Provenance(
         run=describe_run(run, chosen.parts),
-        **scoring,
-        **model,
-        **({"restriction": chosen.restriction.facts} if chosen.restriction.facts else {}),
-        concepts={
-            "source": concepts.source,
-            "counted": concepts.counted,
-            "images": {"annotated": len(concepts.images), "of": concepts.n_images},
-            "left_out": dict(concepts.left_out),
-        },
-        wordnet=WORDNET,
+        similarity=scoring["similarity"],
+        similarity_from=scoring["similarity_from"],
+        model=model,
+        restriction=chosen.restriction.facts,
+        others={"concepts": about, "wordnet": WORDNET},
     )
-    title = model.get("model") or (run.path.name if run.path is not None else "run")
-    return Explanation(title, split, concepts, explained, chosen.skipped, facts)
+    title = model or (run.path.name if run.path is not None else "run")
+    return Explanation(title, split, concepts, explained, chosen.skipped, make_provenance(library, split, facts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ def compare_failures(baseline: Explanation, model: Explanation, *, seed: int = 0
     A direction that one of the two cannot be ranked in has no rows, and neither has a number that is defined for both
     on no query that both fail. Intervals are percentiles of a bootstrap over images.
     """
-    if (baseline.split, baseline.provenance["concepts"]) != (model.split, model.provenance["concepts"]):
+    if (baseline.split, baseline.provenance.others["concepts"]) != (model.split, model.provenance.others["concepts"]):
         raise InvalidOption(
             f"{baseline.model} and {model.model} were explained on different splits or concepts; explain both with the "
             "same"
@@ -311,9 +311,9 @@ SIDE_BY_SIDE = (
 def make_tables(explanations: Sequence[Explanation], paired: Sequence[Paired] = ()) -> list[Table]:
     """The global table of one model with a column per direction; a table per direction of several models."""
     first, *others = explanations
-    corpus = first.provenance.get("run", {}).get("corpus")
+    corpus = first.provenance.run.corpus
     subtitle = f"{first.concepts.source}{f'; images as {corpus}' if corpus else ''}"
-    data = describe_data(first.provenance)
+    data = describe_data(first.provenance.data, first.provenance.split)
     if not others:
         summaries = {direction: summarize(explained) for direction, explained in first.directions.items()}
         rows = _rows([summary.scores for summary in summaries.values()])
@@ -342,7 +342,7 @@ def _compare_models(
     notes += _group({model.model: model.skipped[direction] for model in explanations if direction in model.skipped})
     notes += _group(_reasons(summaries))
     models = f"{len(summaries)} models" if len(summaries) > 1 else next(iter(summaries))
-    data = describe_data(explanations[0].provenance)
+    data = describe_data(explanations[0].provenance.data, explanations[0].provenance.split)
     return Table(header, rows, f"Failures of {models}, {direction}", subtitle, notes, data=data)
 
 

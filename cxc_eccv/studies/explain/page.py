@@ -28,6 +28,7 @@ from cxc_eccv.studies.explain.explanation import TITLES, Explanation
 from cxc_eccv.studies.explain.failures import INFORMED, MEASURED, MEASURES, OF_TRUTH, Explained
 from cxc_eccv.tables import Table
 from cxc_eccv.types import FloatArray, IntArray
+from cxc_eccv.types.provenance import Provenance
 from cxc_eccv.types.seen import Concepts
 from cxc_eccv.wording import count, direction_name, list_names
 
@@ -479,17 +480,16 @@ def render_explained(
     )
 
 
-def _list_facts(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _list_facts(provenance: Provenance) -> list[tuple[str, str]]:
     """Titles and texts of a page's section on its origin."""
-    data, run = provenance.get("data") or {}, provenance.get("run") or {}
     facts = {
-        "Command": provenance.get("command"),
-        "Run file": run.get("file"),
-        "Run file, sha256": run.get("sha256"),
-        "Images as": run.get("corpus"),
-        "Similarity": provenance.get("similarity"),
-        "WordNet": provenance.get("wordnet"),
-        "Data edition": data.get("edition"),
-        "Package version": (provenance.get("package") or {}).get("version"),
+        "Command": provenance.command,
+        "Run file": provenance.run.file,
+        "Run file, sha256": provenance.run.sha256,
+        "Images as": provenance.run.corpus,
+        "Similarity": provenance.similarity,
+        "WordNet": provenance.others.get("wordnet"),
+        "Data edition": provenance.data.edition,
+        "Package version": provenance.package.version,
     }
     return [(title, str(value)) for title, value in facts.items() if value]

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds
-from cxc_eccv.evaluation.report import provenance_of
+from cxc_eccv.evaluation.report import make_provenance
 from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.ranking.prepare import refuse_zero_vectors
 from cxc_eccv.ranking.readers import TopRows
@@ -25,6 +24,8 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import ClusterBootstrap, Draws, Estimate, interval
 from cxc_eccv.tables import Cell, Table
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, Judgments, PositiveRanks, TopK, find_positions
+from cxc_eccv.types.json_records import to_json
+from cxc_eccv.types.provenance import Provenance
 from cxc_eccv.wording import metric_name
 
 METRICS = ("recall_at_1", "recall_at_5", "recall_at_10", "mrr_at_5", "mrr_at_10", "mrr", "median_rank")
@@ -217,7 +218,7 @@ class QueryCorpusReport:
     corpus: str
     rows: tuple[Scores, ...]
     rankings: RankingsRun
-    provenance: Mapping[str, Any]
+    provenance: Provenance
 
     @property
     def scores(self) -> dict[str, float]:
@@ -231,7 +232,7 @@ class QueryCorpusReport:
     def to_json(self) -> str:
         """The text of ``query_corpus.json``."""
         content = {"schema": 1, "scores": self.scores, "rows": [asdict(row) for row in self.rows]}
-        return json.dumps({**content, "provenance": dict(self.provenance)}, indent=2, ensure_ascii=False) + "\n"
+        return json.dumps({**content, "provenance": to_json(self.provenance)}, indent=2, ensure_ascii=False) + "\n"
 
     def table(self) -> Table:
         """A table with a row per metric and a column per position; a single column shows its intervals."""
@@ -244,10 +245,10 @@ class QueryCorpusReport:
         return Table(
             [("",), *((f"query {row.position}",) for row in self.rows)],
             lines,
-            f"{self.collection}: {self.provenance.get('model') or 'a model'}",
+            f"{self.collection}: {self.provenance.model or 'a model'}",
             f"images as {self.corpus}; percent, and ranks",
             notes=[*self._notes(alone)],
-            data=describe_data(self.provenance, collections()[self.collection].title),
+            data=describe_data(self.provenance.data, self.provenance.split, collections()[self.collection].title),
         )
 
     def _notes(self, alone: bool) -> Iterator[str]:
@@ -260,8 +261,8 @@ class QueryCorpusReport:
             yield "same words: queries with the same words as another caption of their image."
         if any(row.ties for row in self.rows):
             yield "ties: queries in which another image ties with the right one, and counts as ranked above it."
-        for name, hashes in (self.provenance["data"].get("modified") or {}).items():
-            yield f"Modified data: {name} has sha256 {hashes['found']}, expected {hashes['expected']}."
+        for name, file in self.provenance.data.modified.items():
+            yield f"Modified data: {name} has sha256 {file.found}, expected {file.expected}."
 
 
 def _cell(label: str, estimate: Estimate, with_interval: bool) -> Cell:
@@ -278,13 +279,13 @@ def evaluate_query_corpus(
     query_position: int | str = 0,
     corpus: Corpus | None = None,
     normalize: bool = False,
-    **facts: Any,  # noqa: ANN401 - recorded as they are
+    facts: Provenance | None = None,
 ) -> QueryCorpusReport:
     """Rank all images for a caption of each, and score the ranks of the captions' images.
 
     A query is compared by cosine with one vector per image, made of the image's other captions: by ``corpus``, or as
     the mean of their vectors. ``captions`` are those of :func:`collect_captions`, and ``vectors`` their (C, D) vectors.
-    See Lymperaiou et al., COLING 2022, sections 3.2, 3.3 and 6.1.
+    See Lymperaiou et al., COLING 2022, sections 3.2, 3.3 and 6.1. ``facts`` are those about the model.
     """
     owners = np.asarray(captions["image_id"], dtype=np.int64)
     ids = np.asarray(captions["caption_id"], dtype=np.int64)
@@ -307,9 +308,11 @@ def evaluate_query_corpus(
     if query_position == ALL:
         groups.append((ALL, scored))
     rows = [_score(position, group, words, draws) for position, group in groups]
-    settings = {"collection": collection, "query_position": query_position, "corpus": corpus_name, **facts}
-    rankings = RankingsRun({"t2i": _join_tops(tops)}, facts.get("model"), corpus_name)
-    provenance = provenance_of(library, **settings, confidence=CONFIDENCE, seed=SEED)
+    facts = facts or Provenance()
+    others = {"collection": collection, "query_position": query_position, "corpus": corpus_name, **facts.others}
+    rankings = RankingsRun({"t2i": _join_tops(tops)}, facts.model, corpus_name)
+    facts = replace(facts, confidence=CONFIDENCE, seed=SEED, others=others)
+    provenance = make_provenance(library, facts.split, facts)
     return QueryCorpusReport(collection, corpus_name, tuple(rows), rankings, provenance)
 
 

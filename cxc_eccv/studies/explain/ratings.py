@@ -32,6 +32,8 @@ from cxc_eccv.studies.explain.asked import CORRELATED, SCHEME, ask_failures, nam
 from cxc_eccv.studies.explain.failures import INFORMED
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types import FloatArray, IntArray, RatedPairs
+from cxc_eccv.types.json_records import to_json
+from cxc_eccv.types.provenance import Provenance
 from cxc_eccv.writing import write_json
 
 SCHEMA = 1
@@ -148,15 +150,15 @@ class RatingsReport:
     known: Mapping[str, KnownAnswers]  # rater to the answers to known pairs
     alpha: float | None  # Krippendorff's, of the ratings; None if it is undefined
     alpha_pairs: int  # failures that two raters or more rated
-    provenance: Mapping[str, Any]
+    provenance: Provenance
 
     def save(self, path: str | Path) -> Path:
         """Write all numbers as JSON."""
-        return write_json(Path(path), {"schema": SCHEMA, **asdict(self)})
+        return write_json(Path(path), {"schema": SCHEMA, **asdict(self), "provenance": to_json(self.provenance)})
 
     def tables(self) -> list[Table]:
         """The console tables."""
-        level = f"{100 * self.provenance['confidence']:g}%"
+        level = f"{100 * CONFIDENCE:g}%"
         counts = f"{self.answers:,} answers of {self.raters:,} raters on {self.pairs:,} failures"
         mean = f"{self.mean_rating:.2f} [{self.mean_rating_low:.2f}, {self.mean_rating_high:.2f}]"
         tables = [
@@ -191,7 +193,7 @@ class RatingsReport:
                 f"Krippendorff's alpha of the ratings: {alpha}, over {self.alpha_pairs:,} failures with two raters or "
                 "more.",
             ],
-            data=describe_data(self.provenance),
+            data=describe_data(self.provenance.data, self.provenance.split),
         )
 
     @property
@@ -271,7 +273,7 @@ def report_ratings(
     rated: FailureRatings,
     explained: pa.Table,
     *,
-    provenance: Mapping[str, Any] | None = None,
+    provenance: Provenance | None = None,
 ) -> RatingsReport:
     """Report what was marked, what was marked together, and which of the four numbers agrees with the ratings."""
     draws = Draws(SEED)
@@ -306,7 +308,7 @@ def report_ratings(
         agreements=tuple(_correlate(rated, explained, draws)),
         known=rated.known,
         **_measure_alpha(rated),
-        provenance={**(provenance or {}), **Intervals(confidence=CONFIDENCE, seed=SEED).facts},
+        provenance=Intervals(confidence=CONFIDENCE, seed=SEED).record(provenance or Provenance()),
     )
 
 

@@ -31,6 +31,7 @@ from cxc_eccv.studies.explain.query_corpus import (
 from cxc_eccv.tables import Cell, Table
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, Judgments, PositiveRanks, RatedPairs, find_positions
 from cxc_eccv.types.ids import find_distinct
+from cxc_eccv.types.json_records import to_json
 
 TEXT_QUERIES = ("t2i", "t2t")
 """Captions that search images, and captions that search images represented by the mean of their other captions."""
@@ -165,7 +166,7 @@ def rerank(
     for direction in wanted:
         search = _Search(list(_galleries(direction, run, captions, originals.vectors, similarity)), originals)
         rows += [_move(direction, kind, search, of_kind, tests) for kind, of_kind in queries.items()]
-    facts = {"run": altered.facts(), "confidence": CONFIDENCE, "seed": seed, "samples": samples}
+    facts = {"run": to_json(altered.facts()), "confidence": CONFIDENCE, "seed": seed, "samples": samples}
     return Reranking(_correct(rows), facts)
 
 

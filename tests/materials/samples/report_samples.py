@@ -9,6 +9,8 @@ import pyarrow as pa
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings, Report
+from cxc_eccv.types.json_records import from_json
+from cxc_eccv.types.provenance import Provenance
 
 VOID = {"meta", "img", "input", "wbr", "line", "rect", "circle", "polyline"}
 
@@ -35,7 +37,7 @@ def report_of_ranks(ranks, **provenance):
     names = ["query_id", "task", "direction", "metric", "value", "best_rank"]
     columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
     columns["best_rank"] = pa.array(columns["best_rank"], pa.int64())
-    return Report((), {}, {"split": "test", **provenance}, pa.table(columns))
+    return Report((), {}, from_json(Provenance, {"split": "test", **provenance}), pa.table(columns))
 
 
 class Page(HTMLParser):

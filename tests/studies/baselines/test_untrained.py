@@ -38,7 +38,7 @@ def test_random_vectors_are_those_of_their_seed(sample_library):
     assert not np.allclose(one.captions.vectors, other.captions.vectors)
     report, _ = baseline_named("random")(sample_library, "test", Inputs(seed=1))
     assert report.scores == evaluate(one, data_dir=sample_library).scores
-    assert report.provenance["model"] == "random vectors, seed 1"
+    assert report.provenance.model == "random vectors, seed 1"
 
 
 @pytest.mark.filterwarnings("ignore:.*texts have no word with a vector:UserWarning")
@@ -55,7 +55,7 @@ def test_each_says_its_similarity_and_a_file_its_own(sample_library, make_run, t
     for name, inputs, said in cases:
         report, run = baseline_named(name)(sample_library, "test", inputs)
         assert run.similarity == said
-        found = report.provenance["similarity"], report.provenance["similarity_from"]
+        found = report.provenance.similarity, report.provenance.similarity_from
         assert found == (said, "the run"), name
 
 

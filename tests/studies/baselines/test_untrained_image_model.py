@@ -24,7 +24,7 @@ def test_an_image_model_gives_image_image_retrieval(sample_library, saved_vit):
     report, run = baseline_named("image_features")(sample_library, "test", inputs)
     assert run.images.vectors.shape == (len(sample_library.split("test").images), 16)
     assert {key.rpartition("/")[0] for key in report.scores} == {"cxc/i2i", "cxc/sis"}
-    assert json.dumps(report.provenance["model"])
+    assert json.dumps(report.provenance.model)
 
 
 def test_the_middle_of_the_images_is_taken_where_asked(sample_library, saved_vit):
@@ -32,7 +32,7 @@ def test_the_middle_of_the_images_is_taken_where_asked(sample_library, saved_vit
     for share in (None, 0.875):
         inputs = Inputs(model=str(saved_vit), images=sample_images(), central_crop=share)
         report, found[share] = baseline_named("image_features")(sample_library, "test", inputs)
-        assert report.provenance.get("central_crop") == share
+        assert report.provenance.others.get("central_crop") == share
     assert (found[None].images.vectors != found[0.875].images.vectors).any()
     inputs = Inputs(features=saved_vit / "features.npz", central_crop=0.875)
     with pytest.raises(InvalidOption, match="it does not apply to the features of a file"):

@@ -17,6 +17,7 @@ from cxc_eccv.runs import EmbeddingsRun, RankingsRun
 from cxc_eccv.studies.entailment.asked import ASKED, export_pairs
 from cxc_eccv.studies.entailment.entail_at_k import mean_entailment, score_answers
 from cxc_eccv.types import Embeddings, Report, Result
+from cxc_eccv.types.provenance import Provenance
 
 
 @pytest.fixture
@@ -88,7 +89,7 @@ def test_values_are_those_of_a_slow_loop(tmp_path, runs, sample_library, mark_kn
         assert result.value == pytest.approx(np.mean(values), abs=1e-12)
         assert result.low <= result.value <= result.high
         assert (result.n_queries, result.coverage) == (9, 1)
-    assert scores.provenance["against_original_links"] == sum(caption % 2 == 0 for _, caption in own)
+    assert scores.provenance.others["against_original_links"] == sum(caption % 2 == 0 for _, caption in own)
 
 
 def test_the_majority_of_several_people_decides(tmp_path, runs, sample_library):
@@ -97,7 +98,7 @@ def test_the_majority_of_several_people_decides(tmp_path, runs, sample_library):
     files = [fill(path, say, worker) for worker, say in says.items()]
     three = score_answers(files, data_dir=sample_library)
     assert three.results == score_answers(files[1], data_dir=sample_library).results
-    assert three.provenance["people"] == 3
+    assert three.provenance.others["people"] == 3
 
 
 def test_an_answer_decides_over_ratings_and_what_is_known_is_not_asked(tmp_path):
@@ -110,13 +111,13 @@ def test_an_answer_decides_over_ratings_and_what_is_known_is_not_asked(tmp_path)
     assert [row["caption_id"] for row in read_rows(path)] == [21]
     scores = score_answers(fill(path, lambda *_: False), data_dir=library)
     assert scores.results["one"].value == pytest.approx(1 / 3)
-    assert scores.provenance["against_derived_labels"] == 1
+    assert scores.provenance.others["against_derived_labels"] == 1
     path = export({"one": run}, tmp_path / "all", library, sample=1, depth=3, mark_known=False)
     assert {row["caption_id"] for row in read_rows(path)} == {11, 21, 31}
     scores = score_answers(fill(path, lambda _, caption: caption == 31), data_dir=library)
     assert scores.results["one"].value == pytest.approx(2 / 3)
-    assert scores.provenance["against_original_links"] == 1
-    assert scores.provenance["against_derived_labels"] == 1
+    assert scores.provenance.others["against_original_links"] == 1
+    assert scores.provenance.others["against_derived_labels"] == 1
 
 
 def test_flickr30k_is_judged_by_hand_too_and_its_answers_are_a_file_of_labels(tmp_path):
@@ -245,7 +246,7 @@ def test_each_collection_has_draws_of_its_own():
         row = Result(task, "i2t", "entail_at_1", 0.5, 200, parameters={"k": 1})
         columns = {"task": [task] * 200, "direction": ["i2t"] * 200, "metric": ["entail_at_1"] * 200}
         table = pa.table({"query_id": queries, **columns, "value": values.astype(float), "cluster": queries})
-        return ScoredReport.of(task, Report((row,), {}, {"split": "test"}, table))
+        return ScoredReport.of(task, Report((row,), {}, Provenance(split="test"), table))
 
     found = mean_entailment([report("entailment"), report("flickr30k_entailment")]).results[-1]
     assert found.high - found.low == pytest.approx(2 * 1.96 * 0.5 / np.sqrt(2 * 200), rel=0.1)

@@ -79,14 +79,14 @@ def test_retrieved_pairs_without_a_label_are_asked_about_once_and_no_others(samp
     contents = {(premises[image], texts[caption]) for image, caption in pairs}
     assert len(asked.asked) == len(contents)
     assert set(asked.asked) == contents
-    assert report.provenance["unjudged"]["pairs"] == {"entailment/i2t": len(pairs)}
+    assert report.provenance.unjudged.pairs == {"entailment/i2t": len(pairs)}
 
 
 def test_the_report_says_who_judged_and_what_it_was_trained_on(sample_library, make_run, tmp_path):
     data = {"holds": {"coco/val": 120}, "trained_on_test": False, "trained_on_val": True}
     report = evaluate(make_run(sample_library), sample_library, StandIn("f" * 64, training_data=data, threshold=0.75))
-    said = report.provenance["unjudged"]
-    assert {name: said[name] for name in ("model", "fingerprint", "threshold", "looks_at", "trained_on")} == {
+    said = report.provenance.unjudged
+    assert {name: getattr(said, name) for name in ("model", "fingerprint", "threshold", "looks_at", "trained_on")} == {
         "model": "org/stand-in",
         "fingerprint": "f" * 64,
         "threshold": 0.75,
@@ -99,7 +99,7 @@ def test_the_report_says_who_judged_and_what_it_was_trained_on(sample_library, m
         assert "org/stand-in judged" in " ".join(text.split())
         assert "Trained on val data" in " ".join(text.split())
     untold = evaluate(make_run(sample_library), sample_library, StandIn("2"))
-    assert "it may have seen val and test data" in untold.provenance["unjudged"]["cautions"][0]
+    assert "it may have seen val and test data" in untold.provenance.unjudged.cautions[0]
 
 
 def test_a_threshold_is_reached_by_what_equals_it(sample_library, make_run):
@@ -131,7 +131,7 @@ def test_a_classifier_that_looks_at_images_gets_their_files(sample_library, make
     first = StandIn("1", visual=True)
     run = make_run(sample_library)
     report = evaluate(run, sample_library, first, images=folder)
-    assert report.provenance["unjudged"]["looks_at"] == "captions and image"
+    assert report.provenance.unjudged.looks_at == "captions and image"
     assert len(first.images) == len(first.asked)
     assert {path.parent for path in first.images} == {folder}
     first.images[0].unlink()
@@ -143,7 +143,7 @@ def test_flickr30k_is_judged_with_its_own_captions(tmp_path):
     library = flickr_library(tmp_path / "data", [(IMAGES[0], 5, 0)])
     asked = StandIn("1")
     report = evaluate(run_in_order([(0, 5, 10), (5,), (10,)]), library, asked, tasks="flickr30k_entailment")
-    assert report.provenance["unjudged"]["pairs"] == {"flickr30k_entailment/i2t": 3 * 10 - 1}
+    assert report.provenance.unjudged.pairs == {"flickr30k_entailment/i2t": 3 * 10 - 1}
     assert {premise for premise, _ in asked.asked} == {
         " ".join(f"a thing {number}" for number in range(start, start + 5)) for start in (0, 5, 10)
     }

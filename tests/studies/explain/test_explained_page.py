@@ -25,6 +25,7 @@ from cxc_eccv.studies.explain.page import (
     render_explained,
     show_failures,
 )
+from cxc_eccv.types.provenance import DataFacts, Provenance, RunFacts
 
 pytestmark = pytest.mark.thorough
 
@@ -254,7 +255,7 @@ def test_markup_in_data_is_shown_as_text(explanation, sample_library, monkeypatc
         model=NASTY,
         concepts=dataclasses.replace(concepts, images=images, boxes=boxes, source=NASTY),
         skipped={"t2t": NASTY},
-        provenance={"command": NASTY, "run": {"file": NASTY}, "data": {"edition": NASTY}},
+        provenance=Provenance(command=NASTY, run=RunFacts(file=NASTY), data=DataFacts(edition=NASTY)),
     )
     with pytest.warns(UserWarning, match="images shown are not below"):
         text = render_explained([spoilt], sample_library, images=sample_images())

@@ -40,6 +40,7 @@ from cxc_eccv.studies.explain.failures import (
     subtract_best,
 )
 from cxc_eccv.tables import tables_to_markdown
+from cxc_eccv.types.provenance import Provenance
 from cxc_eccv.types.seen import ConceptPairs
 
 
@@ -161,8 +162,8 @@ def test_a_plain_loop_over_the_sample_agrees(sample_library, make_run, direction
 def test_words_of_the_query_and_wordnet(sample_library, make_run, wordnet):
     explanation = explain_run(make_run(sample_library), sample_library, load_concepts(sample_library, "test"))
     assert list(explanation.directions) == list(TASKS)
-    assert explanation.provenance["wordnet"] == "3.0"
-    assert explanation.provenance["concepts"]["source"] == "COCO instances"
+    assert explanation.provenance.others["wordnet"] == "3.0"
+    assert explanation.provenance.others["concepts"]["source"] == "COCO instances"
     for direction, explained in explanation.directions.items():
         informed = [explained.table[f"{name}_informed"].null_count < len(explained.failures) for name in MEASURES]
         assert informed[0] == (direction != "i2t")
@@ -273,7 +274,14 @@ def test_ratios_of_sums_are_those_that_table_3_prints():
 def explanation_of(model, failures, concepts_from="COCO"):
     concepts = concepts_of(IMAGES)
     explained = explain_failures(failures, concepts, None, similarity=alike)
-    return Explanation(model, "test", concepts, {"t2i": explained}, {"i2t": "no rankings"}, {"concepts": concepts_from})
+    return Explanation(
+        model,
+        "test",
+        concepts,
+        {"t2i": explained},
+        {"i2t": "no rankings"},
+        Provenance(others={"concepts": concepts_from}),
+    )
 
 
 def among(asked, images, rows):

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
-from cxc_eccv.evaluation.report import provenance_of
+from cxc_eccv.evaluation.report import make_provenance
 from cxc_eccv.judgments.evidence import official_sources
 from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.runs import RankingsRun, Run
@@ -41,6 +41,7 @@ from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.studies.asking.settling import RULES, settle
 from cxc_eccv.studies.asking.sheet_quality import BY_HAND, Checks, accept, judge_sheets
 from cxc_eccv.types import FloatArray, IntArray, check_whole
+from cxc_eccv.types.json_records import to_json
 from label_loop.sample_truth import Truth
 
 __all__ = [
@@ -172,7 +173,7 @@ def simulate(
         "models": list(models),
         "to_find": to_find,
     }
-    return Simulation(_count_table(rows), provenance_of(library, **facts))
+    return Simulation(_count_table(rows), {**to_json(make_provenance(library)), **facts})
 
 
 def _go_through_rounds(
@@ -317,12 +318,12 @@ def search_hidden(
         "share": share,
         "seeds": seeds,
         "models": list(runs),
-        "runs": {name: run.facts() for name, run in runs.items()},
+        "runs": {name: to_json(run.facts()) for name, run in runs.items()},
         "verified": verified.size,
         "known_to_eccv_alone": own.size,
         "to_find": hides,
     }
-    return Simulation(_count_table(rows), provenance_of(library, **facts))
+    return Simulation(_count_table(rows), {**to_json(make_provenance(library)), **facts})
 
 
 def _count_hidden(share: float, n_known: int) -> int:

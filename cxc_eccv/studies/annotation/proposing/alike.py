@@ -32,6 +32,7 @@ from cxc_eccv.studies.annotation.proposing.pool import (
     rank_in_blocks,
 )
 from cxc_eccv.types import DIRECTIONS, Embeddings, FloatArray, IntArray, Judgments, find_positions
+from cxc_eccv.types.json_records import to_json
 
 SIDE_IDS = ("left_id", "right_id")
 
@@ -179,7 +180,8 @@ def propose_alike(runs: Mapping[str, Run], library: Library, split: str, options
         "open": len(rows),
     }
     models = {
-        name: {"run": dict(run.facts()), "similarity": ranked(run).scoring["similarity"]} for name, run in runs.items()
+        name: {"run": to_json(run.facts()), "similarity": ranked(run).scoring["similarity"]}
+        for name, run in runs.items()
     }
     facts = {"budget": options.budget, "depth": depth, "seed": options.seed}
     candidates = pa.Table.from_pylist(chosen, schema=CANDIDATES)

@@ -37,6 +37,7 @@ from cxc_eccv.studies.annotation.proposing.pool import (
 from cxc_eccv.studies.annotation.proposing.strategies import strategies
 from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, SIDES, FloatArray, IntArray, check_whole, find_positions
 from cxc_eccv.types.ids import find_distinct
+from cxc_eccv.types.json_records import to_json
 
 
 def propose(
@@ -259,7 +260,7 @@ def _make_lists(lengths: IntArray, values: pa.Array) -> pa.ListArray:
 def _describe(pool: Pool, chosen: Chosen, counts: Mapping[str, int]) -> ProposalFacts:
     models = {
         name: {
-            "run": dict(run.facts()),
+            "run": to_json(run.facts()),
             "similarity": ranked(run).scoring["similarity"],
             "lists": {direction: _hash(lists[:, :NEAR]) for direction, lists in pool.lists[name].items()},
         }
@@ -283,7 +284,7 @@ def _describe_options(pool: Pool) -> dict[str, Any]:
     if "metric" in strategy.takes:
         facts["metric"] = options.metric
     if options.classifier is not None:
-        facts["classifier"] = dict(options.classifier.facts)
+        facts["classifier"] = options.classifier.facts.identity
     if pool.probabilities is not None:
         facts["probabilities"] = {"pairs": pool.probabilities[0].size, "sha256": _hash(*pool.probabilities)}
     if options.limit is not None:

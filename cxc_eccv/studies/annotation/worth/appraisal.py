@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, UnknownName
-from cxc_eccv.evaluation.report import images_behind, provenance_of
+from cxc_eccv.evaluation.report import images_behind, make_provenance
 from cxc_eccv.evaluation.request import check_split
 from cxc_eccv.judgments.evidence import Thresholds, gather, item_ids, sources_of
 from cxc_eccv.judgments.qrels import coco_links
@@ -39,6 +39,8 @@ from cxc_eccv.studies.annotation.worth.sets import (
     measure_labels,
 )
 from cxc_eccv.types import FloatArray, IntArray
+from cxc_eccv.types.json_records import to_json
+from cxc_eccv.types.provenance import Provenance
 
 if TYPE_CHECKING:
     from cxc_eccv.studies.annotation.project import Project
@@ -88,7 +90,7 @@ class Appraisal:
     diversity: tuple[Likeness, ...]  # every ordered pair of models
     preferences: tuple[Strength, ...]  # between systems, the strongest first
     not_computed: Mapping[str, str]  # missing part to the reason
-    provenance: Mapping[str, Any]  # data, labels, models and settings
+    provenance: Provenance  # data, labels, models and settings
 
 
 def appraise(
@@ -142,14 +144,12 @@ def appraise(
     biases, likenesses = study.look_at_models(runs or {}, project, proposals, similarity)
     if not preferences:
         study.reasons["preferences"] = "no file of choices was given"
-    facts = provenance_of(
-        library,
-        split=split,
-        seed=seed,
-        confidence=confidence,
-        labels={name: dict(file.facts) for name in files if (file := library.split(split).labels(name)) and file.facts},
-        models={name: run.facts() for name, run in (runs or {}).items()},
-    )
+    of_split = library.split(split)
+    others = {
+        "labels": {name: dict(file.facts) for name in files if (file := of_split.labels(name)) and file.facts},
+        "models": {name: to_json(run.facts()) for name, run in (runs or {}).items()},
+    }
+    facts = make_provenance(library, split, Provenance(seed=seed, confidence=confidence, others=others))
     return Appraisal(split, counted, counts, worth, biases, likenesses, tuple(preferences), study.reasons, facts)
 
 
@@ -337,7 +337,7 @@ def _refuse_other_models(
         raise DataError(f"only {annotators[0]} proposed pairs, so there is no other set of annotators")
     for round_, name in product(project.rounds, annotators):
         proposer, pairs = round_.facts.models.get(name), f"proposed the pairs of round {round_.number}"
-        if proposer and _identify(proposer["run"]) != _identify(runs[name].facts()):
+        if proposer and _identify(proposer["run"]) != _identify(to_json(runs[name].facts())):
             raise DataError(f"the file of {name} differs from the one that {pairs}: give that file")
         if proposer and proposer["similarity"] != ranked(runs[name], Options(similarity)).scoring["similarity"]:
             raise DataError(f"{name} {pairs} by the similarity {proposer['similarity']}: give that similarity, or none")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from cxc_eccv.report.pages import page_style, template
 from cxc_eccv.sources.catalog import describe_data
@@ -14,6 +14,7 @@ from cxc_eccv.studies.annotation.worth.appraisal import Appraisal, SetCounts, Se
 from cxc_eccv.studies.annotation.worth.bias import DEPTH, Biases, BiasOfSet, Likeness
 from cxc_eccv.studies.annotation.worth.preferences import Strength
 from cxc_eccv.tables import MISSING, Cell, Table
+from cxc_eccv.types.json_records import to_json
 from cxc_eccv.types.reported import group_by_reason
 
 SCHEMA = 1
@@ -87,15 +88,14 @@ def appraisal_to_tables(appraisal: Appraisal) -> dict[str, list[Table]]:
         "diversity": [*_diversity_tables(appraisal.diversity)],
         "preferences": _preference_tables(appraisal),
     }
-    data = describe_data({**appraisal.provenance, "split": appraisal.split})
+    data = describe_data(appraisal.provenance.data, appraisal.provenance.split)
     return {name: [replace(table, data=data) for table in rows] for name, rows in tables.items() if rows}
 
 
 def appraisal_to_json(appraisal: Appraisal, *, command: str | None = None) -> str:
     """The text of ``labels.json``: the numbers of the tables, and those of all sets of annotators."""
-    content = {"schema": SCHEMA, **asdict(appraisal)}
-    if command is not None:
-        content["provenance"]["command"] = command
+    facts = replace(appraisal.provenance, command=command)
+    content = {"schema": SCHEMA, **asdict(appraisal), "provenance": to_json(facts)}
     return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 
@@ -256,16 +256,17 @@ def _cell(number: Estimate | Strength | None, form: str, times: float = 1) -> st
 def render_labels(appraisal: Appraisal, command: str | None = None) -> str:
     """The page's HTML; everything from data is escaped."""
     provenance = appraisal.provenance
+    labels: Any = provenance.others["labels"]
+    models: Any = provenance.others["models"]
     facts = {
         "Command": command,
         "Labels": "; ".join(
-            f"{name} {facts['version']}: {facts['rule']}, {facts['people']:,} people"
-            for name, facts in provenance["labels"].items()
+            f"{name} {facts['version']}: {facts['rule']}, {facts['people']:,} people" for name, facts in labels.items()
         ),
-        "Models": ", ".join(provenance["models"]),
-        "Intervals": f"{100 * provenance['confidence']:g}%, from a bootstrap over images, seed {provenance['seed']}",
-        "Data edition": provenance["data"]["edition"],
-        "Package version": provenance["package"]["version"],
+        "Models": ", ".join(models),
+        "Intervals": f"{100 * (provenance.confidence or 0):g}%, from a bootstrap over images, seed {provenance.seed}",
+        "Data edition": provenance.data.edition,
+        "Package version": provenance.package.version,
     }
     return template("labels.html.jinja", "cxc_eccv.studies.annotation", keep_trailing_newline=True).render(
         appraisal=appraisal,

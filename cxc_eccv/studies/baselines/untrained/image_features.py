@@ -31,8 +31,8 @@ def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, Embedding
     images = replace(features, captions=None, similarity=features.similarity or "cosine")
     report = evaluate(images, ["cxc/i2i", "cxc/sis"], split=split, data_dir=library, per_query=True)
     name = f"pooled image features of {inputs.model or inputs.features.name}"  # type: ignore[union-attr] # one is given
-    facts = {"model": name} | ({} if inputs.central_crop is None else {"central_crop": inputs.central_crop})
-    return replace(report, provenance={**report.provenance, **facts}), images
+    crop = {} if inputs.central_crop is None else {"central_crop": inputs.central_crop}
+    return replace(report, provenance=replace(report.provenance, model=name, others=crop)), images
 
 
 def _encode(library: Library, split: str, inputs: Inputs) -> EmbeddingsRun:

@@ -34,7 +34,7 @@ def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, ScoresRun
     scores = score_by_other_captions(captions, content, inputs.pool or "max")
     report = evaluate(scores, split=split, data_dir=library, per_query=True)
     model = f"other captions of {inputs.model or inputs.features.name}"  # type: ignore[union-attr] # one is given
-    return replace(report, provenance={**report.provenance, "model": model}), scores
+    return replace(report, provenance=replace(report.provenance, model=model)), scores
 
 
 def score_by_other_captions(run: EmbeddingsRun, content: Split, pool: str = "max") -> ScoresRun:

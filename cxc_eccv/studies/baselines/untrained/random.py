@@ -31,7 +31,7 @@ def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, Embedding
     seed = inputs.seed or 0
     drawn = random_run(library, split, seed)
     report = evaluate(drawn, split=split, data_dir=library, per_query=True)
-    return replace(report, provenance={**report.provenance, "model": f"random vectors, seed {seed}"}), drawn
+    return replace(report, provenance=replace(report.provenance, model=f"random vectors, seed {seed}")), drawn
 
 
 BASELINE = Baseline(

@@ -89,7 +89,7 @@ def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, Embedding
     averaged = EmbeddingsRun(None, Embeddings(captions["caption_id"].to_numpy(), encoder(texts)), similarity="cosine")
     report = evaluate(averaged, split=split, data_dir=library, per_query=True)
     name = f"averaged word vectors of {inputs.vectors.name}"
-    return replace(report, provenance={**report.provenance, "model": name}), averaged
+    return replace(report, provenance=replace(report.provenance, model=name)), averaged
 
 
 BASELINE = Baseline(

@@ -144,9 +144,11 @@ def _tell(mined: MinedPairs, output: Path) -> None:
     from cxc_eccv.studies.entailment.mining_rule import table_of_rule
     from cxc_eccv.studies.entailment.quality import warn_of_training_data
     from cxc_eccv.tables import tables_to_console
+    from cxc_eccv.types.json_records import from_json
+    from cxc_eccv.types.provenance import DataFacts
 
-    rule = mined.facts["rule"]
-    say_once(upper_first(describe_data(mined.facts, find_collection(mined.collection).title)))
+    rule, data = mined.facts["rule"], from_json(DataFacts, mined.facts["data"])
+    say_once(upper_first(describe_data(data, mined.facts["split"], find_collection(mined.collection).title)))
     with_any = len(set(mined.table["image_id"].to_pylist()))
     if "weights" in rule and os.environ.get("RANK", "0") == "0":
         print_shown(tables_to_console([table_of_rule(rule)]))

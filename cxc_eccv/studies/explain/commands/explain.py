@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +17,7 @@ from cxc_eccv.cli.named_models import load_runs
 from cxc_eccv.cli.shared_options import Names, Similarity, Thumbnails, split_name
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import print_shown, say, upper_first
+from cxc_eccv.types.json_records import to_json
 from cxc_eccv.writing import recorded_folder
 
 if TYPE_CHECKING:
@@ -188,9 +189,13 @@ def explanations_to_json(
     ``paired`` has their differences from the first; numbers of altered queries are among the first's, and with
     intervals under ``adversarial``.
     """
-    stamp: dict[str, Any] = {"command": command} if command else {}
     first, *others = (
-        {"model": model.model, **_entries(model), "provenance": {**model.provenance, **stamp}} for model in explanations
+        {
+            "model": model.model,
+            **_entries(model),
+            "provenance": to_json(replace(model.provenance, command=command or None)),
+        }
+        for model in explanations
     )
     content: dict[str, Any] = {"schema": 1, **first}
     if reranked is not None:
@@ -214,7 +219,7 @@ def join_tables(explanations: Sequence[Explanation]) -> pa.Table:
                 table = table.add_column(0, name, column)
             parts.append(table)
     facts = {
-        explanation.model: {"not_computed": _entries(explanation)["not_computed"], **explanation.provenance}
+        explanation.model: {"not_computed": _entries(explanation)["not_computed"], **to_json(explanation.provenance)}
         for explanation in explanations
     }
     joined = pa.concat_tables(parts).unify_dictionaries().combine_chunks()
@@ -246,6 +251,7 @@ def _show_concepts(which: str, source: str, split: str, annotations: Path | None
     from cxc_eccv.sources.catalog import describe_data
     from cxc_eccv.studies.explain.concepts import load_concepts
     from cxc_eccv.tables import tables_to_console
+    from cxc_eccv.types.provenance import DataFacts
 
     if which != "all" and not which.isdecimal():
         raise InvalidOption(f"--show-concepts {which}: give all, or the COCO id of an image")
@@ -253,7 +259,7 @@ def _show_concepts(which: str, source: str, split: str, annotations: Path | None
     image_concepts = load_concepts(library, split, source, annotations)
     if which != "all" and int(which) not in library.split(split).image_ids:
         raise InvalidOption(f"image {which} is not one of {split}; name its split with --split")
-    say(upper_first(describe_data({"data": {"edition": library.edition}, "split": split})))
+    say(upper_first(describe_data(DataFacts(edition=library.edition), split)))
     tables = _tabulate_split(image_concepts) if which == "all" else [_tabulate_image(image_concepts, int(which))]
     print_shown(tables_to_console(tables))
 

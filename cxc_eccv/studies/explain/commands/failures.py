@@ -68,11 +68,12 @@ def ratings(
       --output ratings.json
     ```
     """
-    from cxc_eccv.evaluation.report import provenance_of
+    from cxc_eccv.evaluation.report import make_provenance
     from cxc_eccv.sources.download import sha256_of
     from cxc_eccv.studies.explain.asked import read_failures
     from cxc_eccv.studies.explain.ratings import read_ratings, report_ratings
     from cxc_eccv.tables import tables_to_console
+    from cxc_eccv.types.provenance import Provenance
     from cxc_eccv.writing import refuse_unwritable
 
     if output is not None:
@@ -81,7 +82,7 @@ def ratings(
     library = open_library()
     rated = read_ratings(files, table, library, split, form)
     hashes = {path.name: sha256_of(path) for path in (*files, explained / "failures.parquet")}
-    facts = provenance_of(library, split=split, files=hashes)
+    facts = make_provenance(library, split, Provenance(others={"files": hashes}))
     report = report_ratings(rated, table, provenance=facts)
     try:
         written = [] if output is None else [report.save(output)]

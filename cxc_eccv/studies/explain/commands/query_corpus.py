@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -14,6 +15,8 @@ from cxc_eccv.cli.named_models import check_model, load_named_model, needs_train
 from cxc_eccv.cli.shared_options import BatchSize, Device, split_name
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import print_shown
+from cxc_eccv.types.provenance import Provenance
+from cxc_eccv.types.strict_json import JsonObject
 from cxc_eccv.writing import recorded_folder, refuse_unwritable
 
 if TYPE_CHECKING:
@@ -103,8 +106,8 @@ def query_corpus(
     if normalize and (summarizer or summaries):
         raise InvalidOption("--normalize is for the mean of vectors, and a summary has one vector; leave it out")
     library = open_library()
-    of_split: dict[str, Any] = {} if split is None else {"split": split_name(split)}
-    captions = collect_captions(library, collection, of_split.get("split"))
+    name_of_split = None if split is None else split_name(split)
+    captions = collect_captions(library, collection, name_of_split)
     choose_positions(query_position, np.asarray(captions["image_id"], dtype=np.int64))
     corpus = None
     if file is not None:
@@ -113,10 +116,9 @@ def query_corpus(
         encode, facts = _load_encoder(str(model), context.params)
         side = encode(captions)
         if summarizer is not None or summaries is not None:
-            corpus, facts["summaries"] = _summarise(captions, query_position, context.params, encode)
+            corpus, about = _summarise(captions, query_position, context.params, encode)
+            facts = replace(facts, others={**facts.others, "summaries": about})
     vectors = take_rows(side, np.asarray(captions["caption_id"], dtype=np.int64), file or model)
-    if COMMAND.get() is not None:
-        facts["command"] = COMMAND.get()
     report = evaluate_query_corpus(
         captions,
         vectors,
@@ -125,8 +127,7 @@ def query_corpus(
         query_position=query_position,
         corpus=corpus,
         normalize=normalize,
-        **of_split,
-        **facts,
+        facts=replace(facts, split=name_of_split or "", command=COMMAND.get()),
     )
     table = report.table()
     try:
@@ -164,17 +165,17 @@ def _check_summaries(summarizer: str | None, file: Path | None) -> None:
         read_summaries(file)
 
 
-def _load_captions(file: Path, name: str | None) -> tuple[Embeddings, dict[str, Any]]:
+def _load_captions(file: Path, name: str | None) -> tuple[Embeddings, Provenance]:
     """The captions' vectors in a file, and what a report says of it."""
     from cxc_eccv.runs import load_embeddings
 
     run = load_embeddings(file)
     if run.captions is None:
         raise InvalidOption(f"{file}: holds no captions; a query and what it searches are captions")
-    return run.captions, {"run": run.facts(), "model": name or run.model or file.stem}
+    return run.captions, Provenance(run=run.facts(), model=name or run.model or file.stem)
 
 
-def _load_encoder(model: str, options: dict[str, Any]) -> tuple[Encode, dict[str, Any]]:
+def _load_encoder(model: str, options: dict[str, Any]) -> tuple[Encode, Provenance]:
     """What turns texts into vectors of a model, which are kept; and what a report says of it."""
     loaded = load_named_model(model, device=options["device"], name=options["name"])
     from cxc_eccv.encoding import Encoding, encode_once
@@ -184,12 +185,12 @@ def _load_encoder(model: str, options: dict[str, Any]) -> tuple[Encode, dict[str
         say_kept(run, was_there)
         return cast("Embeddings", run.captions)
 
-    return encode, {"model": loaded.title, "encoding": dict(loaded.facts)}
+    return encode, Provenance(model=loaded.title, others={"encoding": dict(loaded.facts)})
 
 
 def _summarise(
     captions: pa.Table, query_position: str, options: dict[str, Any], encode: Encode
-) -> tuple[Corpus, dict[str, Any]]:
+) -> tuple[Corpus, JsonObject]:
     """Images as summaries, made now or read from a file; and what a report says of these."""
     import numpy as np
 

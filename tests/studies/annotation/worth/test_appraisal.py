@@ -311,7 +311,7 @@ def test_json_and_tables_hold_the_numbers(found):
     assert [len(own["sets"]) for own in content["bias"]] == [7] * 4
     assert (provenance["labels"]["mine"]["people"], provenance["command"]) == (3, "cxc-eccv labels")
     assert {*provenance["models"]} == {*MODELS}
-    assert "command" not in found.provenance
+    assert found.provenance.command is None
     assert ({row.verified for row in found.worth}, any("mine" in row.labels for row in found.worth)) == (
         {"mine"},
         False,

@@ -179,9 +179,9 @@ def test_the_papers_own_task_is_a_preset(flickr8k):
     assert list(scores) == ["step-000010", "step-000020"]  # 60 captions an epoch, six a batch
     rows = {row.key: row for row in report.results}
     assert (rows["flickr8k/i2t/recall_at_1"].n_queries, rows["flickr8k/t2i/recall_at_1"].n_queries) == (6, 30)
-    assert report.provenance["intervals"] == "binomial_images"
-    assert report.provenance["training"]["select_on"] == ["flickr8k/dev"]
-    files = report.provenance["data"]["files"]
+    assert report.provenance.intervals == "binomial_images"
+    assert report.provenance.others["training"]["select_on"] == ["flickr8k/dev"]
+    files = report.provenance.data.files
     assert {"flickr8k_test_images", "flickr8k_tokens"} <= files.keys()
 
 

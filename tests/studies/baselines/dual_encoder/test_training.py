@@ -149,8 +149,8 @@ def test_a_run_leaves_scores_of_every_query_a_processor_and_a_record_of_its_data
     assert "cxc/i2t/recall_at_1" in report.scores
     assert report.per_query.num_rows > 0
     assert report.name == "whole"
-    assert report.provenance["training"]["seed"] == 42
-    similarity = report.provenance["similarity"], report.provenance["similarity_from"]
+    assert report.provenance.others["training"]["seed"] == 42
+    similarity = report.provenance.similarity, report.provenance.similarity_from
     assert similarity == ("cosine", "the run")  # --normalize
     assert isinstance(AutoProcessor.from_pretrained(folder), VisionTextDualEncoderProcessor)
     assert AutoModel.from_pretrained(folder).config.training_data == {"holds": {}}
@@ -396,7 +396,7 @@ def test_what_was_seen_of_val_and_test_is_recorded_and_told_ever_after(tmp_path,
     with pytest.warns(UserWarning, match="coco/test is in the training data and reported"):
         told = train([*again, "--output-dir", str(second)])
     record = {"holds": {"coco/val": 60}, "before": {"holds": {"coco/test": 60}}}
-    assert told.report.provenance["training_data"] == record
+    assert told.report.provenance.others["training_data"] == record
     assert "Trained on val data: 60 images of coco/val." in told.about
     assert told.about.endswith("The model it started from: trained on test data: 60 images of coco/test.")
 
