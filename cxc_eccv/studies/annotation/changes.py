@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,8 @@ from cxc_eccv.comparison.paired import paired_samples
 from cxc_eccv.comparison.pairing import Pair, pair_up
 from cxc_eccv.comparison.scored_report import ScoredReport
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.evaluation import evaluate
+from cxc_eccv.evaluation import Request
+from cxc_eccv.evaluation.calls import evaluate_request
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import interval
@@ -77,18 +77,7 @@ class LabelChanges:
 
 
 def measure_changes(
-    runs: Mapping[str, Run],
-    library: Library,
-    split: str,
-    *,
-    before: Sequence[str],
-    after: Sequence[str],
-    tasks: Sequence[str] = TASKS,
-    metrics: Sequence[str] = METRICS,
-    seed: int = 0,
-    samples: int = SAMPLES,
-    confidence: float = 0.95,
-    progress: bool = True,
+    runs: Mapping[str, Run], library: Library, request: Request, added: Sequence[str], *, samples: int = SAMPLES
 ) -> LabelChanges:
     """Evaluate every model on both sets of labels, and resample the differences.
 
@@ -99,37 +88,33 @@ def measure_changes(
     Args:
         runs: name of each model to its run.
         library: the raw sources, with the label files among the sources.
-        split: ``validation`` or ``test``.
-        before: sources of labels, as for :func:`cxc_eccv.evaluate`.
-        after: these sources with the new ones.
-        tasks: as for :func:`cxc_eccv.evaluate`; each gives its queries and its gallery.
-        metrics: as for :func:`cxc_eccv.evaluate`.
-        seed: seed of the bootstrap.
+        request: tasks, metrics and split, the sources of the labels before, and seed and level of the intervals.
+        added: the sources that the labels after have too.
         samples: bootstrap samples.
-        confidence: level of the intervals.
-        progress: show a bar when standard error is a terminal.
 
     Raises:
         InvalidOption: the same sources before and after.
         CxcEccvError: as for :func:`cxc_eccv.evaluate`.
     """
-    if set(before) == set(after):
+    before = (request.sources,) if isinstance(request.sources, str) else tuple(request.sources or ())
+    after = tuple(dict.fromkeys((*before, *added)))
+    if before == after:
         raise InvalidOption(f"the labels before and after are both {list_names(before)}; give different sources")
-    ComparisonSettings(seed, samples, confidence)
-    options: dict[str, Any] = {"split": split, "metrics": metrics, "confidence": None, "progress": progress}
+    settings = ComparisonSettings(request.seed, samples, request.confidence or 0.95)
     pairs_of: dict[str, dict[str, tuple[Pair, FloatArray]]] = {}  # key to model to its values and (2, S) samples
     reasons = {}
     for name, run in runs.items():
         reports = [
-            evaluate(run, tasks, data_dir=library, sources=names, per_query=True, **options)
-            for names in (before, after)
+            evaluate_request(run, replace(request, sources=sources, per_query=True, confidence=None), library)
+            for sources in (before, after)
         ]
         pairs, reasons[name] = pair_up(*(ScoredReport.of(name, report) for report in reports))
-        drawn = paired_samples(pairs, seed, samples, progress=progress) if pairs else {}
+        drawn = paired_samples(pairs, settings.seed, samples, progress=True) if pairs else {}
         for key, pair in pairs.items():
             pairs_of.setdefault(key, {})[name] = pair, drawn[key]
-    changes = tuple(row for of_models in pairs_of.values() for row in _list_changes(of_models, confidence))
-    return LabelChanges(tuple(before), tuple(after), split, tuple(runs), seed, samples, confidence, changes, reasons)
+    rows = tuple(row for of_models in pairs_of.values() for row in _list_changes(of_models, settings.confidence))
+    numbers = settings.seed, samples, settings.confidence
+    return LabelChanges(before, after, request.split, tuple(runs), *numbers, rows, reasons)
 
 
 def _list_changes(pairs: Mapping[str, tuple[Pair, FloatArray]], confidence: float) -> Iterator[LabelChange]:

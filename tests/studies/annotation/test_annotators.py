@@ -20,7 +20,7 @@ from cxc_eccv.studies.annotation.project import Project
 from cxc_eccv.studies.annotation.project_files import Terms
 from cxc_eccv.studies.annotation.proposing import ProposalOptions
 from cxc_eccv.studies.annotation.source_labels import find_rated
-from cxc_eccv.studies.annotation.worth.appraisal import appraise
+from cxc_eccv.studies.annotation.worth.appraisal import AppraisalRequest, appraise
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.types import Embeddings
 
@@ -269,7 +269,7 @@ def test_the_precision_of_coco_is_told_where_its_pairs_were_asked_about(runs, sa
     says = lambda *pair: "yes" if pair in yes - {wrong} else "no"  # noqa: E731
     after = project.add_answers([write_answers(tmp_path / "a.jsonl", project, "ann", says)]).project
     merge_labels(after)
-    found = appraise(Library("sample", labels=[after.folder]), project=after, sets=[["coco"]], runs={})
+    found = appraise(Library("sample", labels=[after.folder]), AppraisalRequest(project=after, sets=[["coco"]]))
     precision = {row.direction: row.precision.value for row in found.worth if row.labels == "coco"}
     images = {image for image, _ in asked}
     expected = np.mean([np.mean([pair != wrong for pair in asked if pair[0] == image]) for image in images])

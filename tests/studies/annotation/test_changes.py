@@ -6,15 +6,19 @@ from label_files import write_label_file
 from report_samples import near_run
 
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.evaluation import evaluate
+from cxc_eccv.evaluation import Request, evaluate
 from cxc_eccv.runs import RankingsRun
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.annotation.changes import change_tables, measure_changes
+from cxc_eccv.studies.annotation.changes import METRICS, TASKS, change_tables, measure_changes
 from cxc_eccv.tables import tables_to_markdown
 
 OLD = ("coco", "cxc", "eccv")
 NEW = (*OLD, "mine")
-OPTIONS = {"before": OLD, "after": NEW, "progress": False}
+
+
+def measure(runs, library, sources=OLD, added=("mine",), *, samples=1_000, **fields):
+    request = Request(**{"tasks": TASKS, "metrics": METRICS, "sources": sources} | fields)
+    return measure_changes(runs, library, request, added, samples=samples)
 
 
 def label(path, library, pairs):
@@ -38,7 +42,7 @@ def labelled(sample_library, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def changes(runs, labelled):
-    return measure_changes(runs, labelled, "test", **OPTIONS)
+    return measure(runs, labelled)
 
 
 def values_of(run, library, sources, key):
@@ -83,9 +87,7 @@ def test_intervals_are_those_of_a_plain_paired_bootstrap_over_images(changes, ru
 
 
 def test_the_same_seed_gives_the_same_and_another_one_other_intervals(runs, labelled):
-    one, again, other = (
-        measure_changes({"far": runs["far"]}, labelled, "test", seed=seed, samples=200, **OPTIONS) for seed in (0, 0, 1)
-    )
+    one, again, other = (measure({"far": runs["far"]}, labelled, seed=seed, samples=200) for seed in (0, 0, 1))
     assert one == again
     assert all(table.headings[-1] == "better:worse" for table in change_tables(one))  # one model has no place
     assert [row.difference for row in one.changes] == [row.difference for row in other.changes]
@@ -116,9 +118,7 @@ def turned(sample_library, tmp_path_factory):
     pairs = [(after[after[image]], caption) for caption, image in owners.items()]
     library = label(tmp_path_factory.mktemp("turned") / "labels.parquet", sample_library, pairs)
     runs = {"right": RankingsRun.from_dicts(t2i=right), "wrong": RankingsRun.from_dicts(t2i=wrong)}
-    return measure_changes(
-        runs, library, "test", before=("coco",), after=("coco", "mine"), metrics=["recall_at_1"], progress=False
-    )
+    return measure(runs, library, "coco", metrics=["recall_at_1"])
 
 
 def test_models_that_change_places_are_told(turned):
@@ -129,35 +129,32 @@ def test_models_that_change_places_are_told(turned):
 
 
 def test_equal_models_share_the_better_place(runs, labelled):
-    found = measure_changes({"one": runs["far"], "two": runs["far"]}, labelled, "test", samples=100, **OPTIONS)
-    assert {row.place_before for row in found.changes} == {row.place_after for row in found.changes} == {1}
+    changes = measure({"one": runs["far"], "two": runs["far"]}, labelled, samples=100)
+    assert {row.place_before for row in changes.changes} == {row.place_after for row in changes.changes} == {1}
 
 
 def test_queries_that_have_a_positive_only_after_are_no_pair(runs, labelled):
-    found = measure_changes(
-        {"far": runs["far"]}, labelled, "test", before=("eccv",), after=("eccv", "mine"), progress=False
-    )
-    assert not found.changes
-    assert "scored on different queries" in tables_to_markdown(change_tables(found))
+    changes = measure({"far": runs["far"]}, labelled, "eccv")
+    assert not changes.changes
+    assert "scored on different queries" in tables_to_markdown(change_tables(changes))
 
 
 def test_what_cannot_change_is_refused(runs, labelled):
     with pytest.raises(InvalidOption, match="give different sources"):
-        measure_changes(runs, labelled, "test", before=NEW, after=NEW)
+        measure(runs, labelled, NEW)
     with pytest.raises(UnknownName, match="mine"):
-        measure_changes(runs, Library("sample"), "test", **OPTIONS)
+        measure(runs, Library("sample"))
     for options, message in (({"samples": 3}, "samples"), ({"confidence": 1.5}, "confidence"), ({"seed": -1}, "seed")):
         with pytest.raises(InvalidOption, match=message):
-            measure_changes(runs, labelled, "test", **OPTIONS, **options)
+            measure(runs, labelled, **options)
 
 
 @pytest.mark.slow
 def test_what_eccv_caption_adds_on_the_real_test_split(real_library):
     """R-Precision falls in 1,223 of 5,000 queries, in which nothing moved."""
-    run, options = near_run(real_library, 1.2, width=32), {"samples": 200, "progress": False}
-    labels = {"before": ("coco", "cxc"), "after": ("coco", "cxc", "eccv")}
-    found = measure_changes({"noise 1.2": run}, real_library, "test", **labels, **options)
-    rows = {row.key: row for row in found.changes}
+    runs = {"noise 1.2": near_run(real_library, 1.2, width=32)}
+    changes = measure(runs, real_library, ("coco", "cxc"), ["eccv"], samples=200)
+    rows = {row.key: row for row in changes.changes}
     fallen = rows["coco_5k/i2t/r_precision"]
     assert [round(100 * value, 1) for value in (fallen.before, fallen.after)] == [50.8, 44.2]
     assert (fallen.better, fallen.worse) == (30, 1_223)

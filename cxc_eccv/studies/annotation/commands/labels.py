@@ -71,7 +71,7 @@ def labels(
     ```
     """
     from cxc_eccv.studies.annotation.project import Project
-    from cxc_eccv.studies.annotation.worth.appraisal import appraise
+    from cxc_eccv.studies.annotation.worth.appraisal import AppraisalRequest, appraise
     from cxc_eccv.studies.annotation.worth.appraisal_tables import (
         appraisal_to_json,
         appraisal_to_tables,
@@ -85,9 +85,8 @@ def labels(
     rated = () if preferences is None else rate_preferences(*read_preferences(preferences))
     files_of_labels = [*(labels or ()), *([] if project is None else [project])]
     library = open_library(labels=files_of_labels)
-    appraisal = appraise(
-        library,
-        split_name(split),
+    request = AppraisalRequest(
+        split=split_name(split),
         sets=None if not sources else [[name for name in text.split(",") if name] for text in sources],
         verified=names(verified),
         queries=queries,
@@ -96,6 +95,7 @@ def labels(
         similarity=similarity,
         preferences=rated,
     )
+    appraisal = appraise(library, request)
     tables = [table for section in appraisal_to_tables(appraisal).values() for table in section]
     lacking, command = say_lacking(appraisal), COMMAND.get()
     try:

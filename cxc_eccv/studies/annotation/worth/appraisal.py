@@ -32,6 +32,7 @@ from cxc_eccv.studies.annotation.worth.bias import (
 from cxc_eccv.studies.annotation.worth.preferences import Strength
 from cxc_eccv.studies.annotation.worth.sets import (
     Multiplicity,
+    Verified,
     check_sets,
     count_positives,
     find_positives,
@@ -93,24 +94,11 @@ class Appraisal:
     provenance: Provenance  # data, labels, models and settings
 
 
-def appraise(
-    library: Library,
-    split: str = "test",
-    *,
-    sets: Sequence[Sequence[str]] | None = None,
-    verified: Sequence[str] | None = None,
-    queries: str | None = None,
-    runs: Mapping[str, Run] | None = None,
-    project: Project | None = None,
-    similarity: str | None = None,
-    preferences: Sequence[Strength] = (),
-    seed: int = 0,
-    confidence: float = 0.95,
-) -> Appraisal:
-    """Measure the quality of sets of labels, and the bias of the models that proposed them.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AppraisalRequest(Intervals):
+    """What to appraise.
 
-    Args:
-        library: the raw files, with the label files it was opened with.
+    Attributes:
         split: ``validation`` or ``test``.
         sets: sets of labels, each of one or more sources, which may include ``plausible_N``. None for each source
             alone, and for the union of the oldest two, three and so on.
@@ -121,45 +109,67 @@ def appraise(
         project: the annotation project of labels in the library, which knows the models that proposed the pairs.
         similarity: similarity of embeddings.
         preferences: result of :func:`cxc_eccv.studies.annotation.worth.preferences.rate_preferences`.
-        seed: seed of the bootstrap over images.
-        confidence: level of the intervals.
     """
-    check_split(split)
-    Intervals(seed=seed, confidence=confidence)  # checks both
-    for names in sets or ():
-        check_sets(names, library)
-    for name in (*(verified or ()), *(() if queries in (None, "all") else (queries,))):
-        if name not in sources_of(library):
-            raise UnknownName("source of labels", str(name), sources_of(library))
-    proposals = None if project is None else _join_rounds(project, library, split)
-    study = _Study(library, split, Draws(seed), confidence)
-    there = study.find_sources()
-    files = [name for name in there if name in library.label_names]
-    chosen = list(dict.fromkeys(map(tuple, sets or study.all_sets(there))))
-    counted = study.choose_queries(queries, there)
-    truth = verified or files or [name for name in ("cxc", "eccv") if name in there]
-    judged_by = {name: proposals if project is not None and name == project.name else None for name in truth}
-    counts = study.count(chosen, counted)
-    worth = study.compare(chosen, judged_by)
-    biases, likenesses = study.look_at_models(runs or {}, project, proposals, similarity)
-    if not preferences:
+
+    split: str = "test"
+    sets: Sequence[Sequence[str]] | None = None
+    verified: Sequence[str] | None = None
+    queries: str | None = None
+    runs: Mapping[str, Run] = field(default_factory=dict)
+    project: Project | None = None
+    similarity: str | None = None
+    preferences: Sequence[Strength] = ()
+
+    def __post_init__(self) -> None:
+        Intervals.__post_init__(self)
+        check_split(self.split)
+
+    def check_sources(self, library: Library) -> None:
+        """Raise UnknownName for a source that the library does not have."""
+        for names in self.sets or ():
+            check_sets(names, library)
+        for name in (*(self.verified or ()), *(() if self.queries in (None, "all") else (self.queries,))):
+            if name not in sources_of(library):
+                raise UnknownName("source of labels", str(name), sources_of(library))
+
+    def join_rounds(self, library: Library) -> pa.Table | None:
+        """All pairs that models proposed, both candidates and known ones; None without a project."""
+        project = self.project
+        if project is None:
+            return None
+        if project.split != self.split:
+            raise DataError(f"{project.folder} is about the {project.split} split: give --split {project.split}")
+        if project.name not in library.label_names:
+            raise DataError(f"{project.folder} has no labels named {project.name}; make them with annotate merge")
+        return pa.concat_tables([table for each in project.rounds for table in (each.candidates, each.known)])
+
+
+def appraise(library: Library, request: AppraisalRequest | None = None) -> Appraisal:
+    """Measure the quality of sets of labels, and the bias of the models that proposed them.
+
+    The library has the raw files, with the label files it was opened with.
+    """
+    request = request or AppraisalRequest()
+    request.check_sources(library)
+    split = request.split
+    study = _Study(library, request, request.join_rounds(library))
+    sources = study.find_sources()
+    files = [name for name in sources if name in library.label_names]
+    sets = list(dict.fromkeys(map(tuple, request.sets or study.list_sets(sources))))
+    queries = study.choose_queries(sources)
+    verified = request.verified or files or [name for name in ("cxc", "eccv") if name in sources]
+    counts, worth = study.count(sets, queries), study.compare(sets, verified)
+    biases, likenesses = study.compare_models()
+    if not request.preferences:
         study.reasons["preferences"] = "no file of choices was given"
     of_split = library.split(split)
     others = {
         "labels": {name: dict(file.facts) for name in files if (file := of_split.labels(name)) and file.facts},
-        "models": {name: to_json(run.facts()) for name, run in (runs or {}).items()},
+        "models": {name: to_json(run.facts()) for name, run in request.runs.items()},
     }
-    facts = make_provenance(library, split, Provenance(seed=seed, confidence=confidence, others=others))
-    return Appraisal(split, counted, counts, worth, biases, likenesses, tuple(preferences), study.reasons, facts)
-
-
-def _join_rounds(project: Project, library: Library, split: str) -> pa.Table:
-    """All pairs that models proposed, both candidates and known ones."""
-    if project.split != split:
-        raise DataError(f"{project.folder} is about the {project.split} split: give --split {project.split}")
-    if project.name not in library.label_names:
-        raise DataError(f"{project.folder} has no labels named {project.name}; make them with annotate merge")
-    return pa.concat_tables([table for round_ in project.rounds for table in (round_.candidates, round_.known)])
+    facts = Provenance(seed=request.seed, confidence=request.confidence, others=others)
+    facts, preferences = make_provenance(library, split, facts), tuple(request.preferences)
+    return Appraisal(split, queries, counts, worth, biases, likenesses, preferences, study.reasons, facts)
 
 
 def _identify(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -176,39 +186,44 @@ class _Study:
     """The data and settings of an appraisal, and the reasons for missing parts."""
 
     library: Library
-    split: str
-    draws: Draws
-    confidence: float
+    request: AppraisalRequest
+    proposals: pa.Table | None  # of the project
     reasons: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def split(self) -> str:
+        """The split."""
+        return self.request.split
 
     def find_sources(self) -> list[str]:
         """The sources with labels of the split; a missing file becomes a reason."""
-        there = []
+        names = []
         for name in sources_of(self.library):
             try:
                 if gather(self.library.split(self.split), "t2i", name, Thresholds()) is not None:
-                    there.append(name)
+                    names.append(name)
             except SourceMissing as error:
                 self.reasons[name] = str(error)
-        return there
+        return names
 
-    def all_sets(self, there: Sequence[str]) -> list[tuple[str, ...]]:
+    def list_sets(self, sources: Sequence[str]) -> list[tuple[str, ...]]:
         """Each source alone, plausible matches, and unions of the oldest sources."""
-        sets: list[tuple[str, ...]] = [(name,) for name in there]
+        sets: list[tuple[str, ...]] = [(name,) for name in sources]
         try:
             self.library.split(self.split).categories()
             sets.append(PLAUSIBLE)
         except SourceMissing:
             pass
-        return sets + [tuple(there[:size]) for size in range(2, len(there) + 1)]
+        return sets + [tuple(sources[:size]) for size in range(2, len(sources) + 1)]
 
-    def choose_queries(self, queries: str | None, there: Sequence[str]) -> str | None:
+    def choose_queries(self, sources: Sequence[str]) -> str | None:
         """The source whose queries are counted; None for all."""
+        queries = self.request.queries
         if queries in (None, "all"):
-            return "eccv" if queries is None and "eccv" in there else None
-        if queries not in there:
+            return "eccv" if queries is None and "eccv" in sources else None
+        if queries not in sources:
             raise InvalidOption(
-                f"queries: {queries} has no labels of the {self.split} split; choose all or one of {', '.join(there)}"
+                f"queries: {queries} has no labels of the {self.split} split; choose all or one of {', '.join(sources)}"
             )
         return queries
 
@@ -235,11 +250,11 @@ class _Study:
             self.reasons["counts"] = f"no set of labels has a positive of these queries in the {self.split} split"
         return tuple(rows)
 
-    def compare(self, sets: Sequence[Sequence[str]], judged_by: Mapping[str, pa.Table | None]) -> tuple[SetWorth, ...]:
+    def compare(self, sets: Sequence[Sequence[str]], sources: Sequence[str]) -> tuple[SetWorth, ...]:
         """The rows of Table 2, for every set and every source of verdicts that is not in it."""
         rows = []
-        for name, direction in product(judged_by, DIRECTIONS):
-            verified = find_verified(self.library, self.split, direction, name, judged_by[name])
+        for name, direction in product(dict.fromkeys(sources), DIRECTIONS):
+            verified = self.find_verified(name, direction)
             if verified is None:
                 self.reasons[f"worth/{name}/{direction}"] = f"{name} judges no pair of the {self.split} split"
                 continue
@@ -249,13 +264,13 @@ class _Study:
                 if positives is None or name in names:
                     continue
                 labelled = positives.holds(verified.queries, verified.items)
-                found = measure_labels(verified.queries, labelled, verified.positive, verified.asked)
-                precision = self.estimate(found.precision_ids, found.precision, direction)
-                recall = self.estimate(found.recall_ids, found.recall, direction)
-                counts = (found.precision.size, found.recall.size, found.n_unlabelled, found.n_unverified)
+                measured = measure_labels(verified.queries, labelled, verified.positive, verified.asked)
+                precision = self.estimate(measured.precision_ids, measured.precision, direction)
+                recall = self.estimate(measured.recall_ids, measured.recall, direction)
+                counts = (measured.precision.size, measured.recall.size, measured.n_unlabelled, measured.n_unverified)
                 n_known = int((~verified.asked).sum()) if asked else 0
                 rows.append(SetWorth(name, ",".join(names), direction, precision, recall, *counts, asked, n_known))
-        if not judged_by:
+        if not sources:
             self.reasons["worth"] = f"no source has negative verdicts for the {self.split} split"
         return tuple(rows)
 
@@ -264,25 +279,30 @@ class _Study:
         if not ids.size:
             return None
         samples = self.bootstrap(ids, direction).means(values[:, None])[0]
-        return Estimate(float(values.mean()), *interval(samples, self.confidence))
+        return Estimate(float(values.mean()), *interval(samples, self.request.confidence or 0.95))
 
     def bootstrap(self, ids: IntArray, direction: str) -> ClusterBootstrap:
         """The bootstrap over the images of queries."""
-        return ClusterBootstrap(images_behind(ids, self.library, self.split, direction), self.draws)
+        return ClusterBootstrap(images_behind(ids, self.library, self.split, direction), Draws(self.request.seed))
 
-    def look_at_models(
-        self, runs: Mapping[str, Run], project: Project | None, proposals: pa.Table | None, similarity: str | None
-    ) -> tuple[tuple[Biases, ...], tuple[Likeness, ...]]:
+    def find_verified(self, source: str, direction: str) -> Verified | None:
+        """The labels of a source, as people's judgments, with the known pairs of the project's proposals."""
+        project = self.request.project
+        proposals = self.proposals if project is not None and source == project.name else None
+        return find_verified(self.library, self.split, direction, source, proposals)
+
+    def compare_models(self) -> tuple[tuple[Biases, ...], tuple[Likeness, ...]]:
         """Bias of the annotators, and the rows of Table A.1, from one pass over each model and direction."""
         biases: list[Biases] = []
         likenesses: list[Likeness] = []
+        runs, options = self.request.runs, Options(self.request.similarity)
         if len(runs) < 2:
             self.reasons["diversity"] = "it needs the files of at least two models"
         for direction in DIRECTIONS:
             able = {name: run for name, run in runs.items() if run.why_not(direction) is None}
             for name in [name for name in runs if name not in able]:
                 self.reasons[f"{name}/{direction}"] = str(runs[name].why_not(direction))
-            labels = self._find_labels(able, project, proposals, direction, similarity)
+            labels = self._find_labels(able, direction)
             links = coco_links(self.library.split(self.split), direction)
             near, deep = {}, {}
             for name, run in able.items():
@@ -290,35 +310,29 @@ class _Study:
                 if labels is not None:
                     readers.append(TopRows(labels.judgments, int(labels.judgments.n_positives.max())))
                 if readers:
-                    ranked(run, Options(similarity)).rank_all({}, {direction: readers})
+                    ranked(run, options).rank_all({}, {direction: readers})
                     near[name], deep[name] = readers[0].result, readers[-1].result
             if len(able) > 1:
                 likenesses += compare_lists(near, direction, self.estimate)
             if labels is not None:
                 bootstrap = self.bootstrap(labels.judgments.query_ids, direction)
-                biases += measure_biases(deep, labels, direction, bootstrap, self.confidence)
+                biases += measure_biases(deep, labels, bootstrap, self.request.confidence or 0.95)
         return tuple(biases), tuple(likenesses)
 
-    def _find_labels(
-        self,
-        runs: Mapping[str, Run],
-        project: Project | None,
-        proposals: pa.Table | None,
-        direction: str,
-        similarity: str | None,
-    ) -> ProposedLabels | None:
+    def _find_labels(self, runs: Mapping[str, Run], direction: str) -> ProposedLabels | None:
         """The labels of a project with their proposers; None, with a reason, if bias cannot be measured."""
+        project, proposals = self.request.project, self.proposals
         if project is None or proposals is None:
             self.reasons["bias"] = "no annotation project was given, which knows the models that proposed the pairs"
             return None
-        verified = find_verified(self.library, self.split, direction, project.name, proposals)
+        verified = self.find_verified(project.name, direction)
         if verified is None:
             raise DataError(f"{project.folder} has no labels of the {self.split} split; merge its answers again")
         try:
             labels = join_proposals(
                 verified, proposals, item_ids(self.library.split(self.split), direction)[1], direction
             )
-            _refuse_other_models(labels.annotators, project, runs, similarity)
+            _refuse_other_models(labels.annotators, project, runs, self.request.similarity)
         except DataError as error:
             self.reasons[f"bias/{direction}"] = str(error)
             return None

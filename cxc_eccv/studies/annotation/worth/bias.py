@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from itertools import combinations, permutations
 from typing import Any
@@ -85,6 +85,7 @@ def _mean(values: Collection[Any]) -> Any:  # noqa: ANN401 - numbers or arrays o
 class ProposedLabels:
     """The verified positives of one direction, and the annotators that proposed them."""
 
+    direction: str
     judgments: Judgments  # with gains, none of them 0
     proposers: IntArray  # (P,) annotators of each of judgments.indices, as bits: 1 for the first, 2 for the second
     annotators: tuple[str, ...]
@@ -124,7 +125,7 @@ def join_proposals(verified: Verified, proposals: pa.Table, gallery_ids: IntArra
     ordered = np.lexsort((find_positions(pairs[1, kept], gallery_ids)[0], find_positions(pairs[0, kept], query_ids)[0]))
     n_unproposed = int(((gain > 0) & (proposers == 0)).sum())
     n_unanswered = int((~np.isin(np.arange(proposers.size), labelled)).sum())
-    return ProposedLabels(judgments, proposers[kept][ordered], annotators, n_unproposed, n_unanswered)
+    return ProposedLabels(direction, judgments, proposers[kept][ordered], annotators, n_unproposed, n_unanswered)
 
 
 def _list_proposers(proposals: pa.Table, direction: str) -> tuple[tuple[str, ...], IntArray, IntArray]:
@@ -195,7 +196,7 @@ class Biases:
 
 
 def measure_biases(
-    tops: Mapping[str, TopK], labels: ProposedLabels, direction: str, bootstrap: ClusterBootstrap, confidence: float
+    tops: Mapping[str, TopK], labels: ProposedLabels, bootstrap: ClusterBootstrap, confidence: float
 ) -> list[Biases]:
     """The biases by each metric, from the values of every query, model and set of annotators."""
     of_models = [score_sets(top, labels) for top in tops.values()]
@@ -204,20 +205,18 @@ def measure_biases(
         values = np.stack([scores[metric] for scores in of_models])
         points = values.mean(axis=2, keepdims=True)
         samples = bootstrap.means(values.reshape(-1, values.shape[2]).T).reshape(*values.shape[:2], -1)
-        scores = np.concatenate([points, samples], axis=2)
-        rows.append(_measure_biases(scores, list(tops), labels, direction, metric, confidence))
+        scores = dict(zip(tops, np.concatenate([points, samples], axis=2), strict=True))
+        rows.append(_measure_biases(scores, labels, metric, confidence))
     return rows
 
 
-def _measure_biases(
-    scores: FloatArray, models: Sequence[str], labels: ProposedLabels, direction: str, metric: str, confidence: float
-) -> Biases:
-    """The biases from (M, T, 1 + S) scores of models on the labels of the sets of bits 1 to T, with S samples."""
+def _measure_biases(scores: Mapping[str, FloatArray], labels: ProposedLabels, metric: str, confidence: float) -> Biases:
+    """The biases from each model's (T, 1 + S) scores on the labels of the sets of bits 1 to T, with S samples."""
     annotators, everybody = labels.annotators, frozenset(labels.annotators)
 
     def score(members: frozenset[str]) -> dict[str, FloatArray]:
         number = sum(1 << annotators.index(name) for name in members)
-        return dict(zip(models, scores[:, number - 1], strict=True))
+        return {model: values[number - 1] for model, values in scores.items()}
 
     def estimate(values: Parts) -> dict[str, Any]:
         """The estimates from values and their samples; None stays None."""
@@ -235,7 +234,7 @@ def _measure_biases(
     sizes = {size: estimate(bias) for size, bias in bias_by_size(annotators, score).items()}
     gains = {name: estimate(gain) for name, gain in measure_gains(annotators, score).items()}
     counts = (labels.judgments.query_ids.size, labels.proposers.size, labels.n_unproposed, labels.n_unanswered)
-    return Biases(direction, metric, *counts, tuple(sets), sizes, gains)
+    return Biases(labels.direction, metric, *counts, tuple(sets), sizes, gains)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,8 @@ from cxc_eccv.runs import EmbeddingsRun, load_run, save_embeddings
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.annotation.project import Project
 from cxc_eccv.studies.annotation.proposing import ProposalOptions
-from cxc_eccv.studies.annotation.worth.appraisal import appraise
+from cxc_eccv.studies.annotation.worth.appraisal import AppraisalRequest
+from cxc_eccv.studies.annotation.worth.appraisal import appraise as measure
 from cxc_eccv.studies.annotation.worth.appraisal_tables import (
     appraisal_to_json,
     appraisal_to_tables,
@@ -43,6 +44,10 @@ QUERIES = (20, 90)
 @pytest.fixture(scope="module")
 def runs(sample_library):
     return {name: noisy_run(sample_library, seed, width=8) for seed, name in enumerate(MODELS)}
+
+
+def appraise(library, split="test", **fields):
+    return measure(library, AppraisalRequest(split=split, **fields))
 
 
 def answer(project, folder, **facts):

@@ -292,6 +292,7 @@ def report(
       --tasks eccv_caption
     ```
     """
+    from cxc_eccv.evaluation import Request
     from cxc_eccv.judgments.evidence import judging_sources
     from cxc_eccv.studies.annotation.annotation_report import report_project, write_annotated
     from cxc_eccv.studies.annotation.changes import METRICS, TASKS, measure_changes
@@ -303,17 +304,13 @@ def report(
     project = open_project(folder, [str(folder / LABELS)] if merged else [])
     changes = None
     if models and merged:
-        runs = load_runs(models, name)
-        before = names(sources) or judging_sources(project.library.split(project.split))
-        changes = measure_changes(
-            runs,
-            project.library,
-            project.split,
-            before=before,
-            after=[*before, project.name],
+        request = Request(
             tasks=names(tasks) or TASKS,
             metrics=names(metrics) or METRICS,
+            split=project.split,
+            sources=names(sources) or judging_sources(project.library.split(project.split)),
         )
+        changes = measure_changes(load_runs(models, name), project.library, request, [project.name])
     report = report_project(project, changes, command=COMMAND.get())
     try:
         written = [] if output is None else write_annotated(output, report, images)
