@@ -70,7 +70,7 @@ def labels(
     cxc-eccv labels --preferences choices.csv
     ```
     """
-    from cxc_eccv.studies.annotation.project import Project
+    from cxc_eccv.studies.annotation.project import LABELS, Project
     from cxc_eccv.studies.annotation.worth.appraisal import AppraisalRequest, appraise
     from cxc_eccv.studies.annotation.worth.appraisal_tables import (
         appraisal_to_json,
@@ -83,7 +83,7 @@ def labels(
 
     check_folder(output, FILES)
     rated = () if preferences is None else rate_preferences(*read_preferences(preferences))
-    files_of_labels = [*(labels or ()), *([] if project is None else [project])]
+    files_of_labels = [*(labels or ()), *([] if project is None else [project / LABELS])]
     library = open_library(labels=files_of_labels)
     request = AppraisalRequest(
         split=split_name(split),
