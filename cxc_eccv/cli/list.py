@@ -72,7 +72,8 @@ def _tasks() -> dict[str, Item]:
     from cxc_eccv.registry import tasks
 
     return {
-        name: Item(f"{task.title}: {', '.join(task.parts)}", partial(_of_task, task)) for name, task in tasks().items()
+        name: Item(f"{task.title}: {', '.join(task.part_names)}", partial(_of_task, task))
+        for name, task in tasks().items()
     }
 
 
@@ -80,9 +81,9 @@ def _of_task(task: Any) -> dict[str, Any]:  # noqa: ANN401 - a Task, imported la
     return {
         "title": task.title,
         "description": task.description,
-        "parts": task.parts,
+        "parts": task.part_names,
         "splits": task.splits,
-        "metrics": (*task.metrics, *task.whole),
+        "metrics": task.metrics,
         "main metric": task.main_metric,
         "images and captions": task.collection.title,
         "dataset config": task.config,
@@ -113,7 +114,7 @@ def _of_metric(spec: Any) -> dict[str, Any]:  # noqa: ANN401 - a Spec, imported 
         "parameters": [f"{name} = {', '.join(map(str, values))}" for name, values in spec.parameters.items()],
         "values": f"{low:g} to {'any number' if high is None else f'{high:g}'}, shown as {spec.unit}",
         "better": "higher" if spec.higher_is_better else "lower",
-        "tasks": [task.name for task in tasks().values() if spec.name in (*task.metrics, *task.whole)],
+        "tasks": [task.name for task in tasks().values() if spec.name in task.metrics],
         "citation": spec.citation,
     }
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from cxc_eccv.comparison.scored_report import QueryValues, ScoredReport
 from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.metrics.kinds import WholeMetric
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.registry import metric_variants, task
 from cxc_eccv.types import FloatArray, IntArray, Report, Result
@@ -203,7 +204,10 @@ def _align(results: tuple[Result, Result], spec: Spec, old: QueryValues, new: Qu
 def _pair_of_whole(results: tuple[Result, Result], spec: Spec, pairs: Mapping[str, Pair | str]) -> Pair | str:
     """The pair of a metric over all directions of a task, for example RSUM, from the pairs of its parts."""
     row = results[0]
-    parts = tuple(f"{row.task}/{direction}/{label}" for direction in task(row.task).directions for label in spec.inputs)
+    parts: tuple[str, ...] = ()
+    if isinstance(spec, WholeMetric):
+        directions = [part.name for part in task(row.task).parts_with(spec.of.reads)]
+        parts = tuple(f"{row.task}/{direction}/{label}" for direction in directions for label in spec.inputs)
     of_parts = [pairs.get(part) for part in parts]
     images = [np.unique(pair.images) for pair in of_parts if isinstance(pair, Pair)]
     if len(images) < len(parts) or not parts:

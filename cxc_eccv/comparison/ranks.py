@@ -177,7 +177,7 @@ def label_tasks() -> tuple[str, ...]:
     """
     order = list(label_sources())
     coco = [task for task in tasks().values() if task.collection.is_default]
-    ranking = [task for task in coco if task.serves == "ranks"]
+    ranking = [task for task in coco if task.parts_with("ranks") and not task.of_label_files]
     labelled = [task for task in ranking if set(task.label_sources) - set(tasks()[COCO].label_sources)]
     labelled.sort(key=lambda task: max(order.index(source) for source in task.label_sources))
     return (COCO, *(task.name for task in labelled))

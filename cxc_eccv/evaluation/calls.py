@@ -250,7 +250,7 @@ def report_of_ranks(
     for key, (judgments, ranks) in ranked.items():
         name, _, direction = key.partition("/")
         metrics = choose_metrics(task(name), None)
-        variants = tuple(variant for variant in metrics.parts[direction] if variant.spec.needs == "ranks")
+        variants = tuple(variant for variant in metrics.parts[direction] if variant.spec.reads == "ranks")
         need = Ranks(metrics.task, direction, judgments, variants)
         parts.append(MeasuredPart(Part(metrics, direction, (need,)), (need.of_ranks(ranks),)))
     nothing = Restriction(np.empty(0, np.int64), np.empty(0, np.int64), RestrictionFacts())

@@ -14,16 +14,16 @@ from cxc_eccv.judgments.evidence import Thresholds, gather, sources_of
 from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.sources.download import sha256_of
 from cxc_eccv.sources.library import Library, Split
-from cxc_eccv.tasks.task import NotApplicable, Task
+from cxc_eccv.tasks.task import LABEL_FILES, NotApplicable, Task
 from cxc_eccv.types import DIRECTIONS, IntArray, Judgments, find_positions
 from cxc_eccv.types.provenance import LabelFacts
 
 OTHERS = {
-    "top_k": "labels with gains",
-    "plausible_hits": "matches of categories",
-    "rated_pairs": "rated pairs",
+    **dict.fromkeys(("labels", "ratings", "degrees"), "labels with gains"),
+    "matches": "matches of categories",
+    "rated": "rated pairs",
 }
-"""Needs of metrics, as in ``Spec.needs``, that are not lists of positives."""
+"""What metrics read (``Spec.reads``) that is no list of positives."""
 
 
 def find_sources(sources: str | Sequence[str] | None, library: Library, split: str) -> tuple[str, ...]:
@@ -75,8 +75,9 @@ def find_repeats(judged: Iterable[tuple[str, str, Judgments]]) -> dict[str, str]
 
 def why_not_relabelled(task: Task) -> str | None:
     """Why other labels cannot replace those of a task, or None."""
-    if task.serves in OTHERS:
-        return _refusal(task.serves)
+    for reads in ("labels", "matches"):
+        if task.parts_with(reads):
+            return _refusal(reads)
     if not task.collection.is_default:
         return (
             f"sources of labels are for COCO's pairs, and this task has those of {task.collection.title}; leave out "
@@ -85,8 +86,8 @@ def why_not_relabelled(task: Task) -> str | None:
     return None
 
 
-def _refusal(need: str) -> str:
-    return f"sources of labels replace positives, but this needs {OTHERS[need]}; leave out sources (--sources)"
+def _refusal(reads: str) -> str:
+    return f"sources of labels replace positives, but this needs {OTHERS[reads]}; leave out sources (--sources)"
 
 
 def drop_other_labels(
@@ -95,25 +96,22 @@ def drop_other_labels(
     """The metrics of each part that need only positives; and key to reason for the other parts and metrics."""
     kept, reasons = {}, {}
     for part, variants in parts.items():
-        lost = {variant.label: variant.spec.needs for variant in variants if variant.spec.needs in OTHERS}
+        lost = {variant.label: variant.spec.reads for variant in variants if variant.spec.reads in OTHERS}
         kept[part] = tuple(variant for variant in variants if variant.label not in lost)
         if lost and not kept[part]:
             reasons[f"{task.name}/{part}"] = _refusal(next(iter(lost.values())))
         else:
-            reasons |= {f"{task.name}/{part}/{label}": _refusal(need) for label, need in lost.items()}
+            reasons |= {f"{task.name}/{part}/{label}": _refusal(reads) for label, reads in lost.items()}
     return kept, reasons
 
 
 def relabel(task: Task, sources: tuple[str, ...]) -> Task:
     """The task with the positives of the sources, for its queries and within its gallery."""
-    directions = {
-        direction: partial(_merge_once, task=task, direction=direction, sources=sources)
-        for direction in task.directions
-    }
-    return replace(task, directions=directions)
+    merged = partial(_merge_once, task=task, sources=sources)
+    return replace(task, parts=tuple(replace(part, ranks=merged) if part.ranks else part for part in task.parts))
 
 
-def _merge_once(split: Split, *, task: Task, direction: str, sources: tuple[str, ...]) -> Judgments:
+def _merge_once(split: Split, direction: str, *, task: Task, sources: tuple[str, ...]) -> Judgments:
     """The judgments, which many runs share."""
     key = ("relabelled", task.name, direction, sources)
     return split.once(key, lambda: _merge_for(split, task, direction, sources))
@@ -126,7 +124,8 @@ def _merge_for(split: Split, task: Task, direction: str, sources: tuple[str, ...
     rows, asked = find_positions(queries, judged.query_ids)
     columns, ranked = find_positions(items, judged.gallery_ids)
     kept = asked & ranked & (judged.folds[0][rows] == judged.folds[1][columns])
-    unreachable = judged.unreachable if set(task.label_sources) <= set(sources) else np.zeros_like(judged.unreachable)
+    all_named = set(task.label_sources) <= {*sources, LABEL_FILES}
+    unreachable = judged.unreachable if all_named else np.zeros_like(judged.unreachable)
     left = np.bincount(rows[kept], minlength=judged.query_ids.size) + unreachable > 0
     if not left.any():
         raise NotApplicable(f"{', '.join(sources)} have no positive of its queries")

@@ -15,12 +15,13 @@ from cxc_eccv.evaluation.labels import drop_other_labels, find_sources, relabel,
 from cxc_eccv.evaluation.needs import NEEDS, Need, Variant
 from cxc_eccv.evaluation.request import Request, Sides
 from cxc_eccv.judgments.plausible import CategoryMatches
+from cxc_eccv.metrics.kinds import WholeMetric
 from cxc_eccv.registry import metric_variants, tasks
 from cxc_eccv.runs.run import read_record
 from cxc_eccv.sources.collections.coco import COLLECTION as COCO
 from cxc_eccv.sources.collections.collection import Collection
 from cxc_eccv.sources.library import Library
-from cxc_eccv.tasks.task import NotApplicable, Task, direction_of
+from cxc_eccv.tasks.task import NotApplicable, Task
 from cxc_eccv.types import IntArray, Judgments, RatedPairs, find_positions, find_sides
 from cxc_eccv.types.provenance import RestrictionFacts, SideShare
 
@@ -137,7 +138,7 @@ def _choose_tasks(
         reasons = collections_held([task.collection for task in known], sides, library, request.split)
         for task in known:
             if reasons[task.collection] is None:
-                yield task, task.parts, False
+                yield task, task.part_names, False
             else:
                 skipped[task.name] = str(reasons[task.collection])
         return
@@ -145,9 +146,9 @@ def _choose_tasks(
     for name in [request.tasks] if isinstance(request.tasks, str) else request.tasks:
         task_name, _, part = name.partition("/")
         task = registry.task(task_name)
-        if part and part not in task.parts:
-            raise UnknownName(f"direction of {task_name}", part, task.parts)
-        chosen.setdefault(task_name, []).extend([part] if part else task.parts)
+        if part and part not in task.part_names:
+            raise UnknownName(f"direction of {task_name}", part, task.part_names)
+        chosen.setdefault(task_name, []).extend([part] if part else task.part_names)
     yield from ((registry.task(name), tuple(dict.fromkeys(parts)), True) for name, parts in chosen.items())
 
 
@@ -182,13 +183,12 @@ def _find_needs(plan: Plan, sides: Sides, metrics: TaskMetrics, part: str) -> tu
     if not variants:
         raise NotApplicable(f"none of the metrics is defined for {task.name}/{part}")
     needs: list[Need[Any]] = []
-    direction = direction_of(part)
-    for name, need in NEEDS.items():
-        if variants_of_need := [variant for variant in variants if variant.spec.needs == name]:
+    direction, split = task.part(part).direction, plan.library.split(plan.request.split, task.collection)
+    for kind, need in NEEDS.items():
+        if variants_of_need := [variant for variant in variants if isinstance(variant.spec, kind)]:
             if (reason := need.why_not(sides, direction)) is not None:
                 raise NotApplicable(reason)
-            judged = task.judged(name, plan.library.split(plan.request.split, task.collection), part)
-            judged = plan.restriction.apply(judged, direction)
+            judged = plan.restriction.apply(task.read(variants_of_need[0].spec.reads, split, part), direction)
             if not judged.query_ids.size:
                 raise NotApplicable("none of its judged items is in the part of the split that is scored")
             made = need(task, part, judged, tuple(variants_of_need))
@@ -198,26 +198,22 @@ def _find_needs(plan: Plan, sides: Sides, metrics: TaskMetrics, part: str) -> tu
 
 def choose_metrics(task: Task, metrics: Sequence[str] | None) -> TaskMetrics:
     """The named metrics, or the default metrics of a task; raises NotApplicable if none is defined for the task."""
-    named = [metric_variants(name) for name in (metrics if metrics is not None else (*task.metrics, *task.whole))]
+    named = [metric_variants(name) for name in (metrics if metrics is not None else task.metrics)]
     if explaining := [spec.name for spec, _ in named if spec.explains]:
         raise InvalidOption(
             f"{', '.join(explaining)}: tasks have no metrics that explain failed queries; use cxc-eccv explain FILE"
         )
     variants = [Variant(spec, parameters) for spec, calls in named for parameters in calls]
-    whole = [variant for variant in variants if variant.spec.name in task.whole]
+    sums = [spec for spec, _ in named if isinstance(spec, WholeMetric) and spec.name in task.metrics]
     shown = {variant.label for variant in variants}
-    for variant in whole:
-        inputs = [metric_variants(label) for label in variant.spec.inputs if label not in shown]
-        variants += [Variant(spec, calls[0], shown=False) for spec, calls in inputs]
-    needed = [(variant, NEEDS[variant.spec.needs]) for variant in variants if variant.spec.needs in NEEDS]
-    fitting = [variant for variant, need in needed if need.fits(variant.spec, task)]
-    offers = task.offers
+    inputs = [(spec.of, label, parameters) for spec in sums for label, parameters in spec.inputs.items()]
+    variants += [Variant(of, parameters, shown=False) for of, label, parameters in inputs if label not in shown]
     parts = {
-        part: _once(variant for variant in fitting if part in offers.get(variant.spec.needs, ())) for part in task.parts
+        part.name: _once(variant for variant in variants if variant.spec.reads in part.offers) for part in task.parts
     }
     if not any(parts.values()):
         raise NotApplicable(f"none of the metrics {', '.join(metrics or ())} is defined for {task.name}")
-    return TaskMetrics(task, parts | {"": _once(whole)}, strict=metrics is not None)
+    return TaskMetrics(task, parts | {"": _once(Variant(spec, {}) for spec in sums)}, strict=metrics is not None)
 
 
 def _find_undefined(metrics: Sequence[str], named: Sequence[tuple[Task, Sequence[str]]]) -> Iterator[CxcEccvError]:

@@ -20,6 +20,7 @@ from cxc_eccv.evaluation.plan import Part, Plan
 from cxc_eccv.evaluation.policies import Judge
 from cxc_eccv.evaluation.report_files import per_query_table
 from cxc_eccv.evaluation.request import Request
+from cxc_eccv.metrics.kinds import WholeMetric
 from cxc_eccv.ranking.ranked import collect_ids
 from cxc_eccv.ranking.scores import one_blas_thread, workers
 from cxc_eccv.runs import Run
@@ -106,11 +107,13 @@ class Scorer:
         """The results over all directions of a task; samples of the directions share the draws."""
         metrics = parts[0].part.metrics
         whole = Part(metrics, "", ())
-        directions = {each.part.name: each.rows for each in parts if each.part.name in metrics.task.directions}
+        scored = {each.part.name: each.rows for each in parts}
         rows, reasons = [], {}
         for variant in metrics.parts[""]:
-            labels = list(variant.spec.inputs)
-            if lacking := _find_lacking(labels, metrics.task.directions, directions):
+            spec = variant.of(WholeMetric)
+            labels, names = list(spec.inputs), [part.name for part in metrics.task.parts_with(spec.of.reads)]
+            directions = {name: scored[name] for name in names if name in scored}
+            if lacking := _find_lacking(labels, names, directions):
                 reasons[variant.label] = f"needs {' and '.join(lacking)} too"
             else:
                 inputs = [[row for row in of_one if row.variant.label in labels] for of_one in directions.values()]

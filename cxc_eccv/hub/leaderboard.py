@@ -10,7 +10,8 @@ from types import MappingProxyType
 import yaml
 
 from cxc_eccv.errors import HubError, UnknownName
-from cxc_eccv.registry import metric, metric_variants, tasks
+from cxc_eccv.metrics.kinds import WholeMetric
+from cxc_eccv.registry import metric_variants, tasks
 from cxc_eccv.tasks.task import Task
 
 SPLIT = "test"
@@ -59,19 +60,17 @@ def leaderboard_tasks() -> Mapping[str, LeaderboardTask]:
 def _entries(task: Task) -> Iterator[LeaderboardTask]:
     """Every metric of every part. If the task's main metric does not apply, the part's first metric is the main one."""
     metrics = [metric_variants(name) for name in task.metrics]
+    metrics = [(spec, variants) for spec, variants in metrics if spec.higher_is_better]
+    whole = [spec.name for spec, _ in metrics if isinstance(spec, WholeMetric)]
     for part in task.parts:
         labels = [
-            spec.label(**chosen)
-            for spec, variants in metrics
-            if spec.higher_is_better and part in task.offers.get(spec.needs, {})
-            for chosen in variants
+            spec.label(**chosen) for spec, variants in metrics if spec.reads in part.offers for chosen in variants
         ]
-        main = task.main_metric if task.main_metric in (*labels, *task.whole) else next(iter(labels), "")
-        config = part if part in task.rated else task.config
-        yield from (LeaderboardTask(f"{task.name}/{part}/{label}", config, label == main) for label in labels)
-    for name in task.whole:
-        if metric(name).higher_is_better:
-            yield LeaderboardTask(f"{task.name}/{name}", task.config, name == task.main_metric)
+        main = task.main_metric if task.main_metric in (*labels, *whole) else next(iter(labels), "")
+        config = part.name if part.rated else task.config
+        yield from (LeaderboardTask(f"{task.name}/{part.name}/{label}", config, label == main) for label in labels)
+    for name in whole:
+        yield LeaderboardTask(f"{task.name}/{name}", task.config, name == task.main_metric)
 
 
 def select_tasks(names: Iterable[str]) -> dict[str, tuple[LeaderboardTask, ...]]:

@@ -17,15 +17,14 @@ from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.errors import InvalidOption, ModelError, SourceMissing
 from cxc_eccv.evaluation import Request, evaluate_request, make_plan
 from cxc_eccv.ranking.prepare import to_unit_length
-from cxc_eccv.registry import task
+from cxc_eccv.registry import task, tasks
 from cxc_eccv.report.collect import collect_examples
 from cxc_eccv.report.folder import write_folder
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.runs.embeddings import SIMILARITIES
 from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.sources.library import Library
-from cxc_eccv.tasks.task import direction_of
-from cxc_eccv.types import DIRECTIONS, Embeddings, IntArray, Report
+from cxc_eccv.types import DIRECTIONS, Embeddings, IntArray, Report, Result
 from cxc_eccv.writing import write_texts
 
 Compare = Callable[[Any, Any], Any]
@@ -36,7 +35,8 @@ def main_key(direction: str, split: str, tasks: str | Sequence[str] = "all") -> 
     """The key of the main score: of ECCV Caption if it has this direction and split, else of CxC, else None."""
     for name in ("eccv_caption", "cxc") if tasks == "all" else [tasks] if isinstance(tasks, str) else tasks:
         task_name, _, part = name.partition("/")
-        if direction in task(task_name).directions and split in task(task_name).splits and part in ("", direction):
+        directions = [each.name for each in task(task_name).parts_with("ranks")]
+        if direction in directions and split in task(task_name).splits and part in ("", direction):
             return f"{task_name}/{direction}/{task(task_name).main_metric}"
     return None
 
@@ -96,7 +96,9 @@ def score(
     request = Request(tasks=tasks, split=split, per_query=True)
     if direction is not None:
         parts = make_plan(request, library, run).parts
-        request = replace(request, tasks=[part.key for part in parts if direction_of(part.name) == direction])
+        request = replace(
+            request, tasks=[part.key for part in parts if part.task.part(part.name).direction == direction]
+        )
     report = evaluate_request(run, request, library, progress=False)
     return replace(report, provenance=replace(report.provenance, model=name))
 
@@ -143,6 +145,11 @@ def task_scores(report: Report) -> dict[str, Any]:
     return {**report.scores, "intervals": intervals}
 
 
+def _find_direction(result: Result) -> str:
+    """The direction of a result; empty for one of a whole task."""
+    return next((part.direction for part in tasks()[result.task].parts if part.name == result.direction), "")
+
+
 def mteb_results(report: Report) -> dict[str, dict[str, Any]]:
     """Name of the task to the content of mteb's JSON file, for each direction whose main score the report has.
 
@@ -157,7 +164,7 @@ def mteb_results(report: Report) -> dict[str, dict[str, Any]]:
     split, data = report.provenance.split, report.provenance.data
     files = {}
     for direction in DIRECTIONS:
-        results = tuple(result for result in report.results if direction_of(result.direction) == direction)
+        results = tuple(result for result in report.results if _find_direction(result) == direction)
         scores = task_scores(Report(results))
         key = main_key(direction, split)
         if key in scores:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
 
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.judgments.plausible import Look
@@ -45,8 +44,6 @@ class RankMetric(Spec):
         binary: whether every query's value is 0 or 1.
     """
 
-    needs: ClassVar[str] = "ranks"
-
     _: KW_ONLY
     depends_on: BestRank | SumOver
     aggregate: str = "mean"
@@ -60,6 +57,16 @@ class RankMetric(Spec):
             self.check_arguments("term", self.term, *self.parameters)
             if self.aggregate == "median":
                 raise InvalidOption(f"metric {self.name}: the expected median of sums is unknown; depend on BestRank()")
+
+    @property
+    def reads(self) -> str:
+        """Positives."""
+        return "ranks"
+
+    @property
+    def is_open(self) -> bool:
+        """Always: labels only add positives."""
+        return True
 
     @property
     def best_rank(self) -> bool:
@@ -80,8 +87,6 @@ class JudgedMetric(Spec):
         binary: whether every query's value is 0 or 1.
         judged_only: whether the function is called with ``judged_only=True``; see :meth:`condense`.
     """
-
-    needs: ClassVar[str] = "judged_ranks"
 
     _: KW_ONLY
     binary: bool = False
@@ -107,17 +112,22 @@ class JudgedMetric(Spec):
 
     def check_kind(self) -> None:
         """Check that the function can look at judged items alone."""
-        self.check_arguments("function", self.function, *self.options)
+        if self.judged_only:
+            self.check_arguments("function", self.function, "judged_only")
+
+    @property
+    def reads(self) -> str:
+        """Judged items."""
+        return "verdicts"
 
     @property
     def name(self) -> str:
         """The function's name, which ``judged_only`` precedes if it looks at judged items alone."""
         return f"judged_only_{self.function.__name__}" if self.judged_only else self.function.__name__
 
-    @property
-    def options(self) -> dict[str, bool]:
-        """What the function is always called with."""
-        return {"judged_only": True} if self.judged_only else {}
+    def compute(self, *inputs: object, **parameters: object) -> FloatArray:
+        """The values of judged items, with ``judged_only=True`` for a condensed list."""
+        return self.function(*inputs, **parameters, **({"judged_only": True} if self.judged_only else {}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +141,6 @@ class TopMetric(Spec):
         highest: if gains between 0 and the highest can give the highest value: that value, from the top, the judgments
             and k to (Q,) values.
     """
-
-    needs: ClassVar[str] = "top_k"
 
     _: KW_ONLY
     gains: str
@@ -150,6 +158,16 @@ class TopMetric(Spec):
             self.check_arguments("highest", self.highest, *self.parameters)
 
     @property
+    def reads(self) -> str:
+        """Judged items with such gains."""
+        return self.gains
+
+    @property
+    def is_open(self) -> bool:
+        """Only for labels, of which an ideal ranking needs no more."""
+        return self.gains == "labels"
+
+    @property
     def has_policy(self) -> bool:
         """Whether the function takes a policy for unjudged pairs."""
         return "unjudged" in inspect.signature(self.function).parameters
@@ -163,8 +181,6 @@ class PlausibleMetric(Spec):
         looks: the zetas and cuts at which matches are counted.
     """
 
-    needs: ClassVar[str] = "plausible_hits"
-
     _: KW_ONLY
     looks: tuple[Look, ...]
 
@@ -172,6 +188,11 @@ class PlausibleMetric(Spec):
         """Check that something is counted."""
         if not self.looks:
             raise InvalidOption(f"metric {self.name}: looks is empty; give zetas and cuts")
+
+    @property
+    def reads(self) -> str:
+        """Category matches."""
+        return "matches"
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +204,6 @@ class RatedMetric(Spec):
             and (P,) the cluster of each pair; None for a function that draws samples itself, or without an interval.
     """
 
-    needs: ClassVar[str] = "rated_pairs"
-
     _: KW_ONLY
     samples: Callable[..., FloatArray] | None = None
     bounds: tuple[float, float | None] = (-1.0, 1.0)
@@ -194,6 +213,11 @@ class RatedMetric(Spec):
         """Check that samples come from one place."""
         if self.draws_samples and self.samples is not None:
             raise InvalidOption(f"metric {self.name}: its function draws samples itself; declare no samples")
+
+    @property
+    def reads(self) -> str:
+        """Rated pairs."""
+        return "rated"
 
     @property
     def draws_samples(self) -> bool:
@@ -213,8 +237,6 @@ class WholeMetric(Spec):
     Attributes:
         of: the other metric, every variant of which is summed.
     """
-
-    needs: ClassVar[str] = "scores"
 
     _: KW_ONLY
     of: RankMetric
@@ -247,8 +269,6 @@ class FailureMetric(Spec):
     Attributes:
         of_areas: whether it is computed from the areas of instances.
     """
-
-    needs: ClassVar[str] = "concepts"
 
     _: KW_ONLY
     of_areas: bool = False

@@ -7,7 +7,6 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from string import Formatter
-from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -35,8 +34,6 @@ class Spec:
         long_title: longer name; defaults to ``title``.
         packages: further packages that the function imports, for its ``evaluate`` module.
     """
-
-    needs: ClassVar[str]  # what a task must offer
 
     function: Callable[..., FloatArray]
     title: str
@@ -80,6 +77,11 @@ class Spec:
                 raise InvalidOption(f"metric {self.name}: its {field_name} takes no argument {argument!r}")
 
     @property
+    def reads(self) -> str:
+        """The judgments of a task's part that it is computed from, by their name in a ``Part``; empty if of none."""
+        return ""
+
+    @property
     def name(self) -> str:
         """The function's name."""
         return self.function.__name__
@@ -88,6 +90,10 @@ class Spec:
     def description(self) -> str:
         """The function's docstring."""
         return inspect.getdoc(self.function) or ""
+
+    def compute(self, *inputs: object, **parameters: object) -> FloatArray:
+        """The values of what the metric is computed from."""
+        return self.function(*inputs, **parameters)
 
     @property
     def aggregate(self) -> str:
@@ -109,42 +115,10 @@ class Spec:
         """Whether it measures failed queries, which only ``cxc-eccv explain`` does."""
         return False
 
-    # What only some kinds have, until a need knows its kind of metric.
     @property
-    def best_rank(self) -> bool:  # noqa: D102
+    def is_open(self) -> bool:
+        """Whether labels of retrieved pairs alone decide a query's value, so that answers about them estimate it."""
         return False
-
-    @property
-    def term(self) -> Callable[..., FloatArray] | None:  # noqa: D102
-        return None
-
-    @property
-    def options(self) -> dict[str, bool]:  # noqa: D102
-        return {}
-
-    def select_options(self, options: Mapping[str, Any]) -> dict[str, Any]:  # noqa: D102
-        known = inspect.signature(self.function).parameters
-        return {name: value for name, value in options.items() if name in known}
-
-    if TYPE_CHECKING:
-
-        @property
-        def looks(self) -> tuple[tuple[int, int | None], ...]: ...  # noqa: D102
-
-        @property
-        def gains(self) -> str: ...  # noqa: D102
-
-        @property
-        def inputs(self) -> Mapping[str, Mapping[str, int]]: ...  # noqa: D102
-
-        @property
-        def expected(self) -> Callable[..., FloatArray] | None: ...  # noqa: D102
-
-        @property
-        def highest(self) -> Callable[..., FloatArray] | None: ...  # noqa: D102
-
-        @property
-        def samples(self) -> Callable[..., FloatArray] | None: ...  # noqa: D102
 
     def label(self, **parameters: int | str) -> str:
         """The name in report keys, with the value of a parameter in place of its name.

@@ -120,7 +120,7 @@ def sources_of(report: Report) -> tuple[str, ...]:
 
 def reads_categories(report: Report) -> bool:
     """Whether one of the report's tasks has read the object categories of images."""
-    return any(task.serves == "plausible_hits" for task in _tasks_of(report))
+    return any(task.parts_with("matches") for task in _tasks_of(report))
 
 
 def _tasks_of(report: Report) -> list[Task]:

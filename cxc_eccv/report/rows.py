@@ -74,7 +74,7 @@ def _shorten(names: Iterable[str]) -> list[str]:
     shortened: list[str] = []
     for task, skipped in parts.items():
         known = tasks().get(task)
-        is_whole = skipped == [""] or (known is not None and skipped == list(known.parts))
+        is_whole = skipped == [""] or (known is not None and skipped == list(known.part_names))
         shortened += [task] if is_whole else [f"{task}/{part}" if part else task for part in skipped]
     return shortened
 

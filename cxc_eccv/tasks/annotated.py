@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 
 from cxc_eccv.judgments.qrels import searched_degrees, searched_qrels
 from cxc_eccv.sources.download import sha256_of
 from cxc_eccv.sources.library import Split
-from cxc_eccv.tasks.task import NotApplicable, Task
-from cxc_eccv.types import Judgments
+from cxc_eccv.tasks.task import LABEL_FILES, NotApplicable, Part, Task
+from cxc_eccv.types import CROSS_MODAL, Judgments
 from cxc_eccv.types.provenance import LabelFileFacts
 
 
@@ -25,12 +24,12 @@ def _check_names(split: Split) -> tuple[str, ...]:
     return names
 
 
-def _positives(split: Split, *, direction: str) -> Judgments:
+def _positives(split: Split, direction: str) -> Judgments:
     _check_names(split)
     return _refuse_empty(searched_qrels(split, direction))
 
 
-def _degrees(split: Split, *, direction: str) -> Judgments:
+def _degrees(split: Split, direction: str) -> Judgments:
     _check_names(split)
     return _refuse_empty(searched_degrees(split, direction))
 
@@ -55,6 +54,7 @@ def _facts(split: Split) -> dict[str, Mapping[str, LabelFileFacts]]:
 
 TASK = Task(
     name="annotated",
+    title="Annotated",
     description=(
         "The benchmark that label files make, all of them together: queries for which people judged what models "
         "ranked highest, with the positives that they verified and those of the official sources, as in ECCV Caption. "
@@ -62,15 +62,13 @@ TASK = Task(
         "and up to 1, a positive of an official source 1; graded metrics use the higher one. The task exists when a "
         "library has label files."
     ),
-    directions={direction: partial(_positives, direction=direction) for direction in ("i2t", "t2i")},
-    graded={direction: partial(_degrees, direction=direction) for direction in ("i2t", "t2i")},
-    gains="degrees",
+    parts=tuple(Part(direction, ranks=_positives, degrees=_degrees) for direction in CROSS_MODAL),
     splits=("validation", "test"),
     metrics=("map_at_r", "r_precision", "recall_at_k", "graded_recall_at_k", "graded_r_precision"),
     main_metric="map_at_r",
     citation="Chun et al., ECCV 2022, arXiv:2204.03359, section 3 and equation E.4",
     licence="that of each label file",
     sources=("karpathy",),
-    of_label_files=True,
+    label_sources=(LABEL_FILES,),
     facts=_facts,
 )

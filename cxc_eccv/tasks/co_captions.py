@@ -1,9 +1,7 @@
 """Co-captions: text-text retrieval with the original COCO links."""
 
-from functools import partial
-
 from cxc_eccv.judgments.qrels import coco_links
-from cxc_eccv.tasks.task import Task
+from cxc_eccv.tasks.task import Part, Task
 
 TASK = Task(
     name="co_captions",
@@ -13,7 +11,7 @@ TASK = Task(
         "query is left out of its gallery. It is the row MS-COCO in the text-text results of the Crisscrossed Captions "
         "paper; cxc/t2t, which adds the rated pairs, is the row CxC."
     ),
-    directions={"t2t": partial(coco_links, direction="t2t")},
+    parts=(Part("t2t", ranks=coco_links),),
     splits=("validation", "test"),
     metrics=("recall_at_k", "median_rank"),
     main_metric="recall_at_1",

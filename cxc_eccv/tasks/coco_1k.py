@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -11,8 +10,8 @@ from cxc_eccv.errors import DataError
 from cxc_eccv.judgments.qrels import coco_links
 from cxc_eccv.sources.library import Split
 from cxc_eccv.sources.reading import read_ids
-from cxc_eccv.tasks.task import NotApplicable, Task
-from cxc_eccv.types import IntArray, Judgments, find_positions
+from cxc_eccv.tasks.task import NotApplicable, Part, Task
+from cxc_eccv.types import CROSS_MODAL, IntArray, Judgments, find_positions
 from cxc_eccv.types.judged import orient
 
 IMAGES, CAPTIONS, FOLDS = 5_000, 25_000, 5
@@ -58,14 +57,13 @@ TASK = Task(
         "cut in file order; queries rank the items of their fold, and the five results are averaged. The positives are "
         "those of COCO 5K."
     ),
-    directions={direction: partial(_folded_links, direction=direction) for direction in ("i2t", "t2i")},
+    parts=tuple(Part(direction, ranks=_folded_links) for direction in CROSS_MODAL),
     splits=("validation", "test"),
-    metrics=("recall_at_k",),
+    metrics=("recall_at_k", "rsum"),
     main_metric="rsum",
     citation="Karpathy and Fei-Fei, CVPR 2015, arXiv:1412.2306; Chun et al., ECCV 2022, arXiv:2204.03359",
     licence="CC BY 4.0 (COCO Consortium)",
     sources=("karpathy", "eccv_caption"),
     label_sources=("coco",),
     config="captions",
-    whole=("rsum",),
 )

@@ -1,10 +1,15 @@
 """CxC: retrieval within and across modalities, correlation with the ratings, and the CxC recall of eccv_caption."""
 
-from functools import partial
-
+from cxc_eccv.judgments.evidence import KIND
 from cxc_eccv.judgments.qrels import cxc_rated, cxc_ratings, merged_qrels, rated_pairs
-from cxc_eccv.tasks.task import Task
-from cxc_eccv.types import DIRECTIONS
+from cxc_eccv.sources.library import Split
+from cxc_eccv.tasks.task import Part, Task
+from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, RatedPairs
+
+
+def _read_rated(split: Split, direction: str) -> RatedPairs:
+    return rated_pairs(split, KIND[direction])
+
 
 TASK = Task(
     name="cxc",
@@ -16,7 +21,12 @@ TASK = Task(
         "caption pairs (sts, captions as queries), image pairs (sis) and image-caption pairs (sits, images as "
         "queries); sts and sis take each pair in both orders."
     ),
-    directions={direction: partial(merged_qrels, direction=direction) for direction in DIRECTIONS},
+    parts=(
+        *(Part(direction, ranks=merged_qrels, ratings=cxc_ratings) for direction in DIRECTIONS),
+        Part("sts", direction="t2t", rated=_read_rated),
+        Part("sis", direction="i2i", rated=_read_rated),
+        Part("sits", direction="i2t", rated=_read_rated),
+    ),
     splits=("validation", "test"),
     metrics=("recall_at_k", "median_rank", "bootstrap_spearman"),
     main_metric="recall_at_1",
@@ -25,8 +35,6 @@ TASK = Task(
     sources=("karpathy", "cxc"),
     label_sources=("coco", "cxc"),
     config="retrieval",
-    graded={direction: partial(cxc_ratings, direction=direction) for direction in DIRECTIONS},
-    rated={kind: partial(rated_pairs, kind=kind) for kind in ("sts", "sis", "sits")},
 )
 
 RATED = Task(
@@ -37,7 +45,7 @@ RATED = Task(
         "the CxC recall of the eccv_caption package. An original COCO link rated below 3 is not a positive; captions "
         "without a positive are left out."
     ),
-    directions={direction: partial(cxc_rated, direction=direction) for direction in ("i2t", "t2i")},
+    parts=tuple(Part(direction, ranks=cxc_rated) for direction in CROSS_MODAL),
     splits=("validation", "test"),
     metrics=("recall_at_k",),
     main_metric="recall_at_1",

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from cxc_eccv.judgments.qrels import eccv_caption
-from cxc_eccv.tasks.task import Task
+from cxc_eccv.tasks.task import Part, Task
+from cxc_eccv.types import CROSS_MODAL
 
 TASK = Task(
     name="eccv_caption",
@@ -15,7 +14,7 @@ TASK = Task(
         "judged images and captions of the COCO test split are queries and rank all captions and images of the split. "
         "Each direction has separate judgments. Positive captions outside the gallery count towards R."
     ),
-    directions={direction: partial(eccv_caption, direction=direction) for direction in ("i2t", "t2i")},
+    parts=tuple(Part(direction, ranks=eccv_caption) for direction in CROSS_MODAL),
     splits=("test",),
     metrics=("map_at_r", "r_precision", "recall_at_k"),
     main_metric="map_at_r",

@@ -1,7 +1,7 @@
 """Entailment: how many of the retrieved captions the image with its captions entails."""
 
 from cxc_eccv.judgments.qrels import entailment_labels, label_conflicts
-from cxc_eccv.tasks.task import Task
+from cxc_eccv.tasks.task import Part, Task
 
 TASK = Task(
     name="entailment",
@@ -13,7 +13,7 @@ TASK = Task(
         "verified are entailed. Most retrieved pairs have no label: every result states the policy for them and the "
         "share of labelled pairs."
     ),
-    directions={"i2t": entailment_labels},
+    parts=(Part("i2t", labels=lambda split, _: entailment_labels(split)),),
     splits=("validation", "test"),
     metrics=("entail_at_k",),
     main_metric="entail_at_1",
@@ -22,7 +22,5 @@ TASK = Task(
     sources=("karpathy", "cxc", "eccv_caption"),
     label_sources=("coco", "cxc", "eccv", "entailment"),
     config="entailment",
-    serves="top_k",
-    gains="labels",
     facts=label_conflicts,
 )

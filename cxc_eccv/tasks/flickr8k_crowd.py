@@ -2,7 +2,7 @@
 
 from cxc_eccv.judgments.flickr8k import crowd_ratings
 from cxc_eccv.sources.collections.flickr8k import JUDGED
-from cxc_eccv.tasks.task import Task
+from cxc_eccv.tasks.task import Part, Task
 
 TASK = Task(
     name="flickr8k_crowd",
@@ -12,8 +12,7 @@ TASK = Task(
         "Flickr8k's test images with captions of other images, as in CLIPScore's protocol. An image's own captions "
         "are left out."
     ),
-    directions={},
-    rated={"crowd": crowd_ratings},
+    parts=(Part("crowd", direction="i2t", rated=lambda split, _: crowd_ratings(split)),),
     splits=("test",),
     metrics=("kendall_tau_b",),
     main_metric="kendall_tau_b",

@@ -2,7 +2,7 @@
 
 from cxc_eccv.judgments.flickr8k import expert_ratings
 from cxc_eccv.sources.collections.flickr8k import JUDGED
-from cxc_eccv.tasks.task import Task
+from cxc_eccv.tasks.task import Part, Task
 
 TASK = Task(
     name="flickr8k_expert",
@@ -12,8 +12,7 @@ TASK = Task(
         "Flickr8k's test images with captions of other images, from 1 (no relation) to 4 (describes the image). Each "
         "rating counts by itself, as in CLIPScore's protocol; an image's own captions are left out."
     ),
-    directions={},
-    rated={"expert": expert_ratings},
+    parts=(Part("expert", direction="i2t", rated=lambda split, _: expert_ratings(split)),),
     splits=("test",),
     metrics=("kendall_tau_c",),
     main_metric="kendall_tau_c",

@@ -1,10 +1,9 @@
 """Flickr8k human: retrieval whose false negatives and true negatives people judged."""
 
-from functools import partial
-
 from cxc_eccv.judgments.flickr8k import flickr8k_human, flickr8k_verdicts
 from cxc_eccv.sources.collections.flickr8k import JUDGED
-from cxc_eccv.tasks.task import Task
+from cxc_eccv.tasks.task import Part, Task
+from cxc_eccv.types import CROSS_MODAL
 
 TASK = Task(
     name="flickr8k_human",
@@ -15,8 +14,7 @@ TASK = Task(
         "negative if most said no. bpref, infAP and metrics with judged in their name look at judged pairs only; for "
         "the others an unjudged pair is wrong. Ids are those of flickr8k."
     ),
-    directions={direction: partial(flickr8k_human, direction=direction) for direction in ("i2t", "t2i")},
-    verdicts={direction: partial(flickr8k_verdicts, direction=direction) for direction in ("i2t", "t2i")},
+    parts=tuple(Part(direction, ranks=flickr8k_human, verdicts=flickr8k_verdicts) for direction in CROSS_MODAL),
     splits=("test",),
     metrics=(
         *("map_at_r", "r_precision", "recall_at_k", "bpref", "inf_ap"),

@@ -1,9 +1,8 @@
 """Plausible matches: images with nearly the same object categories, and their captions."""
 
-from functools import partial
-
 from cxc_eccv.judgments.plausible import category_matches
-from cxc_eccv.tasks.task import Task
+from cxc_eccv.tasks.task import Part, Task
+from cxc_eccv.types import CROSS_MODAL
 
 TASK = Task(
     name="plausible_match",
@@ -13,7 +12,7 @@ TASK = Task(
         "images match if they differ in at most zeta of the 80 COCO categories; a caption has the categories of its "
         "image. Images without a category and their captions are left out."
     ),
-    directions={direction: partial(category_matches, direction=direction) for direction in ("i2t", "t2i")},
+    parts=tuple(Part(direction, matches=category_matches) for direction in CROSS_MODAL),
     splits=("validation", "test"),
     metrics=("pmrp", "pmrp_at_50"),
     main_metric="pmrp",
@@ -21,5 +20,4 @@ TASK = Task(
     licence="CC BY 4.0 (COCO Consortium)",
     sources=("karpathy", "coco_instances"),
     config="plausible_match",
-    serves="plausible_hits",
 )

@@ -53,11 +53,10 @@ ABSENT = ("coco_1k", "flickr8k", "flickr8k_human", "flickr30k")  # from the samp
 @pytest.mark.parametrize(
     ("name", "direction"),
     [
-        (n, d)
-        for n, one in tasks().items()
-        if one.serves == "ranks" and n not in ABSENT
-        if not one.of_label_files
-        for d in one.directions
+        (name, part.name)
+        for name, one in tasks().items()
+        if name not in ABSENT and not one.of_label_files
+        for part in one.parts_with("ranks")
     ],
 )
 def test_values_equal_slow_loops(sample_library, report_of, name, direction, make_run):
@@ -87,7 +86,7 @@ def test_co_captions_are_those_of_one_image_and_the_query_is_not_ranked(sample_l
     moved = int((images == images[first]).sum() + (images == images[other]).sum() - 2)
     assert scores["co_captions/t2t/recall_at_1"] == pytest.approx((hits - moved) / ids.size)
     assert scores["co_captions/t2t/recall_at_5"] == pytest.approx(hits / ids.size)
-    assert list(tasks()["co_captions"].directions) == ["t2t"]
+    assert tasks()["co_captions"].part_names == ("t2t",)
 
 
 def test_intervals_hold_their_value_and_are_seeded(report, sample_library, report_of, make_run):

@@ -162,7 +162,7 @@ def test_what_sources_cannot_label_is_skipped_with_the_reason(library, make_run)
         assert "this needs rated pairs" in report.skipped[key]
     assert "this needs labels with gains" in report.skipped["entailment"]
     assert "this needs matches of categories" in report.skipped["plausible_match"]
-    ranked = {own.name for own in tasks().values() if own.serves == "ranks" and own.collection is COCO}
+    ranked = {own.name for own in tasks().values() if own.parts_with("ranks") and own.collection is COCO}
     named = {"annotated", "co_captions", "coco_5k", "cxc", "cxc_rated", "eccv_caption"}
     assert {row.task for row in report.results} == named
     assert {row.task for row in report.results} <= ranked

@@ -271,7 +271,7 @@ class MeasuredScores(Measured):
 
 
 class BestMetric(Spec):
-    needs = "best_scores"
+    reads = "ranks"
 
 
 def squared_score(scores):
@@ -281,13 +281,11 @@ def squared_score(scores):
 @pytest.fixture
 def new_need(monkeypatch):
     """A metric that needs something new, and a task that offers it."""
-    monkeypatch.setattr("cxc_eccv.evaluation.plan.NEEDS", {**NEEDS, "best_scores": BestScores})
+    monkeypatch.setattr("cxc_eccv.evaluation.plan.NEEDS", {**NEEDS, BestMetric: BestScores})
     spec = BestMetric(squared_score, "squared score", citation="none", bounds=(0.0, None), unit="number")
     known = registry.metrics(), registry.tasks()
     monkeypatch.setattr(registry, "metrics", lambda: {**known[0], "squared_score": spec})
-    best = dataclasses.replace(
-        known[1]["coco_5k"], name="best", serves="best_scores", metrics=("squared_score",), whole=()
-    )
+    best = dataclasses.replace(known[1]["coco_5k"], name="best", metrics=("squared_score",))
     monkeypatch.setattr(registry, "tasks", lambda: {**known[1], "best": best})
 
 

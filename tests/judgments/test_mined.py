@@ -121,7 +121,7 @@ def test_no_task_and_no_entailment_label_takes_them(mined):
     without, holding = Library("sample"), Library("sample", mined=[file])
     assert all("mined" not in task.label_sources for task in tasks().values())
     for task in tasks().values():
-        for direction in task.directions:
+        for direction in task.part_names:
             try:
                 wanted = task.judgments(without.split("test", task.collection), direction)
             except (DataError, NotApplicable):

@@ -176,7 +176,7 @@ def test_benchmark_of_searched_queries_has_no_table(tmp_path, sample_library, pa
     table, task = write(tmp_path / "mine.csv", pairs), registry.task("annotated")
     facts = {"name": "theirs"}
     file = write_label_file(tmp_path / "theirs.parquet", sample_library, *random_pairs(sample_library, seed=1), **facts)
-    for direction in task.directions:
+    for direction in task.part_names:
         alone, beside = (Library("sample", labels=labels) for labels in ([file], [file, table]))
         judged = [task.judgments(library.split("test", task.collection), direction) for library in (alone, beside)]
         assert judged[0].indices.tolist() == judged[1].indices.tolist()

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from bounds_coverage import rank_metric
 from numpy.typing import NDArray
 
 from cxc_eccv.cli.user_tables import read_probabilities
 from cxc_eccv.evaluation.bounds import Retrieved, Units, units_of_ranks, units_of_top
 from cxc_eccv.evaluation.policies import PairValues
 from cxc_eccv.judgments.flickr8k import read_votes
-from cxc_eccv.registry import metric_labelled
 from cxc_eccv.runs import ScoresRun, load_embeddings
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import Estimate, choose_probabilities, draw, estimate_mean, estimate_ratio
@@ -249,7 +249,7 @@ def rank_judged(library: Library, pairs: Pairs, probabilities: FloatArray) -> It
     whole = sizes >= DEPTH
     retrieved = retrieve(queries[whole], tops[whole], own_ranks[whole], sizes[whole])
     for name in METRICS:
-        spec, parameters = metric_labelled(name)
+        spec, parameters = rank_metric(name)
         units = units_of_ranks(spec, parameters, retrieved, chances[whole], "t2i")
         rows, places = np.nonzero(retrieved.matters(spec, parameters))
         yield name, units, truth[whole][rows, places]

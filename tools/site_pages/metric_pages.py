@@ -48,6 +48,6 @@ def _facts(spec: Spec) -> str:
 
 
 def _tasks(spec: Spec) -> str:
-    reporting = [task for task in registry.tasks().values() if spec.name in (*task.metrics, *task.whole)]
+    reporting = [task for task in registry.tasks().values() if spec.name in task.metrics]
     explained = "[`cxc-eccv explain`](../explain.md)" if spec.explains else ""
     return ", ".join(task_links(reporting, "../tasks.md")) or explained

@@ -123,7 +123,7 @@ GROUPS = {
                 *("RankMetric", "BestRank", "SumOver", "JudgedMetric", "TopMetric", "PlausibleMetric", "RatedMetric"),
                 *("WholeMetric", "FailureMetric"),
             ),
-            "cxc_eccv.tasks.task": ("Task",),
+            "cxc_eccv.tasks.task": ("Task", "Part"),
             "cxc_eccv.builders.config": ("DatasetConfig", "BuildOptions", "Rows"),
         },
     ),

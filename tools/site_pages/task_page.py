@@ -56,7 +56,7 @@ def _section(task: Task, sizes: Sequence[Mapping[str, Any]]) -> str:
 def _facts(task: Task) -> str:
     """Metrics and papers, a line each."""
     lines = {
-        "metrics": ", ".join(map(_linked, dict.fromkeys((*task.metrics, *task.whole)))),
+        "metrics": ", ".join(map(_linked, task.metrics)),
         "defined in": ARXIV.sub(r"[\g<0>](https://arxiv.org/abs/\1)", task.citation),
     }
     return "\n".join(f"- {name}: {value}" for name, value in lines.items())

@@ -51,13 +51,11 @@ def computed_sizes(library: Library, recorded: Sizes) -> Sizes:
 def _rows(task: Task, library: Library, recorded: list[Row]) -> Iterator[Row]:
     for split, part in itertools.product(task.splits, task.parts):
         try:
-            judged = task.judged(
-                "rated_pairs" if part in task.rated else task.serves, library.split(split, task.collection), part
-            )
+            judged = task.read(part.offers[0], library.split(split, task.collection), part.name)
         except SourceMissing:
-            yield from (row for row in recorded if (row["split"], row["part"]) == (split, part))
+            yield from (row for row in recorded if (row["split"], row["part"]) == (split, part.name))
         else:
-            yield {"split": split, "part": part, **_size(judged)}
+            yield {"split": split, "part": part.name, **_size(judged)}
 
 
 def _size(judged: Judgments | CategoryMatches | RatedPairs) -> Row:

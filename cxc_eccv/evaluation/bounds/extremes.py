@@ -11,7 +11,7 @@ import numpy as np
 from cxc_eccv.evaluation.bounds.expected import expect_best, expect_sums, expected_median
 from cxc_eccv.evaluation.bounds.retrieved import Flags, Retrieved
 from cxc_eccv.judgments.plausible import PlausibleHits
-from cxc_eccv.metrics.kinds import HIGHEST_GAIN
+from cxc_eccv.metrics.kinds import HIGHEST_GAIN, PlausibleMetric, RankMetric, TopMetric
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.ranking.known_depth import FAR
 from cxc_eccv.types import Bounds, FloatArray, IntArray, Judgments, PositiveRanks, TopK, find_positions, look_up_gains
@@ -21,7 +21,7 @@ TINY = np.finfo(np.float64).tiny
 
 
 def bounds_of_ranks(
-    spec: Spec, parameters: Mapping[str, Any], retrieved: Retrieved, probabilities: FloatArray | None = None
+    spec: RankMetric, parameters: Mapping[str, Any], retrieved: Retrieved, probabilities: FloatArray | None = None
 ) -> Bounds:
     """Bounds of a metric of ranks."""
     low, high = extremes_of_ranks(spec, parameters, retrieved)
@@ -30,7 +30,9 @@ def bounds_of_ranks(
     return _make_bounds(spec, low, high, unjudged, parameters.get("k", retrieved.depth), expected)
 
 
-def extremes_of_ranks(spec: Spec, parameters: Mapping[str, Any], retrieved: Retrieved) -> tuple[FloatArray, FloatArray]:
+def extremes_of_ranks(
+    spec: RankMetric, parameters: Mapping[str, Any], retrieved: Retrieved
+) -> tuple[FloatArray, FloatArray]:
     """(Q,) lowest and (Q,) highest values of a metric of ranks."""
     score = partial(spec.function, **parameters)
     if not spec.best_rank:
@@ -41,7 +43,7 @@ def extremes_of_ranks(spec: Spec, parameters: Mapping[str, Any], retrieved: Retr
 
 
 def _expect(
-    spec: Spec, parameters: Mapping[str, Any], retrieved: Retrieved, unjudged: Flags, probabilities: FloatArray
+    spec: RankMetric, parameters: Mapping[str, Any], retrieved: Retrieved, unjudged: Flags, probabilities: FloatArray
 ) -> float | None:
     """The expected value of a metric of ranks; None for a metric without ``term`` or ``best_rank``."""
     chances = np.where(unjudged, probabilities, 0.0)
@@ -54,7 +56,7 @@ def _expect(
 
 
 def bounds_of_top(
-    spec: Spec,
+    spec: TopMetric,
     parameters: Mapping[str, Any],
     top: TopK,
     judgments: Judgments,
@@ -82,7 +84,7 @@ def bounds_of_top(
     return _make_bounds(spec, low, high, unjudged, k, expected)
 
 
-def bounds_of_matches(spec: Spec, hits: PlausibleHits) -> Bounds:
+def bounds_of_matches(spec: PlausibleMetric, hits: PlausibleHits) -> Bounds:
     """Bounds of a metric of plausible matches, both equal to its value, as categories decide every pair."""
     value = spec.average(spec.function(hits))
     depths = [

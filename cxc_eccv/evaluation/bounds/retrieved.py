@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.kinds import RankMetric
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.ranking.ties import extend_ties, rank_in_ties, shorten_top, span_ties
 from cxc_eccv.types import IntArray, Judgments, PositiveRanks, find_positions, look_up_gains
@@ -35,7 +35,7 @@ class Retrieved:
         """(Q, D) bool, the unjudged items that a metric at K, or without K, looks at."""
         return self.unjudged & (np.arange(self.ids.shape[1]) < (k or self.depth))
 
-    def matters(self, spec: Spec, parameters: Mapping[str, Any]) -> Flags:
+    def matters(self, spec: RankMetric, parameters: Mapping[str, Any]) -> Flags:
         """(Q, D) bool, the unjudged items whose labels can change a metric."""
         above = np.arange(self.ids.shape[1]) + 1 < self.ranks.best[:, None]
         return self.within(parameters.get("k")) & (above | (not spec.best_rank))

@@ -17,7 +17,7 @@ import numpy as np
 
 from cxc_eccv.evaluation.bounds.expected import expect_best
 from cxc_eccv.evaluation.bounds.retrieved import Flags, Retrieved
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.kinds import RankMetric
 from cxc_eccv.types import FloatArray, IntArray, Judgments, TopK, look_up_gains
 from cxc_eccv.types.judged import orient
 
@@ -65,7 +65,7 @@ class Units:
 
 
 def units_of_ranks(
-    spec: Spec, parameters: Mapping[str, Any], retrieved: Retrieved, probabilities: FloatArray, direction: str
+    spec: RankMetric, parameters: Mapping[str, Any], retrieved: Retrieved, probabilities: FloatArray, direction: str
 ) -> Units:
     """A unit per query, with the unjudged items of its top that can change its value."""
     score, is_open = partial(spec.function, **parameters), retrieved.matters(spec, parameters)

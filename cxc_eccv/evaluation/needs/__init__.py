@@ -1,8 +1,8 @@
 """Needs of metrics: one class for each kind of input that a run is read for.
 
 A :class:`Need` is the input of some metrics of one part of a task; a :class:`Measured` is what a pass over a run found,
-from which values, bounds and unjudged pairs follow. Neither changes. To add a kind, write both here and add the need to
-:data:`NEEDS` under a name that :mod:`cxc_eccv.metrics.spec` lists; ``Spec.needs`` and ``Task.offers`` use this name.
+from which values, bounds and unjudged pairs follow. Neither changes. To add a kind of metric, declare its class in
+:mod:`cxc_eccv.metrics.kinds`, write both here, and add the need to :data:`NEEDS`.
 """
 
 from collections.abc import Mapping
@@ -22,6 +22,8 @@ from cxc_eccv.evaluation.needs.need import (
     Variant,
 )
 from cxc_eccv.evaluation.needs.ranks import MeasuredRanks, Ranks
+from cxc_eccv.metrics.kinds import JudgedMetric, PlausibleMetric, RankMetric, RatedMetric, TopMetric
+from cxc_eccv.metrics.spec import Spec
 
 __all__ = [
     "NEEDS",
@@ -42,13 +44,13 @@ __all__ = [
     "Variant",
 ]
 
-NEEDS: Mapping[str, type[Need[Any]]] = MappingProxyType(
+NEEDS: Mapping[type[Spec], type[Need[Any]]] = MappingProxyType(
     {
-        "ranks": Ranks,
-        "judged_ranks": JudgedItems,
-        "top_k": TopItems,
-        "plausible_hits": MatchCounts,
-        "rated_pairs": PairSimilarities,
+        RankMetric: Ranks,
+        JudgedMetric: JudgedItems,
+        TopMetric: TopItems,
+        PlausibleMetric: MatchCounts,
+        RatedMetric: PairSimilarities,
     }
 )
-"""Name in ``Spec.needs`` to class."""
+"""Kind of metric to what it needs of a run."""

@@ -34,13 +34,12 @@ from cxc_eccv.evaluation.policies import Unjudged, policy_name, policy_of
 from cxc_eccv.evaluation.request import Request, Sides
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.metrics.entail_at_k import Classifier, ask_labels
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.kinds import PlausibleMetric, RatedMetric, TopMetric
 from cxc_eccv.ranking import Ranked
 from cxc_eccv.ranking.readers import JudgedRows, PlausibleRows, RowReader, TopRows
 from cxc_eccv.ranking.ties import count_tied_tops
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import Draws
-from cxc_eccv.tasks.task import Task
 from cxc_eccv.types import (
     CROSS_MODAL,
     Bounds,
@@ -65,7 +64,7 @@ class MeasuredRows(Measured):
     def values(self, variant: Variant, seed: int = 0) -> Values:
         """The mean of a metric over the queries."""
         result = self.results[variant.label]
-        values = variant.spec.function(result, **variant.parameters, **variant.spec.options)
+        values = variant.spec.compute(result, **variant.parameters)
         return Values.of_queries(variant, QueryValues(result.query_ids, values), int(np.count_nonzero(result.ties)))
 
 
@@ -74,7 +73,7 @@ class MeasuredMatches(MeasuredRows):
 
     def bounds(self, variant: Variant) -> Bounds:
         """Both bounds are the value."""
-        return bounds_of_matches(variant.spec, self.results[variant.label])
+        return bounds_of_matches(variant.of(PlausibleMetric), self.results[variant.label])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,7 +142,7 @@ class MeasuredTops(MeasuredRows):
         top = self.results[variant.label] if "k" in variant.parameters else self.further
         if top is None or variant.label in self.unbounded:
             return None
-        spec, depth = variant.spec, self.need.depth or top.depth
+        spec, depth = variant.of(TopMetric), self.need.depth or top.depth
         return bounds_of_top(spec, variant.parameters, top, self.need.judged, self.probabilities, depth=depth)
 
     def unjudged(self, variant: Variant) -> tuple[IntArray, IntArray]:
@@ -169,7 +168,7 @@ def _find_deepest(tops: Iterable[TopK]) -> TopK:
 
 def _has_policy(variant: Variant) -> bool:
     """Whether a metric treats unjudged items by a policy."""
-    return bool(variant.spec.select_options({"unjudged": None}))
+    return variant.of(TopMetric).has_policy
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -215,17 +214,12 @@ class MatchCounts(_FromRows[CategoryMatches]):
 
     def make_reader(self, variants: Sequence[Variant]) -> RowReader:
         """A reader of the matches at the looks of these metrics."""
-        looks = dict.fromkeys(look for variant in variants for look in variant.spec.looks)
+        looks = dict.fromkeys(look for variant in variants for look in variant.of(PlausibleMetric).looks)
         return PlausibleRows(self.judged, tuple(looks))
 
 
 class TopItems(_FromRows[Judgments]):
     """The top K of every query, or the top R for a metric without K, with judgments with gains."""
-
-    @classmethod
-    def fits(cls, spec: Spec, task: Task) -> bool:
-        """Whether metric and task have the same kind of gains: ratings, labels or degrees."""
-        return spec.gains == task.gains
 
     def bounded(self, request: Request, library: Library, sources: Sequence[str]) -> Self:
         """The need with bounds."""
@@ -282,7 +276,7 @@ class MeasuredPairs(Measured):
 
     def values(self, variant: Variant, seed: int = 0) -> Values:
         """The number of a metric; of a metric with samples their mean and standard deviation (ddof 0)."""
-        options = variant.spec.select_options({"seed": seed})
+        options = {"seed": seed} if variant.of(RatedMetric).draws_samples else {}
         try:
             values = variant.spec.function(self.pairs, self.similarities, **variant.parameters, **options)
         except (DataError, MalformedRun) as error:
@@ -295,10 +289,11 @@ class MeasuredPairs(Measured):
 
     def resample(self, variant: Variant, draws: Draws) -> FloatArray | None:
         """(S,) numbers over draws of the queries, each with all its pairs; None for a metric that gives none."""
-        if variant.spec.samples is None:
+        sample = variant.of(RatedMetric).samples
+        if sample is None:
             return None
         query_ids, clusters = np.unique(self.pairs.query_ids, return_inverse=True)
-        return variant.spec.samples(self.pairs, self.similarities, draws.times(query_ids.size), clusters)
+        return sample(self.pairs, self.similarities, draws.times(query_ids.size), clusters)
 
 
 class PairSimilarities(Need[RatedPairs]):

@@ -18,7 +18,7 @@ from cxc_eccv.ranking import Ranked
 from cxc_eccv.ranking.readers import RowReader, TopRows
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import Draws
-from cxc_eccv.tasks.task import Task, direction_of
+from cxc_eccv.tasks.task import Task
 from cxc_eccv.types import CROSS_MODAL, Bounds, FloatArray, IntArray, Judgments, PositiveRanks, RatedPairs, Result
 
 
@@ -32,6 +32,7 @@ class _Ids(Protocol):
 
 
 Judged = TypeVar("Judged", bound=_Ids)
+Kind = TypeVar("Kind", bound=Spec)
 Top = TypeVar("Top")
 
 
@@ -51,6 +52,11 @@ class Variant:
     def label(self) -> str:
         """The name in report keys."""
         return self.spec.label(**self.parameters)
+
+    def of(self, kind: type[Kind]) -> Kind:
+        """The declaration of the metric, which is of this kind."""
+        assert isinstance(self.spec, kind)  # noqa: S101 - a need has metrics of its kind
+        return self.spec
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,11 +143,6 @@ class Need(ABC, Generic[Judged]):
     depth: int | None = None  # items that count as retrieved in bounds of metrics without K; None for no bounds
 
     @classmethod
-    def fits(cls, spec: Spec, task: Task) -> bool:
-        """Whether the task offers the kind of input that the metric expects."""
-        return True
-
-    @classmethod
     def why_not(cls, sides: Sides, direction: str) -> str | None:
         """Why the run cannot provide it, or None."""
         return sides.why_not(direction)
@@ -154,7 +155,7 @@ class Need(ABC, Generic[Judged]):
     @property
     def direction(self) -> str:
         """The direction of the part."""
-        return direction_of(self.part)
+        return self.task.part(self.part).direction
 
     @property
     def query_ids(self) -> IntArray:
@@ -239,12 +240,11 @@ class Measured(ABC):
     def require_open(self, variant: Variant, top: Top | None) -> Top:
         """The top of every query; raises the error of a metric whose unjudged pairs cannot be listed."""
         spec = variant.spec
-        is_open = spec.best_rank or spec.term is not None or spec.gains == "labels"
         if variant.label in self.unbounded:
             raise InvalidOption(f"{self.need.key}/{variant.label}: {self.unbounded[variant.label]}")
         if variant.label in self.errors:
             raise self.errors[variant.label]
-        if self.need.direction not in CROSS_MODAL or spec.unit != "percent" or not is_open or top is None:
+        if self.need.direction not in CROSS_MODAL or spec.unit != "percent" or not spec.is_open or top is None:
             raise self.refuse_estimate(variant)
         return top
 

@@ -24,6 +24,7 @@ from cxc_eccv.evaluation.needs.need import Measured, Need, Outputs, QueryValues,
 from cxc_eccv.evaluation.policies import Unjudged
 from cxc_eccv.evaluation.request import Request
 from cxc_eccv.judgments.qrels import judged_pairs
+from cxc_eccv.metrics.kinds import RankMetric
 from cxc_eccv.ranking import Ranked
 from cxc_eccv.ranking.counts import gallery_sizes
 from cxc_eccv.ranking.known_depth import GivenRanks, values_at_known_depth
@@ -47,8 +48,8 @@ class Ranks(Need[Judgments]):
     def bounded(self, request: Request, library: Library, sources: Sequence[str]) -> Self:
         """The need with bounds, in which a pair is judged if a source says anything of it."""
         split = library.split(request.split, self.task.collection)
-        if verdicts := self.task.verdicts.get(self.part):
-            judged = verdicts(split)
+        if verdicts := self.task.part(self.part).verdicts:
+            judged = verdicts(split, self.direction)
             pairs = judged.query_ids[judged.rows], judged.gallery_ids[judged.indices]
         else:
             pairs = judged_pairs(split, self.direction, sources or self.task.sources_in(split))
@@ -109,7 +110,7 @@ class Ranks(Need[Judgments]):
                     f"ends at rank {ranks.depths[short].min()}; set a smaller bounds_depth (--bounds-depth) or rank "
                     "more items"
                 )
-                unbounded = {variant.label: reason for variant in self.variants if not variant.spec.best_rank}
+                unbounded = {variant.label: reason for variant in self.variants if not variant.of(RankMetric).best_rank}
         for variant in self.variants:
             if (items := min(self.looks_at(variant), smallest)) > held:
                 unbounded[variant.label] = (
@@ -133,7 +134,7 @@ class MeasuredRanks(Measured):
         variants = [variant for variant in self.need.variants if variant.label not in lacking]
         if top is None or probabilities is None or direction not in CROSS_MODAL or not variants:
             return self
-        is_open = np.any([top.matters(each.spec, each.parameters) for each in variants], axis=0)
+        is_open = np.any([top.matters(each.of(RankMetric), each.parameters) for each in variants], axis=0)
         table = ask_probabilities(probabilities, direction, top.ranks.query_ids, top.ids, is_open)
         return replace(self, probabilities=table)
 
@@ -149,19 +150,19 @@ class MeasuredRanks(Measured):
         """The bounds of a metric, or None."""
         if self.retrieved is None or variant.label in self.unbounded:
             return None
-        return bounds_of_ranks(variant.spec, variant.parameters, self.retrieved, self.probabilities)
+        return bounds_of_ranks(variant.of(RankMetric), variant.parameters, self.retrieved, self.probabilities)
 
     def unjudged(self, variant: Variant) -> tuple[IntArray, IntArray]:
         """(P,) image ids and (P,) caption ids of the pairs without a label that can change a number."""
         top = self.require_open(variant, self.retrieved)
-        rows, places = np.nonzero(top.matters(variant.spec, variant.parameters))
+        rows, places = np.nonzero(top.matters(variant.of(RankMetric), variant.parameters))
         return orient(top.ranks.query_ids[rows], top.ids[rows, places], self.need.direction)
 
     def units(self, variant: Variant) -> Units:
         """A unit per query."""
         top = self.require_open(variant, self.retrieved)
         chances = self.require_judge(variant, self.probabilities)
-        return units_of_ranks(variant.spec, variant.parameters, top, chances, self.need.direction)
+        return units_of_ranks(variant.of(RankMetric), variant.parameters, top, chances, self.need.direction)
 
 
 def _warn_of_ties(ranks: PositiveRanks, variants: Sequence[Variant]) -> list[str]:
