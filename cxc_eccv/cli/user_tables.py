@@ -11,7 +11,7 @@ import pyarrow as pa
 from cxc_eccv.discovery import study_modules
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation.policies import Unjudged
-from cxc_eccv.metrics.entail_at_k import POLICIES
+from cxc_eccv.metrics.unjudged import policies
 from cxc_eccv.sources.columns import LABEL, NUMBER, PROBABILITY, TABLES, Forms, read_columns
 
 IDS: Forms = {"image_id": NUMBER, "caption_id": NUMBER}
@@ -24,9 +24,9 @@ def policy(value: str, images: Path | None = None, device: str | None = None) ->
     path = Path(value)
     if path.suffix in TABLES:
         return read_columns(path, "predicted labels", {**IDS, "label": LABEL, "probability": PROBABILITY})
-    if value in POLICIES:
+    if value in policies():
         return value
-    return _load_judge("policy for unjudged pairs", value, [*POLICIES, "a file of labels"], images, device)
+    return _load_judge("policy for unjudged pairs", value, [*policies(), "a file of labels"], images, device)
 
 
 def probabilities_or_judge(value: str, images: Path | None = None) -> pa.Table | Unjudged:

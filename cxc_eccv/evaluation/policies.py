@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption
-from cxc_eccv.metrics.entail_at_k import POLICIES, Classifier, check_policy
+from cxc_eccv.metrics.entail_at_k import Classifier, check_policy
 from cxc_eccv.sources.collections.collection import Collection
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import read_table
@@ -58,8 +58,7 @@ def policy_name(unjudged: Unjudged) -> str:
     """The name of the policy in results."""
     if isinstance(unjudged, pa.Table | Judge) or callable(unjudged):
         return "classifier"
-    if unjudged not in POLICIES:
-        check_policy(unjudged)
+    check_policy(unjudged)
     return str(unjudged)
 
 

@@ -9,10 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.metrics.kinds import TopMetric
+from cxc_eccv.metrics.unjudged import policies
 from cxc_eccv.types import LABELS, FloatArray, IntArray, Judgments, TopK, check_values, look_up_gains
-
-POLICIES = ("not_entailed", "leave_out")
-"""Policies for retrieved pairs without a label; a classifier is another."""
 
 Classifier = Callable[[IntArray, IntArray], ArrayLike]
 """Maps (P,) query ids and (P,) item ids to (P,) labels, 1 where the query entails the item, else 0."""
@@ -58,21 +56,19 @@ def entail_at_k(top: TopK, judgments: Judgments, k: int = 1, unjudged: str | Cla
         rows, columns, labels = ask_labels(unjudged, top, judged)
         gains[rows, columns] = labels
         return np.asarray(gains.mean(axis=1))
-    if unjudged == "not_entailed":
-        return np.asarray(gains.mean(axis=1))
-    labelled = judged.sum(axis=1)
-    if not labelled.all():
-        query = top.query_ids[labelled == 0][0]
+    policy, labelled = policies()[unjudged], judged.any(axis=1)
+    if policy.needs_label and not labelled.all():
+        query = top.query_ids[~labelled][0]
         raise DataError(f"entail_at_k: none of the top {k} of query {query} has a label; leave the query out")
-    return np.asarray(gains.sum(axis=1) / labelled)
+    return policy.compute(gains, judged)
 
 
 def check_policy(unjudged: str | Classifier) -> None:
     """Raise an error unless the policy for unjudged pairs is known."""
     if unjudged == "classifier":
         raise InvalidOption("unjudged is 'classifier'; pass the classifier itself or a table of its labels")
-    if not callable(unjudged) and unjudged not in POLICIES:
-        raise UnknownName("policy for unjudged pairs", unjudged, (*POLICIES, "classifier"))
+    if not callable(unjudged) and unjudged not in policies():
+        raise UnknownName("policy for unjudged pairs", unjudged, (*policies(), "classifier"))
 
 
 def _check_labels(labels: NDArray[np.generic], source: str, pairs: tuple[IntArray, IntArray] | None = None) -> None:

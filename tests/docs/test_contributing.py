@@ -121,6 +121,7 @@ def test_contracts_hold_with_every_recipe(copy):
 def test_the_page_has_a_recipe_for_each_kind():
     assert {Path(path).parent.as_posix().removeprefix("cxc_eccv/") for path in recipes()} == {
         "metrics",
+        "metrics/unjudged",
         "tasks",
         "builders/configs",
         "judgments/evidence",

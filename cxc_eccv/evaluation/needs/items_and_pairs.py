@@ -35,6 +35,7 @@ from cxc_eccv.evaluation.request import Request, Sides
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.metrics.entail_at_k import Classifier, ask_labels
 from cxc_eccv.metrics.kinds import PlausibleMetric, RatedMetric, TopMetric
+from cxc_eccv.metrics.unjudged import policies
 from cxc_eccv.ranking import Ranked
 from cxc_eccv.ranking.readers import JudgedRows, PlausibleRows, RowReader, TopRows
 from cxc_eccv.ranking.ties import count_tied_tops
@@ -125,14 +126,15 @@ class MeasuredTops(MeasuredRows):
         options: dict[str, Any] = {}
         if facts and self.labelled is not None:
             judgments = self.labelled
-        elif facts and self.policy == "leave_out":
+        elif facts:
+            options["unjudged"] = self.policy
+        if options and policies()[self.policy].needs_label:
             top, judgments = _keep_queries(top, judgments, np.flatnonzero(judged.any(axis=1)))
             facts["queries_left_out"] = self.need.query_ids.size - top.query_ids.size
             if not top.query_ids.size:
                 raise DataError(
                     f"{variant.label}: no query has a labelled pair among its top {k}; choose another policy"
                 )
-            options["unjudged"] = self.policy
         values = variant.spec.function(top, judgments, **variant.parameters, **options)
         queries = QueryValues(top.query_ids, values)
         return Values.of_queries(variant, queries, ties, coverage=coverage, **facts)

@@ -1,0 +1,15 @@
+"""Not entailed: a pair without a label counts 0."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cxc_eccv.metrics.unjudged import Policy
+from cxc_eccv.types import FloatArray
+
+
+def compute(gains: FloatArray, judged: NDArray[np.bool_]) -> FloatArray:
+    """(Q,) sums of gains over K."""
+    return np.asarray(gains.mean(axis=1))
+
+
+POLICY = Policy("not_entailed", "counts it as not entailed", compute)
