@@ -22,9 +22,9 @@ from cxc_eccv.judgments.evidence import (
     gather,
     item_ids,
     labels_of_file,
+    merged_official,
+    merged_sources,
     number_pairs,
-    readable_official,
-    readable_sources,
     sources_of,
 )
 from cxc_eccv.sources.library import Split
@@ -69,14 +69,14 @@ def merge(
     policy: str = "union",
     thresholds: Thresholds | None = None,
 ) -> MergedPairs:
-    """Merge the judgments of several sources, by default all whose raw files are there, in one direction.
+    """Merge the judgments of several sources, by default :data:`MERGED` and the library's labels, in one direction.
 
     Under ``union`` a pair is positive if any source says so; under ``strict``, if one says so and none contradicts;
     under ``override`` the latest source that judged the pair decides, in the order coco, cxc, eccv, entailment, label
     files. Weak positives (mined) are pairs that none of these judges.
     """
     known = sources_of(split.library)
-    names = readable_sources(split) if sources is None else sources
+    names = merged_sources(split.library) if sources is None else sources
     if not names:
         raise InvalidOption(f"there is no source of judgments; choose among {', '.join(known)}")
     for name in names:
@@ -275,7 +275,7 @@ def searched_degrees(split: Split, direction: str) -> Judgments:
 
 def _without_tables(split: Split) -> list[str]:
     """The official sources and label files; nobody knows what was searched for a plain table."""
-    return [name for name in readable_official(split) if name not in split.library.table_names]
+    return [name for name in merged_official(split.library) if name not in split.library.table_names]
 
 
 def _only_searched(split: Split, direction: str, judged: Judgments) -> Judgments:

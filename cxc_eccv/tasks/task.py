@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.judgments.evidence import label_sources, readable_official
+from cxc_eccv.judgments.evidence import label_sources, merged_official
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.sources.collections.coco import COLLECTION as COCO
 from cxc_eccv.sources.collections.collection import Collection
@@ -166,7 +166,7 @@ class Task:
             >>> TASK.sources_in(Library("sample").split("test"))
             ('coco', 'cxc')
         """
-        return tuple(readable_official(split)) if self.of_label_files else self.label_sources
+        return tuple(merged_official(split.library)) if self.of_label_files else self.label_sources
 
     def read(self, reads: str, split: Split, name: str) -> Judged:
         """The judgments of one part that a metric reads.

@@ -176,9 +176,13 @@ def test_a_config_is_built_and_has_its_card_and_page(copy, found):
     assert "lengths.md" in (copy / "docs/datasets/index.md").read_text()
 
 
-def test_a_source_of_labels_is_merged_and_shown(found):
-    assert "same_words: a caption of the same words" in found["rules"]
+def test_source_changes_no_dataset(found):
+    assert "coco: original link" in found["rules"]
+    assert not any(rule.startswith("same_words") for rule in found["rules"])
     assert found["groups"] == ["karpathy", "cxc", "eccv_caption", "entailment"]
+
+
+def test_source_is_shown_where_a_task_names_it(found):
     assert found["examples"].index("same_words") == found["examples"].index("coco") + 1
     assert found["said"] > 0
     assert "same words" in found["page"]

@@ -47,7 +47,7 @@ def files(tmp_path_factory, sample_library):
 @pytest.fixture
 def files_alone(monkeypatch):
     """No official source judges a pair, so that numbers can be read off by hand."""
-    monkeypatch.setattr("cxc_eccv.judgments.qrels.readable_official", lambda library, _: list(library.label_names))
+    monkeypatch.setattr("cxc_eccv.judgments.qrels.merged_official", lambda library: list(library.label_names))
 
 
 @pytest.fixture(scope="module")

@@ -16,11 +16,14 @@ from cxc_eccv.builders.config import (
     struct_lists,
     subset_lists,
 )
-from cxc_eccv.judgments.evidence import label_sources
+from cxc_eccv.judgments.evidence import MERGED, label_sources
 from cxc_eccv.judgments.qrels import MergedPairs, merge
 from cxc_eccv.sources.catalog import SPLITS
 from cxc_eccv.sources.library import COCO_IMAGES, Library
 from cxc_eccv.types import DIRECTIONS, find_positions
+
+MERGED_GROUPS = tuple(dict.fromkeys(group for name in MERGED for group in label_sources()[name].groups))
+"""Groups of raw files of the sources that are merged."""
 
 
 def captions_rows(library: Library, split: str, options: BuildOptions) -> Rows:
@@ -162,7 +165,7 @@ PAIRS = DatasetConfig(
     ),
     splits=("train", "restval", "validation", "test"),
     rows=pairs_rows,
-    sources=tuple(dict.fromkeys(group for source in label_sources().values() for group in source.groups)),
+    sources=MERGED_GROUPS,
     defects=("Only validation and test were re-annotated; training on them spoils every published comparison.",),
     example='print(dataset[0]["caption"], len(dataset[0]["weak_positives"]))',
 )
@@ -262,7 +265,7 @@ RETRIEVAL = DatasetConfig(
     ),
     splits=("train", "restval", "validation", "test"),
     rows=retrieval_rows,
-    sources=tuple(dict.fromkeys(group for source in label_sources().values() for group in source.groups)),
+    sources=MERGED_GROUPS,
     defects=(
         "Unjudged pairs are not negatives: annotators never saw most matches of a caption.",
         "29 original links of test and 38 of validation are rated below 3 and marked as conflicts.",

@@ -2,6 +2,7 @@
 
 from cxc_eccv.judgments.evidence.source import (
     KIND,
+    MERGED,
     Evidence,
     Source,
     Thresholds,
@@ -13,15 +14,16 @@ from cxc_eccv.judgments.evidence.source import (
     label_sources,
     labels_of_file,
     match_hypotheses,
+    merged_official,
+    merged_sources,
     number_pairs,
     official_sources,
-    readable_official,
-    readable_sources,
     sources_of,
 )
 
 __all__ = [
     "KIND",
+    "MERGED",
     "Evidence",
     "Source",
     "Thresholds",
@@ -33,9 +35,9 @@ __all__ = [
     "label_sources",
     "labels_of_file",
     "match_hypotheses",
+    "merged_official",
+    "merged_sources",
     "number_pairs",
     "official_sources",
-    "readable_official",
-    "readable_sources",
     "sources_of",
 ]

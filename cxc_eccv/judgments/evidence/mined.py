@@ -11,8 +11,8 @@ from cxc_eccv.judgments.evidence.source import (
     Thresholds,
     gather,
     item_ids,
+    merged_official,
     number_pairs,
-    readable_official,
 )
 from cxc_eccv.sources.library import Split
 from cxc_eccv.types import CROSS_MODAL
@@ -38,7 +38,7 @@ def evidence(split: Split, direction: str, thresholds: Thresholds) -> Evidence |
         return None
     images, captions = (np.asarray(pairs.table[name]) for name in ("image_id", "caption_id"))
     queries, items = orient(images, captions, direction)
-    people = readable_official(split)
+    people = merged_official(split.library)
     by_people = [gather(split, direction, name, thresholds) for name in people]
     ids = item_ids(split, direction)
     known = [number_pairs(judged.queries, judged.items, *ids) for judged in by_people if judged is not None]

@@ -8,7 +8,6 @@ file says which pairs of image and caption are entailed.
 from __future__ import annotations
 
 import importlib
-import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -20,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.discovery import find_declared
-from cxc_eccv.errors import DataError, DownloadFailed, InvalidOption, SourceMissing
+from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.sources.readers import EntailmentPairs
-from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, FloatArray, IntArray, find_positions, find_sides
+from cxc_eccv.types import CROSS_MODAL, FloatArray, IntArray, find_positions, find_sides
 from cxc_eccv.types.ids import find_distinct, number_within
 from cxc_eccv.types.judged import orient
 
@@ -141,12 +140,6 @@ def official_sources() -> Mapping[str, Source]:
     return {name: source for name, source in label_sources().items() if source.official}
 
 
-def judging_sources(split: Split) -> list[str]:
-    """The official sources that judge pairs of images and captions of a split: what new labels are merged with."""
-    names = [name for name in readable_official(split) if name not in split.library.label_names]
-    return [name for name in names if gather(split, "i2t", name, Thresholds()) is not None]
-
-
 LABEL_FILES = 45  # Order of label files: after the declared sources of people, before those of models
 
 
@@ -162,30 +155,27 @@ def sources_of(library: Library) -> Mapping[str, Source]:
     return dict(sorted({**label_sources(), **files}.items(), key=lambda entry: entry[1].order))
 
 
-def readable_sources(split: Split) -> Mapping[str, Source]:
-    """The sources of a library, without added ones whose raw files are missing; those of the papers must be there."""
-    return {
-        name: source
-        for name, source in sources_of(split.library).items()
-        if source in SOURCES or split.once(("readable", name), partial(_is_readable, split, source))
-    }
+MERGED = ("coco", "cxc", "eccv", "entailment", "mined")
+"""The sources that datasets and new labels merge unless sources are named, beside the library's own labels.
+
+They are part of what the version of the data in the catalog stands for: with another tuple, raise the version.
+"""
 
 
-def readable_official(split: Split) -> list[str]:
-    """Those of them whose labels people gave, label files included."""
-    return [name for name, source in readable_sources(split).items() if source.official]
+def merged_sources(library: Library) -> list[str]:
+    """Names of the sources that are merged where none are named, in their order."""
+    return [name for name in sources_of(library) if name in (*MERGED, *library.label_names)]
 
 
-def _is_readable(split: Split, source: Source) -> bool:
-    try:
-        for direction in DIRECTIONS if source.groups else ():
-            source.evidence(split, direction, Thresholds())
-    except SourceMissing:
-        return False
-    except DownloadFailed as error:
-        warnings.warn(f"without the labels {source.name}, whose files could not be downloaded: {error}", stacklevel=2)
-        return False
-    return True
+def merged_official(library: Library) -> list[str]:
+    """Those of them whose labels people gave, the library's own among them."""
+    return [name for name in merged_sources(library) if sources_of(library)[name].official]
+
+
+def judging_sources(split: Split) -> list[str]:
+    """The official sources that judge pairs of images and captions of a split: what new labels are merged with."""
+    names = [name for name in merged_official(split.library) if name not in split.library.label_names]
+    return [name for name in names if gather(split, "i2t", name, Thresholds()) is not None]
 
 
 def label_file_source(name: str) -> Source:

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import SourceMissing
-from cxc_eccv.judgments.evidence import Thresholds, gather, readable_official
+from cxc_eccv.judgments.evidence import Thresholds, gather, merged_official
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import LabelFile
 from cxc_eccv.studies.annotation.proposing import ProposalOptions
@@ -23,7 +23,7 @@ def find_matches(library: Library, split: str, options: ProposalOptions, candida
     """(P,) image ids and caption ids of pairs that a source calls positive, or that are candidates."""
     if options.sides != ("image", "caption"):
         return NO_PAIRS
-    names = dict.fromkeys([*readable_official(library.split(split)), *(options.sources or ())])
+    names = dict.fromkeys([*merged_official(library), *(options.sources or ())])
     judged = pa.concat_tables(_gather(library, split, name) for name in names)
     tables = [judged.filter(judged["source_positive"]).select(PAIR), candidates.select(PAIR)]
     image_ids, caption_ids = (np.concatenate([np.asarray(table[name]) for table in tables]) for name in PAIR)
@@ -53,7 +53,7 @@ def find_rated(library: Library, split: str, scheme: Scheme, invalid: Pairs) -> 
 def compare_labels(labels: LabelFile, library: Library) -> pa.Table:
     """The labelled pairs that official sources judge too, with what they say."""
     labelled, tables = labels.table.select([*PAIR, "positive"]), []
-    names = [name for name in readable_official(library.split(labels.split)) if name not in library.label_names]
+    names = [name for name in merged_official(library) if name not in library.label_names]
     for name in names:
         both = labelled.join(_gather(library, labels.split, name), PAIR, join_type="inner")
         tables.append(both.sort_by([(column, "ascending") for column in PAIR]))

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
 from cxc_eccv.evaluation.request import SPLITS
-from cxc_eccv.judgments.evidence import official_sources
+from cxc_eccv.judgments.evidence import MERGED, official_sources
 from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.parquet import read_parquet
 from cxc_eccv.registry import metrics
@@ -101,7 +101,7 @@ def _list_known(library: Library, split: str) -> Iterator[tuple[str, int, int, i
     content = library.split(split)
     images, matches = content.image_ids.tolist(), dict[int, set[int]]()
     for direction in CROSS_MODAL:
-        merged = merge(library.split(split), direction, sources=list(official_sources()))
+        merged = merge(library.split(split), direction, sources=[name for name in official_sources() if name in MERGED])
         sides = merged.query_ids[merged.queries], merged.gallery_ids[merged.items]
         pairs = zip(*(side[merged.positive].tolist() for side in sides), strict=True)
         for image, caption in pairs if direction == "i2t" else (pair[::-1] for pair in pairs):

@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.judgments.evidence import readable_official
+from cxc_eccv.judgments.evidence import merged_official
 from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.ranking import ranked
 from cxc_eccv.runs import Run
@@ -187,7 +187,7 @@ def _find_asked_before(options: ProposalOptions, pairs: Pairs, whole: Pairs) -> 
 
 def _find_judged(library: Library, split: str, pairs: Pairs, sources: Sequence[str] | None) -> JudgedPairs:
     """The judgments of sources in both directions."""
-    names = readable_official(library.split(split)) if sources is None else list(sources)
+    names = merged_official(library) if sources is None else list(sources)
     judged, positives = [], {name: [np.empty(0, np.int64)] for name in names}
     for direction in CROSS_MODAL:
         merged = merge(library.split(split), direction, sources=names)
