@@ -32,8 +32,6 @@ from cxc_eccv.writing import resumable
 AnyModel = Any
 AnyTokenizer = Any
 Processing = Any
-Row = dict[str, Any]
-"""An item of the training data, or a batch of them: what a data set, a collator and a Trainer hand on."""
 
 CHECKPOINT_FILES = ("trainer_state.json", "optimizer.pt", "scheduler.pt", "model.safetensors")
 """Files of a checkpoint; the state is written last."""

@@ -25,6 +25,9 @@ from cxc_eccv.types import IntArray
 if TYPE_CHECKING:
     import datasets
 
+Row = dict[str, Any]
+"""An item of the training data, or a batch of them: what a data set, a collator and a Trainer hand on."""
+
 IMAGE_KEY = "image_id"
 Pair = tuple[int, int]
 
@@ -56,7 +59,7 @@ class WeakBatches:
         self,
         captions: Mapping[int, Sequence[int] | IntArray],
         load: Callable[..., Any],
-        collate: Callable[[list[Any]], dict[str, Any]],
+        collate: Callable[[list[Any]], Row],
         *,
         size: int,
         seed: int = 0,
@@ -71,7 +74,7 @@ class WeakBatches:
         cls,
         captions: Mapping[int, Sequence[int]],
         rows: datasets.Dataset,
-        collate: Callable[[list[dict[str, Any]]], dict[str, Any]],
+        collate: Callable[[list[Row]], Row],
         *,
         size: int,
         seed: int = 0,
@@ -124,7 +127,7 @@ class _RowsOfPairs:
     row_of_image: Mapping[int, int]
     row_of_caption: Mapping[int, int]
 
-    def __call__(self, pairs: list[Pair], step: int) -> list[dict[str, Any]]:
+    def __call__(self, pairs: list[Pair], step: int) -> list[Row]:
         return [
             self.rows[self.row_of_image[image]] | self.captions[self.row_of_caption[caption]]
             for image, caption in pairs
@@ -174,7 +177,7 @@ class EnhancedTrainer(Trainer):
                 raise InvalidOption("weak positives do not work with DeepSpeed; train with DDP or FSDP")
             self.add_callback(_ExtraSteps(self))
 
-    def images_of(self, inputs: dict[str, Any]) -> list[int]:
+    def images_of(self, inputs: Row) -> list[int]:
         """Remove the image ids from a batch and return them; override it if they are elsewhere."""
         ids = inputs.pop(IMAGE_KEY, None)
         if ids is None and self.weak_batches is not None:
@@ -187,7 +190,7 @@ class EnhancedTrainer(Trainer):
     def training_step(
         self,
         model: torch.nn.Module,
-        inputs: dict[str, Any],
+        inputs: Row,
         num_items_in_batch: torch.Tensor | int | None = None,
     ) -> torch.Tensor:
         """Take a step as Trainer does, and start loading the next weak positives."""
@@ -198,7 +201,7 @@ class EnhancedTrainer(Trainer):
                 self._begin_extra_batch(self.weak_batches, step)
         return super().training_step(model, inputs, num_items_in_batch)
 
-    def prediction_step(self, model: Any, inputs: dict[str, Any], *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - Trainer's own
+    def prediction_step(self, model: Any, inputs: Row, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - Trainer's own
         """Predict as Trainer does, without the image ids."""
         inputs.pop(IMAGE_KEY, None)
         return super().prediction_step(model, inputs, *arguments, **options)
@@ -259,9 +262,9 @@ class EnhancedTrainer(Trainer):
 class _WithImages:
     """A data collator that keeps the image ids of rows that have them."""
 
-    collate: Callable[[list[Any]], dict[str, Any]]
+    collate: Callable[[list[Any]], Row]
 
-    def __call__(self, rows: list[Any]) -> dict[str, Any]:
+    def __call__(self, rows: list[Any]) -> Row:
         ids = [row[IMAGE_KEY] for row in rows if isinstance(row, Mapping) and IMAGE_KEY in row]
         return {**({IMAGE_KEY: torch.tensor(ids)} if len(ids) == len(rows) else {}), **self.collate(rows)}
 

@@ -29,6 +29,7 @@ from cxc_eccv.studies.entailment.measures import (
     measure_classifier,
     measure_reliability,
 )
+from cxc_eccv.studies.entailment.training_data import TrainingRecord
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types import FloatArray, IntArray
 from cxc_eccv.types.json_records import to_json
@@ -183,7 +184,7 @@ def report_classifier(
     threshold: float = 0.5,
     threshold_from: str = OWN_THRESHOLD,
     precision: float | None = None,
-    training_data: Mapping[str, Any] | None = None,
+    training_data: TrainingRecord | None = None,
     seen: SeenPairs | None = None,
     **facts: Any,  # noqa: ANN401 - recorded as they are
 ) -> ClassifierReport:
@@ -227,7 +228,7 @@ def _cost(values: Any, labels: Any, wanted: float) -> PrecisionRow:  # noqa: ANN
 HOLDS = "{:,} pairs hold images, captions or words of {}"
 
 
-def warn_of_training_data(training_data: Mapping[str, Any] | None, holds: str = HOLDS) -> tuple[str, ...]:
+def warn_of_training_data(training_data: TrainingRecord | None, holds: str = HOLDS) -> tuple[str, ...]:
     """The warnings of every report on a model that was trained on evaluation splits, the test splits first."""
     if training_data is None:
         return ("The classifier's training data is not recorded: it may have seen val and test data.",)

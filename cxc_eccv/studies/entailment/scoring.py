@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -22,6 +22,7 @@ from cxc_eccv.encoding.sides import work_ahead
 from cxc_eccv.errors import ModelError
 from cxc_eccv.studies.entailment.classifier import EntailmentClassifier, EntailmentConfig
 from cxc_eccv.studies.entailment.processing import EntailmentProcessor, Prepared
+from cxc_eccv.studies.entailment.training_data import TrainingRecord
 from cxc_eccv.types import check_whole
 
 ImageSource = str | Path | Image.Image | None
@@ -50,7 +51,7 @@ class Classifier:
     def __init__(self, config: EntailmentConfig, name: str, load: Callable[[], Parts]) -> None:
         self.config, self.name, self._load = config, name, load
         self.threshold, self.has_visual = float(config.threshold), config.has_visual
-        self.training_data: Mapping[str, Any] | None = getattr(config, "training_data", None)
+        self.training_data: TrainingRecord | None = getattr(config, "training_data", None)
         self.source, self.commit = str(config._name_or_path), getattr(config, "_commit_hash", None)
 
     @classmethod

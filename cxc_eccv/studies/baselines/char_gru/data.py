@@ -23,7 +23,8 @@ from cxc_eccv.runs import load_embeddings
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import first_duplicate
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, part_images
-from cxc_eccv.studies.baselines.training import AnyModel, AnyTokenizer, Row, token_ids
+from cxc_eccv.studies.baselines.training import AnyModel, AnyTokenizer, token_ids
+from cxc_eccv.studies.entailment.enhanced import Row
 from cxc_eccv.types import Embeddings, IntArray, find_positions
 
 Draw = tuple[int, int, int]

@@ -42,7 +42,6 @@ from cxc_eccv.studies.baselines.model_card import Settings, Trained, without_pla
 from cxc_eccv.studies.baselines.training import (
     CommandLine,
     EpochCallback,
-    Row,
     WholeTrainer,
     gather,
     option,
@@ -50,6 +49,7 @@ from cxc_eccv.studies.baselines.training import (
     process_rank,
     train_resumably,
 )
+from cxc_eccv.studies.entailment.enhanced import Row
 from cxc_eccv.types import Embeddings, Report
 from cxc_eccv.types.models import check_source
 

@@ -34,7 +34,8 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.dual_encoder.data import find_tokenizer
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
 from cxc_eccv.studies.baselines.model_card import Settings
-from cxc_eccv.studies.baselines.training import CommandLine, Row, ScriptArguments, identify_run, option
+from cxc_eccv.studies.baselines.training import CommandLine, ScriptArguments, identify_run, option
+from cxc_eccv.studies.entailment.enhanced import Row
 
 LEARNING_RATES = {"pretrain": 1e-4, "finetune": 5e-6}
 """Stage to the initial learning rate, from the CxC paper's appendix."""

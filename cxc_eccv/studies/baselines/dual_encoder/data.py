@@ -29,16 +29,15 @@ from cxc_eccv.errors import InvalidOption, MalformedSource, SourceMissing, Tower
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import read_lines
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups, part_images
-from cxc_eccv.studies.baselines.model_card import Settings
 from cxc_eccv.studies.baselines.training import (
     AnyTokenizer,
     Processing,
-    Row,
     process_count,
     process_rank,
     token_ids,
 )
-from cxc_eccv.studies.entailment.training_data import count_images
+from cxc_eccv.studies.entailment.enhanced import Row
+from cxc_eccv.studies.entailment.training_data import TrainingRecord, count_images
 from cxc_eccv.types import IntArray
 
 
@@ -240,21 +239,22 @@ class PairCollator:
         return {**batch, "pixel_values": torch.cat(pixels)} if pixels else batch
 
 
-def record_seen(library: Library, groups: Sequence[CaptionGroup], before: Settings | None) -> Settings:
+def record_seen(library: Library, groups: Sequence[CaptionGroup], before: TrainingRecord | None) -> TrainingRecord:
     """``holds``: split to the number of its images in the training data; ``before``: record of the starting model."""
     keys = [f"{group.photographs}/{group.image_id}" for group in groups]
-    record: Settings = {"holds": count_images(library, keys)}
+    record: TrainingRecord = {"holds": count_images(library, keys)}
     return record if before is None else {**record, "before": before}
 
 
-def list_splits_seen(record: Settings) -> set[str]:
+def list_splits_seen(record: TrainingRecord) -> set[str]:
     """The splits with images in the training data of a model and of its starting models.
 
     Example:
         >>> sorted(list_splits_seen({"holds": {"coco/val": 60}, "before": {"holds": {"coco/test": 60}}}))
         ['coco/test', 'coco/val']
     """
-    return {*record["holds"]} | (list_splits_seen(record["before"]) if "before" in record else set())
+    before = record.get("before")
+    return {*record["holds"]} | (set() if before is None else list_splits_seen(before))
 
 
 COLOURS = {

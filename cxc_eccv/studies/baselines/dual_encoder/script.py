@@ -58,11 +58,10 @@ from cxc_eccv.studies.baselines.model_card import Settings, Trained, without_pla
 from cxc_eccv.studies.baselines.training import (
     AnyModel,
     Processing,
-    Row,
     WholeTrainer,
     train_resumably,
 )
-from cxc_eccv.studies.entailment.enhanced import EnhancedTrainer, WeakBatches
+from cxc_eccv.studies.entailment.enhanced import EnhancedTrainer, Row, WeakBatches
 from cxc_eccv.studies.entailment.quality import warn_of_training_data
 
 Metrics = dict[str, float]

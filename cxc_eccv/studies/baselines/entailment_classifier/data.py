@@ -21,11 +21,10 @@ from cxc_eccv.encoding.images import open_picture
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.entailment_classifier.arguments import DataArguments
-from cxc_eccv.studies.baselines.model_card import Settings
-from cxc_eccv.studies.baselines.training import Row
 from cxc_eccv.studies.entailment.classifier import EntailmentConfig
+from cxc_eccv.studies.entailment.enhanced import Row
 from cxc_eccv.studies.entailment.processing import EntailmentProcessor
-from cxc_eccv.studies.entailment.training_data import TrainingData, load_training_data, part_of
+from cxc_eccv.studies.entailment.training_data import TrainingData, TrainingRecord, load_training_data, part_of
 
 BOUNDARY = 3.0
 """Rating with a soft label of one half."""
@@ -42,7 +41,7 @@ class Pairs(NamedTuple):
 
     trained: pa.Table
     held: pa.Table
-    provenance: Settings
+    provenance: TrainingRecord
     files: dict[str, Path]
 
     @property
@@ -80,7 +79,7 @@ def read_pairs(library: Library, data: DataArguments, seed: int, config: Entailm
     if images is not None:
         find = ImageFolder(images).find
         files = {name: find(name) for name in usable["image"].unique().to_pylist() if name is not None}
-    facts = {
+    record: TrainingRecord = {
         **loaded.provenance,
         "dev": data.dev,
         "left_out_by_kind": loaded.pairs.num_rows - usable.num_rows,
@@ -88,7 +87,7 @@ def read_pairs(library: Library, data: DataArguments, seed: int, config: Entailm
         "held_out": held.num_rows,
         "beside_held_out": usable.num_rows - trained.num_rows - held.num_rows,
     }
-    return Pairs(trained, held, facts, {name: path for name, path in files.items() if path is not None})
+    return Pairs(trained, held, record, {name: path for name, path in files.items() if path is not None})
 
 
 def _split_pairs(

@@ -33,7 +33,7 @@ from cxc_eccv.studies.baselines.entailment_classifier.data import (
     read_pairs,
     soft_targets,
 )
-from cxc_eccv.studies.baselines.model_card import ScoredPairs, Settings, Trained, without_places
+from cxc_eccv.studies.baselines.model_card import ScoredPairs, Trained, without_places
 from cxc_eccv.studies.baselines.training import (
     WholeTrainer,
     process_rank,
@@ -45,7 +45,7 @@ from cxc_eccv.studies.entailment.measures import choose_threshold, fit_calibrati
 from cxc_eccv.studies.entailment.processing import EntailmentProcessor
 from cxc_eccv.studies.entailment.quality import report_classifier, warn_of_training_data
 from cxc_eccv.studies.entailment.scoring import Classifier
-from cxc_eccv.studies.entailment.training_data import part_of
+from cxc_eccv.studies.entailment.training_data import TrainingRecord, part_of
 from cxc_eccv.terminal import say
 from cxc_eccv.types import FloatArray
 
@@ -190,7 +190,7 @@ def _make_trainer(
     )
 
 
-def _settle_and_save(trainer: EntailmentTrainer, data: DataArguments, record: Settings) -> EntailmentClassifier:
+def _settle_and_save(trainer: EntailmentTrainer, data: DataArguments, record: TrainingRecord) -> EntailmentClassifier:
     """Write threshold, calibration and training data into the config, save the model, and return it."""
     # Without the wrapper of --bf16 and --fp16, so that a report's numbers are those of the saved model.
     model: Any = trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)
@@ -203,11 +203,15 @@ def _settle_and_save(trainer: EntailmentTrainer, data: DataArguments, record: Se
     return cast("EntailmentClassifier", model)
 
 
-def _remember(record: Settings, before: Settings | None) -> Settings:
+def _remember(record: TrainingRecord, before: TrainingRecord | None) -> TrainingRecord:
     """The record of training data, with that of the starting classifier."""
-    seen = before or {}
-    flags = {name: record[name] or seen.get(name, False) for name in ("trained_on_test", "trained_on_val")}
-    return {**record, **flags, "before": before}
+    seen: TrainingRecord = before or {}
+    return {
+        **record,
+        "trained_on_test": record["trained_on_test"] or seen.get("trained_on_test", False),
+        "trained_on_val": record["trained_on_val"] or seen.get("trained_on_val", False),
+        "before": before,
+    }
 
 
 def settle(config: EntailmentConfig, leads: FloatArray | None, labels: FloatArray, data: DataArguments) -> None:

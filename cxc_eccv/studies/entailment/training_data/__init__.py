@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -40,6 +40,7 @@ from cxc_eccv.studies.entailment.training_data.leakage import (
 __all__ = [
     "SCHEMA",
     "TrainingData",
+    "TrainingRecord",
     "as_labelled",
     "captions_of_images",
     "corpora",
@@ -59,16 +60,51 @@ __all__ = [
 ALIASES = {"dev": "val", "validation": "val", "trial": "val"}
 
 
-class TrainingData(NamedTuple):
-    """Labelled pairs, a table of :data:`SCHEMA`, and their provenance for the model trained on them, for JSON.
+class SourceRecord(TypedDict):
+    """What a model's config says about the pairs of one part that it was trained on."""
+
+    pairs: int
+    positives: int
+    kinds: dict[str, int]
+    rule: str
+    licence: str
+    left_out: dict[str, int]
+
+
+class TrainingRecord(TypedDict, total=False):
+    """What a model's config says about its training data, as JSON holds it.
 
     ``holds``: evaluation split to the number of pairs with an image, a caption or words of it; ``shares_words``: split
     to the number of pairs of other images with the words of one of its captions; ``protected``: splits that are kept
-    out; ``not_at_hand``: evaluation splits that could not be checked.
+    out; ``not_at_hand``: evaluation splits that could not be checked; ``before``: the record of the starting model.
     """
 
+    parts: list[str]
+    pairs: int
+    positives: int
+    sources: dict[str, SourceRecord]
+    holds: dict[str, int]
+    shares_words: dict[str, int]
+    trained_on_test: bool
+    trained_on_val: bool
+    protected: list[str]
+    not_at_hand: list[str]
+    threshold: float
+    edition: str
+    files: dict[str, str]
+    dev: str | None
+    left_out_by_kind: int
+    trained: int
+    held_out: int
+    beside_held_out: int
+    before: TrainingRecord | None
+
+
+class TrainingData(NamedTuple):
+    """Labelled pairs, a table of :data:`SCHEMA`, and their record for the model that is trained on them."""
+
     pairs: pa.Table
-    provenance: dict[str, Any]
+    provenance: TrainingRecord
 
 
 def load_training_data(
@@ -110,7 +146,8 @@ def load_training_data(
     splits, missing = evaluation_splits(library, ("val", "test"))
     protected = [split for split in splits if split.name.rpartition("/")[2] in guarded]
     folder = None if images is None else ImageFolder(images)
-    used, tables, sources = [], [], {}
+    used, tables = [], []
+    sources: dict[str, SourceRecord] = {}
     for corpus, part in parts:
         name = f"{corpus.name}/{part}"
         pairs = corpus.pairs(library, part)
@@ -123,7 +160,7 @@ def load_training_data(
         sources[name] = _describe(library, corpus, tables[-1], left_out)
     table = pa.concat_tables(tables).combine_chunks()
     holds, shares = count_members(used, splits)
-    provenance = {
+    provenance: TrainingRecord = {
         "parts": list(sources),
         "pairs": table.num_rows,
         "positives": _positives(table),
@@ -262,7 +299,7 @@ def _premises(pairs: pa.Table) -> pa.Array:
     return pc.utf8_trim_whitespace(join_captions(pairs["premises"].combine_chunks()))
 
 
-def _describe(library: Library, corpus: Corpus, table: pa.Table, left_out: Mapping[str, int]) -> dict[str, Any]:
+def _describe(library: Library, corpus: Corpus, table: pa.Table, left_out: Mapping[str, int]) -> SourceRecord:
     return {
         "pairs": table.num_rows,
         "positives": _positives(table),
