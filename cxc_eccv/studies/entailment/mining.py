@@ -200,17 +200,23 @@ def _questions(classifier: Classifier, content: Split, candidates: Candidates, i
     )
 
 
+@dataclass(frozen=True, slots=True)
 class _PairSide:
     """Pairs in slices, for ``encode_side``; their probabilities take the place of vectors."""
 
-    shard_size = PAIRS_AT_ONCE
+    name: str
+    questions: Asked
+    classifier: Classifier
+    batch_size: int
+    shard_size: ClassVar[int] = PAIRS_AT_ONCE
 
-    def __init__(self, name: str, classifier: Classifier, questions: Asked, batch_size: int) -> None:
-        self.name, self._classifier, self._questions, self._batch_size = name, classifier, questions, batch_size
-        self.ids = np.arange(len(questions[0]))
+    @property
+    def ids(self) -> IntArray:
+        """(P,) numbers of the pairs."""
+        return np.arange(len(self.questions[0]))
 
     def _part(self, part: slice) -> Asked:
-        premises, files, hypotheses = self._questions
+        premises, files, hypotheses = self.questions
         return premises[part], None if files is None else files[part], hypotheses[part]
 
     def identity(self, part: slice) -> list[Any]:
@@ -223,28 +229,20 @@ class _PairSide:
         """Score slices of the pairs, as (N, 1) probabilities."""
         for part in parts:
             premises, files, hypotheses = self._part(part)
-            scores, cut = self._classifier.score_and_count(
-                premises, files, hypotheses, batch_size=self._batch_size, progress=False
+            scores, cut = self.classifier.score_and_count(
+                premises, files, hypotheses, batch_size=self.batch_size, progress=False
             )
             yield Shard(self.ids[part], scores[:, None].astype(np.float32), Notes(truncated=cut))
 
 
-def _score(
-    classifier: Classifier,
-    name: str,
-    questions: Asked,
-    *,
-    output: Path | None,
-    processes: Processes,
-    batch_size: int,
-    progress: bool,
-) -> tuple[NDArray[np.float32], int]:
-    side, key = _PairSide(name, classifier, questions, batch_size), fingerprint("mine", classifier.fingerprint)
+def _score(side: _PairSide, output: Path | None, processes: Processes, progress: bool) -> tuple[FloatArray, int]:
+    """(P,) probabilities in float32, and the number of truncated pairs, which a warning tells."""
+    key = fingerprint("mine", side.classifier.fingerprint)
     scored, notes = encode_side(side, output, processes, key=key, progress=progress, verb="scoring")
     if notes.truncated and not processes.rank:
         warnings.warn(
-            f"{notes.truncated:,} of {side.ids.size:,} pairs are longer than the context of {classifier.name}: their "
-            "premises were truncated",
+            f"{notes.truncated:,} of {side.ids.size:,} pairs are longer than the context of {side.classifier.name}: "
+            "their premises were truncated",
             stacklevel=3,
         )
     return scored.vectors[:, 0], notes.truncated
