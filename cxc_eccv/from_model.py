@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Unpack
 
-import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.errors import InvalidOption, raise_all
 from cxc_eccv.evaluation import Fields, Request, evaluate_request, make_plan
 from cxc_eccv.evaluation.calls import find_library
-from cxc_eccv.evaluation.plan import first_images
-from cxc_eccv.sources.collections.coco import COLLECTION as COCO
-from cxc_eccv.sources.collections.collection import Collection
-from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.types import IntArray, Report, find_sides
 from cxc_eccv.types.models import PLAIN, Encoding
 
@@ -133,29 +129,16 @@ def find_items(loaded: LoadedModel, images: str | Path | None, request: Request,
     if "images" in loaded.sides and images is None:
         raise InvalidOption(f"{loaded.name} encodes images; give their folder with images (--images)")
     check_before_encoding(request, library, loaded.sides)
-    return split_items(loaded.sides, library, request.split, images, request.limit)
+    split = library.split(request.split)
+    return read_items(split if request.limit is None else split.first(request.limit), loaded.sides, images)
 
 
-def split_items(
-    sides: tuple[str, ...],
-    library: Library,
-    split: str,
-    images: str | Path | None,
-    limit: int | None = None,
-    *,
-    collection: Collection = COCO,
-) -> Items:
-    """The images and captions of a split for these sides, those of the first ``limit`` images."""
-    content = library.split(split, collection)
-    first = None if limit is None else first_images(content.image_ids, limit)
-
-    def shorten(table: pa.Table) -> pa.Table:
-        return table if first is None else table.filter(np.isin(table["image_id"], first))
-
+def read_items(split: Split, sides: Collection[str], images: str | Path | None) -> Items:
+    """The images and captions of a split that a model of these sides encodes."""
     pairs = None
     if "images" in sides and images is not None:
-        table, files = shorten(content.images), ImageFolder(images)
-        names = zip(table["image_id"].to_pylist(), table["file_name"].to_pylist(), strict=True)
+        files = ImageFolder(images)
+        names = zip(split.image_ids.tolist(), split.images["file_name"].to_pylist(), strict=True)
         # A missing file keeps its name, for the message.
         pairs = [(number, files.find(name) or files.folder / name) for number, name in names]
-    return Items(pairs, shorten(content.captions) if "captions" in sides else None)
+    return Items(pairs, split.captions if "captions" in sides else None)

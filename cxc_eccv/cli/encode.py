@@ -135,7 +135,7 @@ def encode(
         caption_prompt=caption_prompt,
     )
     _refuse_of_other_models(loaded, central_crop, score, rerank)
-    items = _find_items(_choose_sides(loaded, only, images), images, own_captions, library, split)
+    items = _read_items(_choose_sides(loaded, only, images), images, own_captions, library, split)
     if not loaded.is_cross_encoder:
         run = encode_run(loaded, images=items.images, captions=items.captions, encoding=encoding, output=output)
         wrote = _count_items(run)
@@ -196,15 +196,15 @@ def _refuse_of_other_models(loaded: LoadedModel, central_crop: object, score: st
             raise InvalidOption(f"--{option} {why}")
 
 
-def _find_items(
+def _read_items(
     sides: tuple[str, ...], images: Path | None, captions: Table | None, library: Library, split: str
 ) -> Items:
     """The images and captions to encode: those of the split, or the user's captions instead of the split's."""
-    from cxc_eccv.from_model import split_items
+    from cxc_eccv.from_model import read_items
 
     if "captions" not in sides or captions is None:
-        return split_items(sides, library, split, images)
-    return split_items(tuple({*sides} - {"captions"}), library, split, images)._replace(captions=captions)
+        return read_items(library.split(split), sides, images)
+    return read_items(library.split(split), {*sides} - {"captions"}, images)._replace(captions=captions)
 
 
 def _count_items(run: EmbeddingsRun) -> str:

@@ -12,7 +12,6 @@ import json
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +36,6 @@ from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.ranking.prepare import refuse_zero_vectors, to_unit_length
 from cxc_eccv.ranking.scores import one_blas_thread
 from cxc_eccv.runs import Run
-from cxc_eccv.sources.collections.coco import COLLECTION as COCO
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.sources.readers import FACTS_KEY, MINED_FORMAT, MINED_SCHEMA, MinedPairs
 from cxc_eccv.studies.entailment.labelled import Asked, LabelledPairs, find_image_files, seen_by
@@ -48,8 +46,8 @@ from cxc_eccv.studies.entailment.mining_rule import (
     FittedRule,
     check_rule,
     find_labelled_pairs,
+    find_labelled_split,
     fit_rule,
-    labelled_part,
     require_labelled_run,
     warn_of_gaps,
 )
@@ -67,10 +65,22 @@ PAIRS_AT_ONCE = 2_048
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MiningOptions:
-    """The split and collection to mine, the rule and the output."""
+    """The split to mine, the rule, the output, and how to score.
 
-    split: str = "train"
-    collection: str = COCO.name
+    Args:
+        split: a split for training, of a collection that weak positives are mined from.
+        images: folder with the images, for a classifier that looks at them.
+        top_k: captions of other images to score for every image.
+        threshold: lowest probability to keep.
+        precision: precision to reach on the labelled pairs, instead of a threshold.
+        labelled: labelled pairs of the retriever's lists, on which a rule is fitted.
+        share: share of entailed pairs in the lists; None for that of the labelled pairs.
+        output: file to write, with which a killed call resumes where it stopped.
+        batch_size: pairs per batch.
+        progress: show a bar.
+    """
+
+    split: Split
     images: str | Path | None = None
     top_k: int = 30
     threshold: float | None = None
@@ -78,73 +88,134 @@ class MiningOptions:
     labelled: LabelledPairs | None = None
     share: float | None = None
     output: str | Path | None = None
+    batch_size: int = 64
+    progress: bool = True
 
-    def check(self, classifier: Classifier, library: Library) -> Path | None:
-        """Check the options before a retriever is encoded; return the output's path."""
-        if self.collection not in COLLECTIONS:
-            raise UnknownName("collection", self.collection, COLLECTIONS)
-        if self.split not in SPLITS:
+    def check(self, classifier: Classifier) -> None:
+        """Check the options before a retriever is encoded."""
+        if self.split.collection.name not in COLLECTIONS:
+            raise UnknownName("collection", self.split.collection.name, COLLECTIONS)
+        if self.split.name not in SPLITS:
             raise InvalidOption(
-                f"split {self.split!r}: weak positives are for training; mine {', '.join(SPLITS)}. To judge what "
+                f"split {self.split.name!r}: weak positives are for training; mine {', '.join(SPLITS)}. To judge what "
                 "models retrieve from the test split, use evaluate --unjudged"
             )
         check_whole("top_k", self.top_k)
         check_rule(self.threshold, self.precision, self.share, labelled=self.labelled is not None)
         if self.labelled is not None:
-            _refuse_test_pairs(self.labelled, library)
+            _refuse_test_pairs(self.labelled, self.split.library)
             _refuse_seen_pairs(classifier, self.labelled)
-            labelled_part(self.labelled, library)
+            find_labelled_split(self.labelled, self.split.library)
         find_image_files(classifier, [], self.images)
-        return None if self.output is None else check_output(self.output, [".parquet"])
+        if self.output is not None:
+            check_output(self.output, [".parquet"])
 
 
-def mine(
-    run: Run,
-    classifier: Classifier,
-    library: Library,
-    options: MiningOptions,
-    *,
-    labelled_run: Run | None = None,
-    batch_size: int = 64,
-    progress: bool = True,
-) -> MinedPairs:
+def mine(run: Run, classifier: Classifier, options: MiningOptions, *, labelled_run: Run | None = None) -> MinedPairs:
     """Find captions of other images that are likely to be entailed, among a retriever's top captions of every image.
 
     A retriever of texts only represents an image by the mean vector of its own captions. ``labelled_run`` has the
     retriever's results on the split of the labelled pairs, if that is another split. Under torchrun the processes share
     the work; with an output, a killed call resumes where it stopped.
     """
-    path = options.check(classifier, library)
-    content = library.split(options.split, options.collection)
+    options.check(classifier)
+    path = None if options.output is None else Path(options.output)
     with join_processes() as processes, lock_output(path, processes):
-        shown = progress and not processes.rank
-        rank = partial(rank_captions, top_k=options.top_k, processes=processes, progress=shown)
-        score = partial(_score, classifier, output=path, processes=processes, batch_size=batch_size, progress=progress)
-        lists = rank(run, content)
-        questions = _questions(classifier, content, lists, options.images)
+        miner = _Miner(classifier, options, path, processes)
+        lists = miner.rank(run, options.split)
+        questions = miner.ask(options.split, lists)
         rule: dict[str, Any] = {"top_k": options.top_k, "threshold": options.threshold}
         fitted = None
         if options.labelled is not None:
-            part = labelled_part(options.labelled, library)
-            there, lists_there = content, lists
-            if part != (options.collection, options.split):
-                there = library.split(part[1], part[0])
-                lists_there = rank(require_labelled_run(labelled_run, options.labelled, part), there)
-            listed, labels = find_labelled_pairs(options.labelled, part, there, lists_there)
-            probabilities = score("labelled", _questions(classifier, there, listed, options.images))[0]
-            if options.share is None:
-                warn_of_gaps(options.labelled, listed, lists_there)
-            wanted = {name: getattr(options, name) for name in ("threshold", "precision", "share")}
-            fitted = fit_rule(probabilities, listed.ranks, labels, there.image_ids[listed.images], **wanted)
+            fitted = miner.fit(options.labelled, lists, labelled_run)
             rule |= {**fitted.facts(), "labelled": options.labelled.name}
             rule |= {} if options.precision is None else {"precision": options.precision}
-        scores, cut = score("pairs", questions)
+        scores, cut = miner.score("pairs", questions)
         rule |= {"pairs_scored": scores.size, "pairs_cut": cut}
-        retriever = _describe_retriever(run, lists)
-        facts = _describe(options, classifier, retriever, rule, library, content)
-        mined = MinedPairs(_keep(content, lists, scores, fitted, facts), facts)
+        facts = _describe(options.split, classifier, _describe_retriever(run, lists), rule)
+        mined = MinedPairs(_keep(options.split, lists, scores, fitted, facts), facts)
         _write(mined, path, processes)
     return mined
+
+
+@dataclass(frozen=True, slots=True)
+class _Miner:
+    """The steps of mining, which processes share."""
+
+    classifier: Classifier
+    options: MiningOptions
+    path: Path | None
+    processes: Processes
+
+    def rank(self, run: Run, split: Split) -> Candidates:
+        """Rank the top captions of other images for every image; each process ranks a part of the images."""
+        top_k, processes = self.options.top_k, self.processes
+        run = with_image_vectors(run, split)
+        owners = find_positions(split.caption_image_ids, split.image_ids)[0]
+        part = np.array_split(np.arange(split.image_ids.size), processes.count)[processes.rank]
+        depth = top_k + int(np.bincount(owners).max())
+        parts: list[tuple[IntArray, IntArray, IntArray]] = []
+        if part.size:
+            linked = np.isin(owners, part)
+            links = Judgments.from_pairs(
+                split.image_ids[part], split.caption_ids, split.caption_image_ids[linked], split.caption_ids[linked]
+            )
+            with one_blas_thread():
+                shown = Options(progress=self.options.progress and not processes.rank)
+                best = ranked(run, shown).find_top(links, "i2t", depth).ids
+            captions = find_positions(best.ravel(), split.caption_ids)[0].reshape(best.shape)
+            others = owners[captions] != part[:, None]
+            ranks = np.cumsum(others, axis=1)
+            kept = others & (ranks <= top_k)
+            parts.append((np.broadcast_to(part[:, None], best.shape)[kept], captions[kept], ranks[kept]))
+        gathered = [piece for pieces in processes.gather(parts) for piece in pieces]
+        return Candidates(*(np.concatenate(column) for column in zip(*gathered, strict=True)))
+
+    def ask(self, split: Split, candidates: Candidates) -> Asked:
+        """The premise, the image's file and the hypothesis of every candidate; images of others need not be there."""
+        rows, listed = candidates.images.tolist(), set(candidates.images.tolist())
+        names = [name if row in listed else None for row, name in enumerate(split.images["file_name"].to_pylist())]
+        files = find_image_files(self.classifier, names, self.options.images)
+        premises, texts = premises_of(split, split.image_ids), split.captions["text"].to_pylist()
+        return (
+            [premises[row] for row in rows],
+            None if files is None else [files[row] for row in rows],
+            [texts[row] for row in candidates.captions.tolist()],
+        )
+
+    def score(self, name: str, questions: Asked) -> tuple[NDArray[np.float32], int]:
+        """(P,) probabilities, and the number of truncated pairs, which a warning tells."""
+        side = _PairSide(name, questions, self.classifier, self.options.batch_size)
+        key = fingerprint("mine", self.classifier.fingerprint)
+        scored, notes = encode_side(
+            side, self.path, self.processes, key=key, progress=self.options.progress, verb="scoring"
+        )
+        if notes.truncated and not self.processes.rank:
+            warnings.warn(
+                f"{notes.truncated:,} of {side.ids.size:,} pairs are longer than the context of {self.classifier.name}:"
+                " their premises were truncated",
+                stacklevel=3,
+            )
+        return scored.vectors[:, 0], notes.truncated
+
+    def fit(self, labelled: LabelledPairs, lists: Candidates, labelled_run: Run | None) -> FittedRule:
+        """The rule fitted on the labelled pairs in the lists of their split."""
+        options, split = self.options, find_labelled_split(labelled, self.options.split.library)
+        if split is not options.split:
+            lists = self.rank(require_labelled_run(labelled_run, labelled, split), split)
+        listed, labels = find_labelled_pairs(labelled, split, lists)
+        probabilities = self.score("labelled", self.ask(split, listed))[0]
+        if options.share is None:
+            warn_of_gaps(labelled, listed, lists)
+        return fit_rule(
+            probabilities,
+            listed.ranks,
+            labels,
+            split.image_ids[listed.images],
+            threshold=options.threshold,
+            precision=options.precision,
+            share=options.share,
+        )
 
 
 def _refuse_test_pairs(labelled: LabelledPairs, library: Library) -> None:
@@ -187,33 +258,14 @@ def _refuse_seen_pairs(classifier: Classifier, labelled: LabelledPairs) -> None:
         )
 
 
-def _questions(classifier: Classifier, content: Split, candidates: Candidates, images: str | Path | None) -> Asked:
-    """The premise, the image's file and the hypothesis of every candidate; images of others need not be there."""
-    asked, names = set(candidates.images.tolist()), content.images["file_name"].to_pylist()
-    files = find_image_files(classifier, [name if row in asked else None for row, name in enumerate(names)], images)
-    premises, texts = premises_of(content, content.image_ids), content.captions["text"].to_pylist()
-    rows = candidates.images.tolist()
-    return (
-        [premises[row] for row in rows],
-        None if files is None else [files[row] for row in rows],
-        [texts[row] for row in candidates.captions.tolist()],
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class _PairSide:
     """Pairs in slices, for ``encode_side``; their probabilities take the place of vectors."""
 
-    name: str
-    questions: Asked
-    classifier: Classifier
-    batch_size: int
-    shard_size: ClassVar[int] = PAIRS_AT_ONCE
+    shard_size = PAIRS_AT_ONCE
 
-    @property
-    def ids(self) -> IntArray:
-        """(P,) numbers of the pairs."""
-        return np.arange(len(self.questions[0]))
+    def __init__(self, name: str, questions: Asked, classifier: Classifier, batch_size: int) -> None:
+        self.name, self.questions, self.classifier, self.batch_size = name, questions, classifier, batch_size
+        self.ids = np.arange(len(questions[0]))
 
     def _part(self, part: slice) -> Asked:
         premises, files, hypotheses = self.questions
@@ -235,31 +287,12 @@ class _PairSide:
             yield Shard(self.ids[part], scores[:, None].astype(np.float32), Notes(truncated=cut))
 
 
-def _score(side: _PairSide, output: Path | None, processes: Processes, progress: bool) -> tuple[FloatArray, int]:
-    """(P,) probabilities in float32, and the number of truncated pairs, which a warning tells."""
-    key = fingerprint("mine", side.classifier.fingerprint)
-    scored, notes = encode_side(side, output, processes, key=key, progress=progress, verb="scoring")
-    if notes.truncated and not processes.rank:
-        warnings.warn(
-            f"{notes.truncated:,} of {side.ids.size:,} pairs are longer than the context of {side.classifier.name}: "
-            "their premises were truncated",
-            stacklevel=3,
-        )
-    return scored.vectors[:, 0], notes.truncated
-
-
-def _describe(
-    options: MiningOptions,
-    classifier: Classifier,
-    retriever: dict[str, Any],
-    rule: dict[str, Any],
-    library: Library,
-    content: Split,
-) -> dict[str, Any]:
+def _describe(split: Split, classifier: Classifier, retriever: dict[str, Any], rule: dict[str, Any]) -> dict[str, Any]:
+    library = split.library
     return {
         "schema": MINED_FORMAT,
-        "collection": options.collection,
-        "split": options.split,
+        "collection": split.collection.name,
+        "split": split.name,
         "classifier": {
             "name": classifier.name,
             "fingerprint": classifier.fingerprint,
@@ -271,9 +304,9 @@ def _describe(
         "data": {
             "edition": library.edition,
             "version": library.catalog.version,
-            "content": content.fingerprint,
-            "images": content.image_ids.size,
-            "captions": content.caption_ids.size,
+            "content": split.fingerprint,
+            "images": split.image_ids.size,
+            "captions": split.caption_ids.size,
             "files": library.files_used(),
         },
         "package": cxc_eccv.__version__,
@@ -352,29 +385,3 @@ def with_image_vectors(run: Run, content: Split) -> Run:
     np.add.at(sums, owners, vectors)
     means = sums / np.bincount(owners, minlength=len(sums))[:, None]
     return replace(texts, images=Embeddings(content.image_ids, means.astype(np.float32)))
-
-
-def rank_captions(run: Run, content: Split, *, top_k: int, processes: Processes, progress: bool) -> Candidates:
-    """Rank the top captions of other images for every image; each process ranks a part of the images."""
-    run = with_image_vectors(run, content)
-    owners = find_positions(content.caption_image_ids, content.image_ids)[0]
-    part = np.array_split(np.arange(content.image_ids.size), processes.count)[processes.rank]
-    depth = top_k + int(np.bincount(owners).max())
-    parts: list[tuple[IntArray, IntArray, IntArray]] = []
-    if part.size:
-        linked = np.isin(owners, part)
-        links = Judgments.from_pairs(
-            content.image_ids[part],
-            content.caption_ids,
-            content.caption_image_ids[linked],
-            content.caption_ids[linked],
-        )
-        with one_blas_thread():
-            best = ranked(run, Options(progress=progress)).find_top(links, "i2t", depth).ids
-        captions = find_positions(best.ravel(), content.caption_ids)[0].reshape(best.shape)
-        others = owners[captions] != part[:, None]
-        ranks = np.cumsum(others, axis=1)
-        kept = others & (ranks <= top_k)
-        parts.append((np.broadcast_to(part[:, None], best.shape)[kept], captions[kept], ranks[kept]))
-    gathered = [piece for pieces in processes.gather(parts) for piece in pieces]
-    return Candidates(*(np.concatenate(column) for column in zip(*gathered, strict=True)))

@@ -43,17 +43,17 @@ class Candidates(NamedTuple):
     ranks: IntArray
 
 
-def labelled_part(labelled: LabelledPairs, library: Library) -> tuple[str, str]:
-    """The collection and the split of most images of labelled pairs, as ``("coco", "validation")``."""
+def find_labelled_split(labelled: LabelledPairs, library: Library) -> Split:
+    """The split for training that has most images of labelled pairs; InvalidOption if none has any."""
     keys = {key for key in labelled.table["image_key"].to_pylist() if key is not None}
-    counts = {}
+    counts: dict[Split, int] = {}
     for name, collection in COLLECTIONS.items():
         ids = (key.partition("/")[2] for key in keys if key.startswith(f"{name}/"))
         numbers = np.array(sorted(int(number) for number in ids if number.isdecimal()), dtype=np.int64)
-        for split in library.read_splits(collection) if numbers.size else ():
-            if split in SPLITS:
-                counts[name, split] = int(np.isin(numbers, library.split(split, collection).image_ids).sum())
-    best = max(counts, key=lambda part: counts[part], default=None)
+        names = [each for each in library.read_splits(collection) if each in SPLITS] if numbers.size else []
+        for split in (library.split(each, collection) for each in names):
+            counts[split] = int(np.isin(numbers, split.image_ids).sum())
+    best = max(counts, key=lambda split: counts[split], default=None)
     if best is None or not counts[best]:
         raise InvalidOption(
             f"none of the labelled pairs {labelled.name} has an image of an available train, restval or val split of "
@@ -62,24 +62,22 @@ def labelled_part(labelled: LabelledPairs, library: Library) -> tuple[str, str]:
     return best
 
 
-def require_labelled_run(run: Run | None, labelled: LabelledPairs, part: tuple[str, str]) -> Run:
+def require_labelled_run(run: Run | None, labelled: LabelledPairs, split: Split) -> Run:
     """The retriever's run of the split of the labelled pairs; InvalidOption if it is missing."""
     if run is None:
         raise InvalidOption(
-            f"labelled pairs {labelled.name} are of {'/'.join(part)}: give the same retriever's file for that split "
-            "too (--labelled-retriever)"
+            f"labelled pairs {labelled.name} are of {split.collection.name}/{split.name}: give the same retriever's "
+            "file for that split too (--labelled-retriever)"
         )
     return run
 
 
-def find_labelled_pairs(
-    labelled: LabelledPairs, part: tuple[str, str], content: Split, lists: Candidates
-) -> tuple[Candidates, IntArray]:
+def find_labelled_pairs(labelled: LabelledPairs, split: Split, lists: Candidates) -> tuple[Candidates, IntArray]:
     """The distinct labelled pairs that are in the lists, and their labels."""
-    size = content.caption_ids.size
-    captions = {f"{part[0]}/{number}": place for place, number in enumerate(content.caption_ids.tolist())}
-    by_words = {text.strip(): place for place, text in enumerate(content.captions["text"].to_pylist())}
-    images = {f"{part[0]}/{number}": place for place, number in enumerate(content.image_ids.tolist())}
+    size, prefix = split.caption_ids.size, split.collection.name
+    captions = {f"{prefix}/{number}": index for index, number in enumerate(split.caption_ids.tolist())}
+    by_words = {text.strip(): index for index, text in enumerate(split.captions["text"].to_pylist())}
+    images = {f"{prefix}/{number}": index for index, number in enumerate(split.image_ids.tolist())}
     table = labelled.table.select(["image_key", "caption_key", "hypothesis", "label"]).to_pylist()
     known: dict[int, int] = {}
     for row in table:
@@ -93,7 +91,7 @@ def find_labelled_pairs(
     if not listed.ranks.size:
         raise InvalidOption(
             f"none of {labelled.table.num_rows:,} labelled pairs {labelled.name} is in the retriever's lists of "
-            f"{'/'.join(part)}. Label pairs of its lists (cxc-eccv entailment export), or raise --top-k"
+            f"{prefix}/{split.name}. Label pairs of its lists (cxc-eccv entailment export), or raise --top-k"
         )
     return listed, np.array([known[number] for number in numbers[has_label].tolist()], dtype=np.int64)
 

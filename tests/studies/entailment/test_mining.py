@@ -42,8 +42,9 @@ class SharedWords(StandInClassifier):
         return np.array([share(*pair) for pair in zip(premises, hypotheses, strict=True)]), cut
 
 
-def mine(run, classifier, library, *, labelled_run=None, **options):
-    return mining.mine(run, classifier, library, MiningOptions(**options), labelled_run=labelled_run, progress=False)
+def mine(run, classifier, library, *, labelled_run=None, split="train", collection="coco", **options):
+    options = MiningOptions(split=library.split(split, collection), progress=False, **options)
+    return mining.mine(run, classifier, options, labelled_run=labelled_run)
 
 
 def share(premise, hypothesis):

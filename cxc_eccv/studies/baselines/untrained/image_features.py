@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from cxc_eccv.errors import InvalidOption, MalformedRun
 from cxc_eccv.evaluation import evaluate
-from cxc_eccv.from_model import split_items
+from cxc_eccv.from_model import read_items
 from cxc_eccv.runs import EmbeddingsRun, load_embeddings
 from cxc_eccv.sources.download import image_folder
 from cxc_eccv.sources.library import Library
@@ -40,7 +40,7 @@ def _encode(library: Library, split: str, inputs: Inputs) -> EmbeddingsRun:
     image_folder(str(inputs.images))
     from cxc_eccv.encoding import Encoding, encode  # only here: a file of features needs no torch
 
-    items = split_items(("images",), library, split, inputs.images)
+    items = read_items(library.split(split), ("images",), inputs.images)
     return encode(inputs.model, images=items.images, encoding=Encoding(central_crop=inputs.central_crop))
 
 

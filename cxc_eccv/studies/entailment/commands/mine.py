@@ -19,7 +19,7 @@ from cxc_eccv.writing import check_output
 
 if TYPE_CHECKING:
     from cxc_eccv.runs import Run
-    from cxc_eccv.sources.library import Library
+    from cxc_eccv.sources.library import Split
     from cxc_eccv.sources.readers import MinedPairs
 
 
@@ -84,7 +84,7 @@ def mine(
     """
     from cxc_eccv.runs import load_run
     from cxc_eccv.studies.entailment.labelled import find_labelled, read_labelled
-    from cxc_eccv.studies.entailment.mining_rule import check_rule, labelled_part, require_labelled_run
+    from cxc_eccv.studies.entailment.mining_rule import check_rule, find_labelled_split, require_labelled_run
     from cxc_eccv.types import check_whole
 
     if (retriever is None) == (model is None):
@@ -95,12 +95,14 @@ def mine(
     check_whole("top_k", top_k)
     check_rule(threshold, precision, share, labelled=labelled is not None)
     check_output(output, [".parquet"])
-    part = _part_of(split)
+    collection, _, name = split.rpartition("/")
+    name = split_name(name)
     if labelled is not None:
         find_labelled(labelled)
     run: Run | None = None if retriever is None else load_run(retriever)
     labelled_run: Run | None = None if labelled_retriever is None else load_run(labelled_retriever)
     library = open_library()
+    mined_split = library.split(name, collection) if collection else library.split(name)
     with needs_train_extra():
         from cxc_eccv.studies.entailment.mining import MiningOptions
         from cxc_eccv.studies.entailment.mining import mine as mine_pairs
@@ -110,8 +112,7 @@ def mine(
     looked_at = images if judge.has_visual else None
     pairs = None if labelled is None else read_labelled(labelled, library, images=looked_at)
     options = MiningOptions(
-        split=part[1],
-        collection=part[0],
+        split=mined_split,
         images=looked_at,
         top_k=top_k,
         threshold=threshold,
@@ -119,26 +120,20 @@ def mine(
         labelled=pairs,
         share=share,
         output=output,
+        batch_size=batch_size,
     )
-    options.check(judge, library)
-    encode = partial(_encode, model, library, images, batch_size, device)
-    of_labelled = part if pairs is None else labelled_part(pairs, library)
-    if pairs is not None and of_labelled != part and model is None:
-        require_labelled_run(labelled_run, pairs, of_labelled)
-    run = encode(part) if run is None else run
-    if of_labelled != part and labelled_run is None:
-        labelled_run = encode(of_labelled)
-    mined = mine_pairs(run, judge, library, options, labelled_run=labelled_run, batch_size=batch_size)
-    _tell(mined, output)
+    options.check(judge)
+    encode = partial(_encode, str(model), images, batch_size, device)
+    labelled_split = mined_split if pairs is None else find_labelled_split(pairs, library)
+    if pairs is not None and labelled_split is not mined_split and model is None:
+        require_labelled_run(labelled_run, pairs, labelled_split)
+    run = encode(mined_split) if run is None else run
+    if labelled_split is not mined_split and labelled_run is None:
+        labelled_run = encode(labelled_split)
+    _print_result(mine_pairs(run, judge, options, labelled_run=labelled_run), output)
 
 
-def _part_of(split: str) -> tuple[str, str]:
-    """Collection and split of a name such as ``val`` or ``flickr30k/val``."""
-    collection, _, name = split.rpartition("/")
-    return collection or "coco", split_name(name)
-
-
-def _tell(mined: MinedPairs, output: Path) -> None:
+def _print_result(mined: MinedPairs, output: Path) -> None:
     from cxc_eccv.sources.catalog import describe_data
     from cxc_eccv.sources.collections.collection import find_collection
     from cxc_eccv.studies.entailment.mining_rule import table_of_rule
@@ -162,25 +157,15 @@ def _tell(mined: MinedPairs, output: Path) -> None:
     )
 
 
-def _encode(
-    model: str | None,
-    library: Library,
-    images: Path | None,
-    batch_size: int,
-    device: str | None,
-    part: tuple[str, str],
-) -> Run:
+def _encode(model: str, images: Path | None, batch_size: int, device: str | None, split: Split) -> Run:
     """The run of a model, whose encoding is made once and kept."""
-    loaded = load_named_model(str(model), device=device)
+    loaded = load_named_model(model, device=device)
     from cxc_eccv.encoding import Encoding, encode_once
-    from cxc_eccv.from_model import split_items
-    from cxc_eccv.sources.collections.collection import find_collection
+    from cxc_eccv.from_model import read_items
 
     if loaded.is_cross_encoder:
         raise InvalidOption(f"{loaded.name} scores pairs; name a model with embeddings, or lists that it ranked anew")
     if "images" in loaded.sides and images is None:
         raise InvalidOption(f"{loaded.name} looks at images: give their folder with --images")
-    items = split_items(loaded.sides, library, part[1], images, collection=find_collection(part[0]))
-    return encode_once(loaded, images=items.images, captions=items.captions, encoding=Encoding(batch_size=batch_size))[
-        0
-    ]
+    items, options = read_items(split, loaded.sides, images), Encoding(batch_size=batch_size)
+    return encode_once(loaded, images=items.images, captions=items.captions, encoding=options)[0]
