@@ -30,7 +30,7 @@ from cxc_eccv.encoding.shards import (
     lock_output,
     remove_parts,
 )
-from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.errors import InvalidOption
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.ranking.prepare import refuse_zero_vectors, to_unit_length
@@ -40,8 +40,6 @@ from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.sources.readers import FACTS_KEY, MINED_FORMAT, MINED_SCHEMA, MinedPairs
 from cxc_eccv.studies.entailment.labelled import Asked, LabelledPairs, find_image_files, seen_by
 from cxc_eccv.studies.entailment.mining_rule import (
-    COLLECTIONS,
-    SPLITS,
     Candidates,
     FittedRule,
     check_rule,
@@ -68,7 +66,7 @@ class MiningOptions:
     """The split to mine, the rule, the output, and how to score.
 
     Args:
-        split: a split for training, of a collection that weak positives are mined from.
+        split: what :func:`~cxc_eccv.studies.entailment.mining_rule.open_split_to_mine` opened.
         images: folder with the images, for a classifier that looks at them.
         top_k: captions of other images to score for every image.
         threshold: lowest probability to keep.
@@ -93,13 +91,6 @@ class MiningOptions:
 
     def check(self, classifier: Classifier) -> None:
         """Check the options before a retriever is encoded."""
-        if self.split.collection.name not in COLLECTIONS:
-            raise UnknownName("collection", self.split.collection.name, COLLECTIONS)
-        if self.split.name not in SPLITS:
-            raise InvalidOption(
-                f"split {self.split.name!r}: weak positives are for training; mine {', '.join(SPLITS)}. To judge what "
-                "models retrieve from the test split, use evaluate --unjudged"
-            )
         check_whole("top_k", self.top_k)
         check_rule(self.threshold, self.precision, self.share, labelled=self.labelled is not None)
         if self.labelled is not None:

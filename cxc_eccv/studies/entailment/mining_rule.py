@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.collections.collection import collections
 from cxc_eccv.sources.library import Library, Split
@@ -41,6 +41,18 @@ class Candidates(NamedTuple):
     images: IntArray
     captions: IntArray
     ranks: IntArray
+
+
+def open_split_to_mine(library: Library, name: str, collection: str) -> Split:
+    """A split for training, of a collection that weak positives are mined from."""
+    if collection not in COLLECTIONS:
+        raise UnknownName("collection", collection, COLLECTIONS)
+    if name not in SPLITS:
+        raise InvalidOption(
+            f"split {name!r}: weak positives are for training; mine {', '.join(SPLITS)}. To judge what models retrieve "
+            "from the test split, use evaluate --unjudged"
+        )
+    return library.split(name, collection)
 
 
 def find_labelled_split(labelled: LabelledPairs, library: Library) -> Split:

@@ -21,7 +21,7 @@ from cxc_eccv.sources.readers import read_mined
 from cxc_eccv.studies.entailment import mining
 from cxc_eccv.studies.entailment.labelled import LabelledPairs, read_labelled, record_seen
 from cxc_eccv.studies.entailment.mining import MiningOptions
-from cxc_eccv.studies.entailment.mining_rule import fit_rule
+from cxc_eccv.studies.entailment.mining_rule import fit_rule, open_split_to_mine
 from cxc_eccv.studies.entailment.training_data import SCHEMA, premises_of
 from cxc_eccv.types import Embeddings
 
@@ -43,7 +43,7 @@ class SharedWords(StandInClassifier):
 
 
 def mine(run, classifier, library, *, labelled_run=None, split="train", collection="coco", **options):
-    options = MiningOptions(split=library.split(split, collection), progress=False, **options)
+    options = MiningOptions(split=open_split_to_mine(library, split, collection), progress=False, **options)
     return mining.mine(run, classifier, options, labelled_run=labelled_run)
 
 
@@ -207,7 +207,7 @@ def test_flickr30k_is_mined_as_coco_is(tmp_path):
     expected = [(first, 5, 1), (first, 6, 2), (second, 0, 1), (second, 1, 2), (third, 0, 1), (third, 1, 2)]
     assert rows_of(mined) == expected
     again = Library(tmp_path, offline=True, mined=[tmp_path / "weak.parquet"])
-    assert rows_of(again.mined("train", "flickr30k")) == expected
+    assert rows_of(again.split("train", "flickr30k").mined()) == expected
     assert list(again.files_used()) == ["flickr30k", "mined_flickr30k_train"]
     assert list(again.mined_files) == ["mined_flickr30k_train"]
 

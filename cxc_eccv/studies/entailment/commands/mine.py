@@ -83,8 +83,14 @@ def mine(
     ```
     """
     from cxc_eccv.runs import load_run
+    from cxc_eccv.sources.collections.coco import COLLECTION as COCO
     from cxc_eccv.studies.entailment.labelled import find_labelled, read_labelled
-    from cxc_eccv.studies.entailment.mining_rule import check_rule, find_labelled_split, require_labelled_run
+    from cxc_eccv.studies.entailment.mining_rule import (
+        check_rule,
+        find_labelled_split,
+        open_split_to_mine,
+        require_labelled_run,
+    )
     from cxc_eccv.types import check_whole
 
     if (retriever is None) == (model is None):
@@ -102,7 +108,7 @@ def mine(
     run: Run | None = None if retriever is None else load_run(retriever)
     labelled_run: Run | None = None if labelled_retriever is None else load_run(labelled_retriever)
     library = open_library()
-    mined_split = library.split(name, collection) if collection else library.split(name)
+    mined_split = open_split_to_mine(library, name, collection or COCO.name)
     with needs_train_extra():
         from cxc_eccv.studies.entailment.mining import MiningOptions
         from cxc_eccv.studies.entailment.mining import mine as mine_pairs
