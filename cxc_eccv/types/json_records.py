@@ -24,7 +24,7 @@ SHAPES: Mapping[object, Shape] = {str: TEXT, int: COUNT, float: NUMBER, bool: BO
 
 
 def null_if(selects: Callable[[Any], object]) -> Mapping[str, Callable[[Any], object]]:
-    """Metadata of a field whose None is written as null, for the records that ``selects`` is true of."""
+    """Metadata of a field whose default is written (None as null), for the records that ``selects`` is true of."""
     return {NULL_IF: selects}
 
 

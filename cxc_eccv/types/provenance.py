@@ -175,8 +175,8 @@ class LabelFacts:
 
     sources: tuple[str, ...] = ()
     policy: str | None = None
-    files: Mapping[str, LabelFileFacts] = field(default_factory=dict)
-    repeats: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, LabelFileFacts] = field(default_factory=dict, metadata=null_if(lambda facts: facts.sources))
+    repeats: Mapping[str, str] = field(default_factory=dict, metadata=null_if(lambda facts: facts.sources))
 
     def __str__(self) -> str:
         """The sources in words, files with their versions."""

@@ -17,6 +17,7 @@ from cxc_eccv.studies.asking.rater_agreement import STATISTICS, Agreement, Toget
 from cxc_eccv.studies.asking.schemes import Scheme
 from cxc_eccv.studies.asking.sheet_quality import ACCEPTED, BY_HAND, REJECTED, Activity, SheetQuality, WorkerQuality
 from cxc_eccv.tables import MISSING, Table
+from cxc_eccv.types.json_records import to_json
 from cxc_eccv.types.provenance import Provenance
 from cxc_eccv.types.reported import group_by_reason
 from cxc_eccv.wording import list_names
@@ -112,7 +113,7 @@ class AnnotationReport:
         if isinstance(self.changes, str):
             content |= {"changes": None, "no_changes": self.changes}
         del content["folder"]
-        return {"schema": SCHEMA, **content}
+        return {"schema": SCHEMA, **content, "provenance": to_json(self.provenance)}
 
     def tables(self) -> list[Table]:
         """The console tables, with the first rows of long ones."""
