@@ -99,7 +99,7 @@ def report(
 
 
 def _write_mteb(reports: Mapping[str, Report], output: Path | None, *, has_table_options: bool) -> None:
-    from cxc_eccv.integrations.scoring import write_mteb
+    from cxc_eccv.integrations.mteb_files import write_mteb
 
     if has_table_options:
         raise InvalidOption("--intervals and --tasks are for tables; mteb files have every result and its interval")

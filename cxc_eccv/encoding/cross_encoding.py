@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from PIL import Image
 from transformers import Blip2ForImageTextRetrieval, PreTrainedModel, PreTrainedTokenizerBase
 
-from cxc_eccv.encoding.images import Inputs, group_by_shape, image_input, join_inputs, make_image_encoder
-from cxc_eccv.encoding.models import CROSS_ENCODERS, LoadedModel, load_model, model_key
+from cxc_eccv.encoding.loading import CROSS_ENCODERS, LoadedModel, load_model, model_key
+from cxc_eccv.encoding.pictures import Inputs, group_by_shape, image_input, join_inputs, make_image_encoder
 from cxc_eccv.encoding.processes import join_processes
 from cxc_eccv.encoding.shards import (
     Notes,

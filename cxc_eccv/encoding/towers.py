@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch.nn.functional import normalize
 from transformers import Blip2ForImageTextRetrieval, BlipForImageTextRetrieval, PreTrainedModel
 
-from cxc_eccv.encoding.models import LoadedModel, load_model
+from cxc_eccv.encoding.loading import LoadedModel, load_model
 from cxc_eccv.encoding.open_clip import OpenClip
 from cxc_eccv.encoding.text_input import Prompt, TextInput, Tokens
 from cxc_eccv.errors import InvalidOption, ModelError, TowerMissing

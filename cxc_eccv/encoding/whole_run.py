@@ -9,8 +9,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from cxc_eccv.encoding.images import make_image_encoder
-from cxc_eccv.encoding.models import LoadedModel, load_model, model_key
+from cxc_eccv.encoding.loading import LoadedModel, load_model, model_key
+from cxc_eccv.encoding.pictures import make_image_encoder
 from cxc_eccv.encoding.processes import join_processes
 from cxc_eccv.encoding.shards import (
     Notes,

@@ -8,14 +8,14 @@
       | measure   all errors at once: items that the run lacks, unknown items; then one pass of
       |           ranking.ranked(run) over what every Need reads -> Measured
       | score     a judge labels unjudged pairs; Measured.values: values of queries -> their mean or median, with bounds
-      |           and intervals by bootstrap over images
-      | report    numbers over a whole task, reasons, provenance -> Report
+      |           and intervals by bootstrap over images; numbers over a whole task
+      | report    reasons, provenance -> Report
     report.json
 
 With "all" tasks, those that cannot be computed are skipped with the reason; for a named task this is an error. The
-error of one metric is kept in ``Measured.errors``. :mod:`~cxc_eccv.evaluation.labels` replaces the positives of tasks
-by those of other sources; :mod:`~cxc_eccv.evaluation.bounds` computes how far labels of unjudged pairs could move a
-number, and :mod:`~cxc_eccv.evaluation.answers` estimates it from people's answers.
+error of one metric is kept in ``Measured.errors``. :mod:`~cxc_eccv.evaluation.relabelling` replaces the positives of
+tasks by those of other sources; :mod:`~cxc_eccv.evaluation.bounds` computes how far labels of unjudged pairs could
+move a number, and :mod:`~cxc_eccv.evaluation.answers` estimates it from people's answers.
 """
 
 from cxc_eccv.evaluation.calls import evaluate, evaluate_rankings, evaluate_request, report_of_ranks

@@ -12,12 +12,13 @@ from numpy.typing import ArrayLike
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, RunTooShallow, raise_all
 from cxc_eccv.evaluation.answers import Answers
-from cxc_eccv.evaluation.labels import describe_sources, find_repeats
 from cxc_eccv.evaluation.measure import MeasuredPart, find_faults, measure
 from cxc_eccv.evaluation.needs import Measured, Ranks, Variant
 from cxc_eccv.evaluation.plan import Part, Plan, Restriction, choose_metrics, make_plan
+from cxc_eccv.evaluation.relabelling import describe_sources, find_repeats
 from cxc_eccv.evaluation.report import describe_run, make_report, name_model, training_data_of
 from cxc_eccv.evaluation.request import Fields, Request
+from cxc_eccv.evaluation.score import score_parts
 from cxc_eccv.ranking import ranked
 from cxc_eccv.ranking.scores import one_blas_thread
 from cxc_eccv.registry import task
@@ -132,8 +133,8 @@ def evaluate_request(run: Run, request: Request, library: Library, *, progress: 
     with one_blas_thread():  # idle BLAS threads would slow down our threads
         plan = plan_run(run, request, library)
         ranker = ranked(run, request.make_options(progress=progress))
-        parts = measure(ranker, plan)
-        report = make_report(plan, parts, _describe(run, plan, ranker.scoring))
+        scored = score_parts(plan, measure(ranker, plan))
+        report = make_report(plan, scored, _describe(run, plan, ranker.scoring))
     _refuse_empty_tasks(report, request.tasks)
     if isinstance(request.answers, Answers):
         request.answers.refuse_unused(report, request.split)
@@ -255,7 +256,7 @@ def report_of_ranks(
         parts.append(MeasuredPart(Part(metrics, direction, (need,)), (need.of_ranks(ranks),)))
     nothing = Restriction(np.empty(0, np.int64), np.empty(0, np.int64), RestrictionFacts())
     plan = Plan(request, library, [each.part for each in parts], {}, [], nothing, ())
-    return make_report(plan, parts, Provenance(model=request.name))
+    return make_report(plan, score_parts(plan, parts), Provenance(model=request.name))
 
 
 def measure_request(run: Run, request: Request, library: Library) -> list[tuple[Variant, Measured]]:

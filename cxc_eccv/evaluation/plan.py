@@ -11,8 +11,8 @@ import numpy as np
 
 from cxc_eccv import registry
 from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, MissingIds, SourceMissing, UnknownName
-from cxc_eccv.evaluation.labels import drop_other_labels, find_sources, relabel, why_not_relabelled
 from cxc_eccv.evaluation.needs import NEEDS, Need, Variant
+from cxc_eccv.evaluation.relabelling import drop_other_labels, find_sources, relabel, why_not_relabelled
 from cxc_eccv.evaluation.request import Request, Sides
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.metrics.kinds import WholeMetric

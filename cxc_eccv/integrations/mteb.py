@@ -15,19 +15,10 @@ from torch.utils.data import DataLoader
 from cxc_eccv.builders.cards import bibtex, sources_of
 from cxc_eccv.builders.config import dataset_configs
 from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.evaluation import Request
 from cxc_eccv.evaluation.request import check_split
-from cxc_eccv.integrations.scoring import (
-    LANGUAGE,
-    SUBSET,
-    data_revision,
-    image_files,
-    main_key,
-    make_run,
-    score,
-    task_name,
-    task_scores,
-    write,
-)
+from cxc_eccv.integrations.model_runs import image_files, main_key, make_run, score, write
+from cxc_eccv.integrations.mteb_files import LANGUAGE, SUBSET, data_revision, task_name, task_scores
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings, Report
 
@@ -114,7 +105,8 @@ class CxcEccvTask(mteb.AbsTask):
             for side, role in roles.items()
         }
         run = make_run(vectors.get("images"), vectors.get("captions"), model.similarity, name)
-        self.report = report = score(run, "all", self.library, hf_split, direction=self.direction, name=name)
+        request = Request(split=hf_split, per_query=True, name=name)
+        self.report = report = score(run, request, self.library, self.direction)
         if self.output is not None:
             write(self.output / name.replace("/", "__") / f"{hf_split}_{self.direction}", report, run, self.library)
         return task_scores(report)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,10 @@ import numpy as np
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
 
-from cxc_eccv.encoding.images import open_picture
+from cxc_eccv.encoding.pictures import open_picture
 from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
-from cxc_eccv.evaluation.request import check_split
-from cxc_eccv.integrations.scoring import image_files, main_key, make_run, score, write
+from cxc_eccv.evaluation import Request
+from cxc_eccv.integrations.model_runs import image_files, main_key, make_run, score, write
 from cxc_eccv.registry import metric_labelled
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings, Report, check_whole
@@ -74,8 +75,8 @@ class CxcEccvEvaluator(SentenceEvaluator):
         write_report: bool = False,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        check_split(split)
         check_whole("batch_size", batch_size)
+        self._request = Request(tasks=tasks, split=split, per_query=True)
         self.tasks, self.split, self.name = tasks, split, name
         self.library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
         self.images = None if images is None else image_files(self.library, split, images)
@@ -110,7 +111,7 @@ class CxcEccvEvaluator(SentenceEvaluator):
             model.similarity,
             name,
         )
-        self.report = report = score(run, self.tasks, self.library, self.split, name=name)
+        self.report = report = score(run, replace(self._request, name=name), self.library)
         if self._key not in report.scores:
             raise UnknownName("primary metric", self._key, report.scores)
         if self.write_report and output_path is not None:

@@ -18,7 +18,7 @@ from cxc_eccv.comparison.pairing import check_comparable
 from cxc_eccv.comparison.published import check_as_published
 from cxc_eccv.errors import DataError, InvalidOption, RunTooShallow, UnknownName
 from cxc_eccv.evaluation import evaluate_rankings
-from cxc_eccv.evaluation.labels import relabel
+from cxc_eccv.evaluation.relabelling import relabel
 from cxc_eccv.registry import task, tasks
 from cxc_eccv.report.cards import example_cards
 from cxc_eccv.report.collect import collect_examples

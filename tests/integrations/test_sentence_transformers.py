@@ -18,7 +18,7 @@ from transformers import BertConfig, BertModel, BertTokenizer
 
 import cxc_eccv as ce
 from cxc_eccv.errors import InvalidOption, MalformedRun, ModelError, SourceMissing, TowerMissing, UnknownName
-from cxc_eccv.integrations.scoring import main_key, make_run
+from cxc_eccv.integrations.model_runs import main_key, make_run
 from cxc_eccv.integrations.sentence_transformers import CxcEccvEvaluator
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.download import mirror_folder

@@ -5,7 +5,7 @@ import pytest
 from scaled_runs import scale, scale_each, sides, with_altered_queries
 
 from cxc_eccv.encoding.processes import split_ranks
-from cxc_eccv.encoding.reranking import find_candidates
+from cxc_eccv.encoding.second_stage import find_candidates
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.ranking.prepare import to_unit_length
 from cxc_eccv.registry import task
@@ -44,7 +44,7 @@ def test_the_length_of_each_vector_changes_nothing(name, run, sample_library):
 
 def test_the_similarity_of_a_model_is_found_whatever_the_scale(run):
     torch = pytest.importorskip("torch")
-    from cxc_eccv.integrations.scoring import make_run as run_of
+    from cxc_eccv.integrations.model_runs import make_run as run_of
 
     def cosine(left, right):
         left, right = (torch.nn.functional.normalize(torch.as_tensor(side), dim=-1) for side in (left, right))

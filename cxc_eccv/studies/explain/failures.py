@@ -20,7 +20,7 @@ from cxc_eccv.evaluation import Request
 from cxc_eccv.evaluation.calls import plan_run
 from cxc_eccv.evaluation.needs import Ranks
 from cxc_eccv.evaluation.plan import Plan
-from cxc_eccv.evaluation.report import images_behind
+from cxc_eccv.evaluation.score import images_behind
 from cxc_eccv.metrics.concept_agreement import concept_agreement
 from cxc_eccv.metrics.concept_enumeration import concept_enumeration
 from cxc_eccv.metrics.non_common_similarity import non_common_similarity
@@ -151,8 +151,8 @@ def find_failures(
     raise_all(measured.errors.values())  # a ranking without an item of the gallery
     for caution in measured.cautions:
         warnings.warn(f"{direction}: {caution}", stacklevel=2)
-    top, truths = reader.result, images_behind(judged.query_ids, library, split, direction)
-    images = images_behind(top.ids, library, split, direction[::-1])
+    top, truths = reader.result, images_behind(judged.query_ids, library.split(split), direction)
+    images = images_behind(top.ids, library.split(split), direction[::-1])
     failed = np.flatnonzero(images[:, 0] != truths)
     return Failures(
         direction=direction,

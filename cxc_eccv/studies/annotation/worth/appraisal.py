@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, UnknownName
-from cxc_eccv.evaluation.report import images_behind, make_provenance
+from cxc_eccv.evaluation.report import make_provenance
 from cxc_eccv.evaluation.request import check_split
+from cxc_eccv.evaluation.score import images_behind
 from cxc_eccv.judgments.evidence import Thresholds, gather, item_ids, sources_of
 from cxc_eccv.judgments.qrels import coco_links
 from cxc_eccv.ranking import Options, ranked
@@ -283,7 +284,8 @@ class _Study:
 
     def bootstrap(self, ids: IntArray, direction: str) -> ClusterBootstrap:
         """The bootstrap over the images of queries."""
-        return ClusterBootstrap(images_behind(ids, self.library, self.split, direction), Draws(self.request.seed))
+        images = images_behind(ids, self.library.split(self.split), direction)
+        return ClusterBootstrap(images, Draws(self.request.seed))
 
     def find_verified(self, source: str, direction: str) -> Verified | None:
         """The labels of a source, as people's judgments, with the known pairs of the project's proposals."""

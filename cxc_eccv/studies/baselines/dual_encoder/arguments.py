@@ -26,7 +26,7 @@ from transformers import (
 )
 
 from cxc_eccv.encoding.checkpoints import load_part
-from cxc_eccv.encoding.models import from_checkpoint
+from cxc_eccv.encoding.loading import from_checkpoint
 from cxc_eccv.encoding.text_input import context_length, in_lower_case, never_saw_capitals, padded_length
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, TowerMissing
 from cxc_eccv.sources.download import sha256_of

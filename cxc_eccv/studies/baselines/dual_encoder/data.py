@@ -23,7 +23,7 @@ from torch.utils.data import Dataset, Sampler
 
 from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.demo import sample_images
-from cxc_eccv.encoding.images import open_picture, picture_mode
+from cxc_eccv.encoding.pictures import open_picture, picture_mode
 from cxc_eccv.encoding.processes import Processes
 from cxc_eccv.errors import InvalidOption, MalformedSource, SourceMissing, TowerMissing
 from cxc_eccv.sources.library import Library

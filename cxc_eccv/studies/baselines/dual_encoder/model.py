@@ -14,7 +14,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.utils.generic import ModelOutput
 
 from cxc_eccv.encoding.checkpoints import build_model
-from cxc_eccv.encoding.images import check_image_encoder
+from cxc_eccv.encoding.pictures import check_image_encoder
 from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
 from cxc_eccv.studies.entailment.classifier.encoders import as_config, image_width
 

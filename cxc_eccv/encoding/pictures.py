@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 from transformers import PreTrainedModel
 
-from cxc_eccv.encoding.models import LoadedModel
+from cxc_eccv.encoding.loading import LoadedModel
 from cxc_eccv.encoding.open_clip import OpenClip
 from cxc_eccv.encoding.towers import image_features
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, ModelError, SourceMissing, TowerMissing

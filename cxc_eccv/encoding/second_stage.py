@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.encoding.cross_encoding import MOST_PAIRS, Encode, PairWork, refuse_too_many
-from cxc_eccv.encoding.models import load_model
+from cxc_eccv.encoding.loading import load_model
 from cxc_eccv.encoding.shards import Notes
 from cxc_eccv.errors import InvalidOption, MissingIds
 from cxc_eccv.ranking import ranked

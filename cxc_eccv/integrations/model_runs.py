@@ -1,0 +1,93 @@
+"""A model inside another library: its images, its similarity, the score of its run, and the folder of its report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cxc_eccv.builders.images import ImageFolder
+from cxc_eccv.errors import ModelError, SourceMissing
+from cxc_eccv.evaluation import Request, evaluate_request, make_plan
+from cxc_eccv.ranking.prepare import to_unit_length
+from cxc_eccv.registry import task
+from cxc_eccv.report.collect import collect_examples
+from cxc_eccv.report.folder import write_folder
+from cxc_eccv.runs import EmbeddingsRun
+from cxc_eccv.runs.embeddings import SIMILARITIES
+from cxc_eccv.sources.library import Library
+from cxc_eccv.types import Embeddings, IntArray, Report
+
+Compare = Callable[[Any, Any], Any]
+"""A model's similarity function: vectors (N, D) and (M, D) to scores (N, M), as arrays or tensors."""
+
+
+def main_key(direction: str, split: str, tasks: str | Sequence[str] = "all") -> str | None:
+    """The key of the main score: of ECCV Caption if it has this direction and split, else of CxC, else None."""
+    for name in ("eccv_caption", "cxc") if tasks == "all" else [tasks] if isinstance(tasks, str) else tasks:
+        task_name, _, part = name.partition("/")
+        directions = [each.name for each in task(task_name).parts_with("ranks")]
+        if direction in directions and split in task(task_name).splits and part in ("", direction):
+            return f"{task_name}/{direction}/{task(task_name).main_metric}"
+    return None
+
+
+def image_files(library: Library, split: str, folder: str | Path) -> tuple[IntArray, list[Path]]:
+    """Ids and files of all images of a split."""
+    table, image_folder = library.split(split).images, ImageFolder(folder)
+    names = table["file_name"].to_pylist()
+    files = [image_folder.find(name) for name in names]
+    missing = [name for name, file in zip(names, files, strict=True) if file is None]
+    if missing:
+        raise SourceMissing(
+            f"{len(missing)} of the {len(names)} images of {split} are not below {folder}, the first: {missing[0]}. "
+            "Every image is in a gallery: name a folder with all of them."
+        )
+    return table["image_id"].to_numpy(), [file for file in files if file is not None]
+
+
+def make_run(images: Embeddings | None, captions: Embeddings | None, compare: Compare, name: str) -> EmbeddingsRun:
+    """A run of these vectors, with the similarity that the model uses."""
+    # A few vectors of each side are enough to find the similarity. Scaling them by a power of two changes no cosine and
+    # prevents overflow.
+    few = [side.vectors[:64] for side in (images, captions) if side is not None]
+    sides = [np.asarray(np.ldexp(vectors, -np.frexp(np.abs(vectors).max())[1])) for vectors in few]
+    return EmbeddingsRun(images, captions, similarity=_find_similarity(compare, sides[0], sides[-1], name))
+
+
+def _find_similarity(compare: Compare, left: NDArray[np.float32], right: NDArray[np.float32], name: str) -> str:
+    """``cosine`` or ``dot``, whichever gives the model's own scores: what a model declares may be wrong."""
+    import torch  # not at the top: a report in mteb's form needs none
+
+    scores = torch.as_tensor(compare(left, right)).detach().float().cpu().numpy()
+    expected = {"cosine": to_unit_length(left) @ to_unit_length(right).T, "dot": left @ right.T}
+    deviations = {
+        kind: float(np.abs(scores - expected[kind]).max()) if scores.shape == expected[kind].shape else np.inf
+        for kind in SIMILARITIES
+    }
+    closest = min(SIMILARITIES, key=lambda kind: deviations[kind])
+    if not deviations[closest] <= 0.01 * np.abs(expected[closest]).max():
+        raise ModelError(
+            f"{name} compares its vectors neither by cosine nor by dot product. Set its similarity function to one of "
+            "these."
+        )
+    return closest
+
+
+def score(run: EmbeddingsRun, request: Request, library: Library, direction: str | None = None) -> Report:
+    """The report of a run; with ``direction``, of that direction only."""
+    if direction is not None:
+        parts = make_plan(request, library, run).parts
+        request = replace(
+            request, tasks=[part.key for part in parts if part.task.part(part.name).direction == direction]
+        )
+    return evaluate_request(run, request, library, progress=False)
+
+
+def write(folder: Path, report: Report, run: EmbeddingsRun, library: Library) -> None:
+    """Write the folder of a report, with the items retrieved for some queries."""
+    write_folder(folder, report, collect_examples(run, report, library))
