@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import pyarrow as pa
 
@@ -13,6 +13,7 @@ from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.errors import InvalidOption, raise_all
 from cxc_eccv.evaluation import Fields, Request, evaluate_request, make_plan
 from cxc_eccv.evaluation.calls import find_library
+from cxc_eccv.runs.run import AnyRun
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.types import IntArray, Report, find_sides
 from cxc_eccv.types.models import PLAIN, Encoding
@@ -81,16 +82,13 @@ def evaluate_model(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ModelSides:
+class ModelSides(AnyRun):
     """The images, the captions, or both of a split, which a model is still to encode."""
-
-    may_be_cut: ClassVar[bool] = False
 
     sides: tuple[str, ...]
     library: Library
     split: str
     path: None = None
-    corpus: None = None
 
     def ids(self, side: str) -> IntArray:
         """(N,) ids of the ``images`` or ``captions``, possibly none."""
@@ -101,10 +99,6 @@ class ModelSides:
         """Why this direction cannot be ranked, or None."""
         lacking = next((side for side in find_sides(direction) if side not in self.sides), None)
         return None if lacking is None else f"the run has no {lacking}"
-
-    def why_unrated(self, direction: str) -> str | None:
-        """Why pairs of this direction have no similarity, or None."""
-        return self.why_not(direction)
 
 
 def check_before_encoding(request: Request, library: Library, sides: tuple[str, ...]) -> None:

@@ -20,10 +20,9 @@ from cxc_eccv.encoding.pictures import ImageEncoder, ImageItem, Inputs, Prepared
 from cxc_eccv.encoding.shards import Notes, Shard, image_identity
 from cxc_eccv.encoding.towers import TextEncoder
 from cxc_eccv.errors import InvalidOption, MalformedRun
-from cxc_eccv.runs.run import check_ids
 from cxc_eccv.sources.download import image_folder
 from cxc_eccv.types import IntArray
-from cxc_eccv.types.ids import all_unique
+from cxc_eccv.types.ids import all_unique, check_ids
 
 COLUMNS = ("caption_id", "text")
 COCO_NAME = re.compile(r"COCO_(?:train|val|test)\d{4}_(\d{12})\.(?:jpe?g|png)", re.IGNORECASE)

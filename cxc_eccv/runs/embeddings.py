@@ -14,7 +14,7 @@ from cxc_eccv.errors import MalformedRun
 from cxc_eccv.runs.array_files import read_arrays, write_arrays
 from cxc_eccv.runs.run import (
     MODEL,
-    check_ids,
+    AnyRun,
     check_name,
     hash_file,
     one_text,
@@ -22,7 +22,7 @@ from cxc_eccv.runs.run import (
     whole_ids,
 )
 from cxc_eccv.types import Embeddings, IntArray, find_sides
-from cxc_eccv.types.ids import faint_rows
+from cxc_eccv.types.ids import check_ids, check_vectors
 from cxc_eccv.types.provenance import ItemFacts, RunFacts
 
 SIMILARITIES = ("cosine", "dot")
@@ -39,7 +39,7 @@ FORMATS = (".npz", ".safetensors")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class EmbeddingsRun:
+class EmbeddingsRun(AnyRun):
     """Vectors of images, captions, or both; or of altered sentences alone.
 
     Attributes:
@@ -64,8 +64,6 @@ class EmbeddingsRun:
     """
 
     kind: ClassVar[str] = "embeddings"
-    may_be_cut: ClassVar[bool] = False
-    corpus: ClassVar[None] = None
 
     images: Embeddings | None
     captions: Embeddings | None
@@ -102,16 +100,8 @@ class EmbeddingsRun:
         embeddings: Embeddings | None = getattr(self, side)
         return np.empty(0, dtype=np.int64) if embeddings is None else embeddings.ids
 
-    def why_unrated(self, direction: str) -> str | None:
-        """Why pairs of this direction have no similarity, or None."""
-        return self.why_not(direction)
-
-    def query_ids(self, direction: str) -> IntArray:
-        """(Q,) ids of the queries of a direction."""
-        return self.ids(find_sides(direction)[0])
-
     def as_embeddings(self) -> EmbeddingsRun:
-        """The run itself, as it has vectors."""
+        """The run itself."""
         return self
 
     def facts(self) -> RunFacts:
@@ -252,47 +242,5 @@ def side_of_arrays(
     if len(present) == 1:
         missing = vectors_name if present == [ids_name] else ids_name
         raise MalformedRun(f"{path}: has {present[0]!r} but not {missing!r}; save both, row by row in the same order")
-    ids, vectors = check_ids(path, ids_name, arrays[ids_name]), arrays[vectors_name]
-    if vectors.ndim == 2 and vectors.shape[0] != ids.size:
-        raise MalformedRun(
-            f"{path}: {ids_name} has {ids.size} rows, {vectors_name} has {vectors.shape[0]}. "
-            "Row i of one must belong to row i of the other."
-        )
-    return Embeddings(ids, check_vectors(path, vectors_name, vectors, ids))
-
-
-def check_vectors(path: Path | str, name: str, vectors: NDArray[Any], ids: IntArray) -> NDArray[np.float32]:
-    """(N, D) vectors as float32, finite and not too small; messages name their ids."""
-    if vectors.dtype.kind not in "fiu":
-        raise MalformedRun(f"{path}, {name}: has type {vectors.dtype}, expected float16, float32 or float64")
-    if vectors.ndim != 2 or not vectors.size:
-        raise MalformedRun(f"{path}, {name}: has shape {vectors.shape}, expected (N, D), N and D at least 1")
-    with np.errstate(over="ignore", under="ignore"):
-        single = vectors.astype(np.float32, copy=False)
-    _refuse_non_finite(f"{path}, {name}", vectors, single, ids)
-    faint = faint_rows(vectors, single)
-    if faint.size:
-        row = vectors[faint[0]]
-        raise MalformedRun(
-            f"{path}, {name}: the largest value of row {faint[0]} (id {ids[faint[0]]}) is "
-            f"{row[np.abs(row).argmax()]}; {faint.size} of {ids.size} vectors are too small for float32. Multiply all "
-            "vectors by one large number (cosine similarity does not depend on their length)."
-        )
-    return single
-
-
-def _refuse_non_finite(where: str, vectors: NDArray[Any], single: NDArray[np.float32], ids: IntArray) -> None:
-    finite = np.isfinite(single)
-    if finite.all():
-        return
-    row, column = (int(places[0]) for places in np.nonzero(~finite))
-    value = vectors[row, column]
-    remedy = "Check the model's output on this item."
-    if np.isfinite(value):
-        remedy = "It does not fit float32; scale the vectors (cosine similarity does not depend on their length)."
-    elif np.isinf(value) and vectors.dtype == np.float16:
-        remedy = "float16 overflows above 65504; save float32 vectors, or normalise them before saving."
-    raise MalformedRun(
-        f"{where}: value {value} in row {row}, column {column} (id {ids[row]}); "
-        f"{int((~finite.all(axis=1)).sum())} of {ids.size} vectors are not finite. {remedy}"
-    )
+    ids = check_ids(path, ids_name, arrays[ids_name])
+    return Embeddings(ids, check_vectors(path, vectors_name, arrays[vectors_name], ids))

@@ -25,11 +25,7 @@ from cxc_eccv.runs.run import CORPUS, MODEL, ScoresRun, hash_file, parse_json, r
 from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray
 
 Run = EmbeddingsRun | ScoresRun | RankingsRun
-"""A model's results.
-
-``may_be_cut`` says whether rankings may end early, and then do not show which items they lack; ``corpus`` is None but
-for rankings of ``query-corpus``.
-"""
+"""A model's results."""
 
 FORMATS = (
     ".npz or .safetensors (embeddings), .npz (scores), .json, .parquet or .trec (rankings); pickled objects are never "

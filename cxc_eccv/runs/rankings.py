@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import MalformedRun, UnknownName
 from cxc_eccv.parquet import write_parquet
-from cxc_eccv.runs.run import CORPUS, MODEL, check_ids, check_name, shorten, whole_ids
+from cxc_eccv.runs.run import CORPUS, MODEL, AnyRun, check_name, whole_ids
 from cxc_eccv.types import DIRECTIONS, SIDES, FloatArray, IntArray, find_sides
-from cxc_eccv.types.ids import measure_span
+from cxc_eccv.types.ids import check_ids, measure_span, shorten
 from cxc_eccv.types.provenance import ItemFacts, ListFacts, RunFacts
 from cxc_eccv.writing import replaced_file
 
@@ -157,7 +157,7 @@ def _places_of_repeat(ids: NDArray[Any], indptr: IntArray, row: int) -> tuple[in
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RankingsRun:
+class RankingsRun(AnyRun):
     """Rankings of one or more directions.
 
     The order is trusted. Equal scores, if there are scores, follow the tie rule: items that tie with a positive rank
@@ -241,9 +241,6 @@ class RankingsRun:
     def query_ids(self, direction: str) -> IntArray:
         """(Q,) ids of the queries of a direction."""
         return self.lists[direction].query_ids
-
-    def as_embeddings(self) -> None:
-        """None, as there are no vectors."""
 
     def ids(self, side: str) -> IntArray:
         """(N,) distinct ids of the ``images`` or ``captions`` that are queries or ranked items."""

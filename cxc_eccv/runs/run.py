@@ -7,16 +7,20 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import CxcEccvError, MalformedRun
 from cxc_eccv.types import IntArray, find_sides
+from cxc_eccv.types.ids import check_ids, shorten
 from cxc_eccv.types.provenance import ItemFacts, RunFacts
 from cxc_eccv.types.strict_json import JsonFault, decode_json
 from cxc_eccv.writing import replaced_file
+
+if TYPE_CHECKING:
+    from cxc_eccv.runs.embeddings import EmbeddingsRun
 
 MODEL = "model"
 
@@ -50,29 +54,6 @@ def to_array(owner: str, values: ArrayLike) -> NDArray[Any]:
         ) from None
 
 
-def check_ids(path: str | Path, name: str, values: NDArray[Any]) -> IntArray:
-    """(N,) int64 ids, N > 0, without repeats, from any integer array; messages name the array and its file."""
-    if values.dtype.kind not in "iu":
-        raise MalformedRun(
-            f"{path}, {name}: has type {values.dtype}, ids must be integers. "
-            f"Save the COCO ids with {name}.astype('int64')."
-        )
-    if values.ndim != 1 or not values.size:
-        raise MalformedRun(f"{path}, {name}: has shape {values.shape}, expected (N,) with at least one id")
-    if values.dtype == np.uint64 and int(values.max()) > np.iinfo(np.int64).max:
-        raise MalformedRun(f"{path}, {name}: id {values.max()} does not fit int64")
-    ids = values.astype(np.int64)
-    unique, counts = np.unique(ids, return_counts=True)
-    if unique.size != ids.size:
-        repeated = unique[counts > 1][0]
-        rows = np.flatnonzero(ids == repeated)[:2]
-        raise MalformedRun(
-            f"{path}, {name}: id {repeated} is in rows {rows[0]} and {rows[1]}; {int((counts > 1).sum())} ids are "
-            "repeated. Keep one row per id."
-        )
-    return ids
-
-
 def whole_ids(values: ArrayLike, owner: str) -> NDArray[Any]:
     """(N,) ids of any integer type except uint64, possibly none or repeated."""
     array = to_array(owner, values)
@@ -84,12 +65,6 @@ def whole_ids(values: ArrayLike, owner: str) -> NDArray[Any]:
     if array.ndim != 1 or array.dtype.kind not in "iu" or truths or beyond:
         raise MalformedRun(f"{owner} is {shorten(values)}; need a list of whole-number ids")
     return array.astype(np.int64, copy=False) if array.dtype == np.uint64 else array
-
-
-def shorten(value: object) -> str:
-    """A value for messages, cut if long."""
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def refuse_unreadable(path: Path) -> None:
@@ -151,8 +126,40 @@ TYPES = (np.float16, np.float32, np.float64)
 ROWS_AT_ONCE = 256
 
 
+class AnyRun:
+    """What all runs have.
+
+    ``may_be_cut`` says whether rankings may end early, and then do not show which items they lack; ``corpus`` is None
+    but for rankings of ``query-corpus``.
+    """
+
+    __slots__ = ()
+    may_be_cut: ClassVar[bool] = False
+    corpus: str | None = None
+
+    def why_not(self, direction: str) -> str | None:
+        """Why this direction cannot be ranked, or None."""
+        raise NotImplementedError
+
+    def why_unrated(self, direction: str) -> str | None:
+        """Why pairs of this direction have no similarity, or None."""
+        return self.why_not(direction)
+
+    def ids(self, side: str) -> IntArray:
+        """(N,) ids of the ``images`` or ``captions``, possibly none."""
+        raise NotImplementedError
+
+    def query_ids(self, direction: str) -> IntArray:
+        """(Q,) ids of the queries of a direction."""
+        return self.ids(find_sides(direction)[0])
+
+    def as_embeddings(self) -> EmbeddingsRun | None:
+        """The run itself if it has vectors, else None."""
+        return None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class ScoresRun:
+class ScoresRun(AnyRun):
     """A score for every image with every caption, for example from a cross-encoder.
 
     Scores are compared in the precision they have.
@@ -175,8 +182,6 @@ class ScoresRun:
     """
 
     kind: ClassVar[str] = "scores"
-    may_be_cut: ClassVar[bool] = False
-    corpus: ClassVar[None] = None
 
     image_ids: IntArray
     caption_ids: IntArray
@@ -199,20 +204,9 @@ class ScoresRun:
         """Why this direction cannot be ranked, or None."""
         return None if direction in ("i2t", "t2i") else f"scores of images with captions do not rank {direction}"
 
-    def why_unrated(self, direction: str) -> str | None:
-        """Why pairs of this direction have no similarity, or None."""
-        return self.why_not(direction)
-
     def ids(self, side: str) -> IntArray:
         """(N,) ids of the ``images`` or ``captions``."""
         return self.image_ids if side == "images" else self.caption_ids
-
-    def query_ids(self, direction: str) -> IntArray:
-        """(Q,) ids of the queries of a direction."""
-        return self.ids(find_sides(direction)[0])
-
-    def as_embeddings(self) -> None:
-        """None, as there are no vectors."""
 
     def facts(self) -> RunFacts:
         """Kind, file, hash and model, type of the scores, number of images and captions."""

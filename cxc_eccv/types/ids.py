@@ -72,6 +72,12 @@ def check_values(
         raise DataError(f"{what}, row {row}{pair}: found {numbers[row]}, expected {allowed}")
 
 
+def shorten(value: object) -> str:
+    """A value for messages, cut if long."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
 def frozen_ints(values: ArrayLike) -> IntArray:
     """A contiguous read-only int64 array of the values."""
     array = np.ascontiguousarray(values, dtype=np.int64)
@@ -152,35 +158,78 @@ class Embeddings:
     vectors: NDArray[np.float32]
 
     def __post_init__(self) -> None:
-        ids = np.asarray(on_host(self.ids))
-        if ids.size and (ids.dtype.kind not in "iu" or ids.max() > np.iinfo(np.int64).max):
-            raise MalformedRun(f"ids have type {ids.dtype}, expected integers that fit int64; use the COCO ids")
+        ids = check_ids("embeddings", "ids", np.asarray(on_host(self.ids)))
+        vectors = check_vectors("embeddings", "vectors", _array(self.vectors), ids)
         object.__setattr__(self, "ids", frozen_ints(ids))
-        values = _array(self.vectors)
-        with np.errstate(over="ignore", under="ignore"):
-            object.__setattr__(self, "vectors", np.ascontiguousarray(values, dtype=np.float32))
-        if self.vectors.ndim != 2 or self.ids.shape != self.vectors.shape[:1] or not self.vectors.size:
-            raise MalformedRun(
-                f"ids have shape {self.ids.shape} and vectors {self.vectors.shape}; need (N,) and (N, D), N > 0"
-            )
-        if not all_unique(self.ids):
-            ids, counts = np.unique(self.ids, return_counts=True)
-            raise MalformedRun(f"id {ids[counts > 1][0]} occurs {counts.max()} times; every item needs one vector")
-        bad = ~np.isfinite(self.vectors).all(axis=1)
-        if bad.any():
-            raise MalformedRun(
-                f"{bad.sum()} vectors hold NaN or infinite values, or values beyond float32, the first for id "
-                f"{self.ids[bad][0]}; check the model's output on this item"
-            )
-        faint = faint_rows(values, self.vectors)
-        if faint.size:
-            raise MalformedRun(
-                f"{faint.size} of {self.ids.size} vectors are too small for float32, the first for id "
-                f"{self.ids[faint[0]]}; multiply all vectors by one large number"
-            )
+        object.__setattr__(self, "vectors", np.ascontiguousarray(vectors))
 
 
-def faint_rows(values: NDArray[Any], single: NDArray[np.float32]) -> IntArray:
+def check_ids(path: object, name: str, values: NDArray[Any]) -> IntArray:
+    """(N,) int64 ids, N > 0, without repeats, from any integer array; messages name the array and its file."""
+    if values.ndim != 1 or not values.size:
+        raise MalformedRun(f"{path}, {name}: has shape {values.shape}, expected (N,) with at least one id")
+    if values.dtype.kind not in "iu":
+        raise MalformedRun(
+            f"{path}, {name}: has type {values.dtype}, ids must be integers. "
+            f"Save the COCO ids with {name}.astype('int64')."
+        )
+    if values.dtype == np.uint64 and int(values.max()) > np.iinfo(np.int64).max:
+        raise MalformedRun(f"{path}, {name}: id {values.max()} does not fit int64")
+    ids = values.astype(np.int64)
+    if not all_unique(ids):
+        unique, counts = np.unique(ids, return_counts=True)
+        repeated = unique[counts > 1][0]
+        rows = np.flatnonzero(ids == repeated)[:2]
+        raise MalformedRun(
+            f"{path}, {name}: id {repeated} is in rows {rows[0]} and {rows[1]}; {int((counts > 1).sum())} ids are "
+            "repeated. Keep one row per id."
+        )
+    return ids
+
+
+def check_vectors(path: object, name: str, vectors: NDArray[Any], ids: IntArray) -> NDArray[np.float32]:
+    """(N, D) vectors as float32, finite and not too small; messages name the array, its file and the ids."""
+    if vectors.dtype.kind not in "fiu":
+        raise MalformedRun(f"{path}, {name}: has type {vectors.dtype}, expected float16, float32 or float64")
+    if vectors.ndim != 2 or not vectors.size:
+        raise MalformedRun(f"{path}, {name}: has shape {vectors.shape}, expected (N, D), N and D at least 1")
+    if len(vectors) != ids.size:
+        raise MalformedRun(
+            f"{path}, {name}: has {len(vectors)} rows for {ids.size} ids. Row i of one must belong to row i of the "
+            "other."
+        )
+    with np.errstate(over="ignore", under="ignore"):
+        single = vectors.astype(np.float32, copy=False)
+    _refuse_non_finite(f"{path}, {name}", vectors, single, ids)
+    faint = _find_faint_rows(vectors, single)
+    if faint.size:
+        row = vectors[faint[0]]
+        raise MalformedRun(
+            f"{path}, {name}: the largest value of row {faint[0]} (id {ids[faint[0]]}) is "
+            f"{row[np.abs(row).argmax()]}; {faint.size} of {ids.size} vectors are too small for float32. Multiply all "
+            "vectors by one large number (cosine similarity does not depend on their length)."
+        )
+    return single
+
+
+def _refuse_non_finite(where: str, vectors: NDArray[Any], single: NDArray[np.float32], ids: IntArray) -> None:
+    finite = np.isfinite(single)
+    if finite.all():
+        return
+    row, column = (int(places[0]) for places in np.nonzero(~finite))
+    value = vectors[row, column]
+    remedy = "Check the model's output on this item."
+    if np.isfinite(value):
+        remedy = "It does not fit float32; scale the vectors (cosine similarity does not depend on their length)."
+    elif np.isinf(value) and vectors.dtype == np.float16:
+        remedy = "float16 overflows above 65504; save float32 vectors, or normalise them before saving."
+    raise MalformedRun(
+        f"{where}: value {value} in row {row}, column {column} (id {ids[row]}); "
+        f"{int((~finite.all(axis=1)).sum())} of {ids.size} vectors are not finite. {remedy}"
+    )
+
+
+def _find_faint_rows(values: NDArray[Any], single: NDArray[np.float32]) -> IntArray:
     """Rows whose values are all too small for float32; rows of zeros do not count."""
     peaks = np.maximum(single.max(axis=1), -single.min(axis=1))
     low = np.flatnonzero(peaks < np.finfo(np.float32).tiny)
@@ -189,12 +238,9 @@ def faint_rows(values: NDArray[Any], single: NDArray[np.float32]) -> IntArray:
 
 def _array(vectors: ArrayLike) -> NDArray[Any]:
     try:
-        array = np.asarray(on_host(vectors))
+        return np.asarray(on_host(vectors))
     except ValueError:
         raise MalformedRun("vectors have rows of unequal length; all vectors need the same dimension") from None
-    if array.dtype.kind in "OSUc":
-        raise MalformedRun(f"vectors have type {array.dtype}, expected float16, float32 or float64")
-    return array
 
 
 def on_host(values: Any) -> Any:  # noqa: ANN401 - arrays, lists, tensors

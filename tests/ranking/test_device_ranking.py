@@ -89,7 +89,7 @@ def test_a_float32_tensor_is_not_copied():
 
 
 def test_a_tensor_with_nan_is_refused():
-    with pytest.raises(MalformedRun, match="1 vectors hold NaN"):
+    with pytest.raises(MalformedRun, match="1 of 2 vectors are not finite"):
         Embeddings([1, 2], torch.tensor([[1.0], [float("nan")]], dtype=torch.bfloat16))
 
 

@@ -77,7 +77,9 @@ CASES["embeddings"] = {
     "mismatched dimensions": malformed(
         npz(assign(caption_embeddings=lambda vectors: vectors[:, :5])), "8 dimensions", "shared space"
     ),
-    "mismatched rows": malformed(npz(assign(image_ids=lambda ids: ids[1:])), "image_ids has 59 rows", "has 60"),
+    "mismatched rows": malformed(
+        npz(assign(image_ids=lambda ids: ids[1:])), "image_embeddings: has 60 rows for 59 ids"
+    ),
     "empty arrays": malformed(
         npz(assign(image_ids=lambda ids: ids[:0], image_embeddings=lambda vectors: vectors[:0])),
         "image_ids",
