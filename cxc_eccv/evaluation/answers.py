@@ -50,7 +50,7 @@ class Answers:
         return AnswerFacts(self.key, self.labels.size, int(self.labels.sum()))
 
     def add_to(self, bounds: Bounds, units: Units, clusters: IntArray, level: float | None) -> Bounds:
-        """The bounds with the number if people had labelled all open pairs, and with the precision of a judge of them.
+        """The bounds with the number if people had labelled all open pairs, and with the precision of their judge.
 
         Args:
             bounds: bounds of the number.
@@ -59,12 +59,13 @@ class Answers:
             level: confidence level of the intervals; None for none.
         """
         drawn = self.estimate(units, clusters, level or CONFIDENCE)
-        low, high = (None, None) if level is None else (drawn.low, drawn.high)
-        estimated = replace(bounds, estimate=drawn.value, estimate_low=low, estimate_high=high)
-        if (share := self._find_precision(units, level or CONFIDENCE)) is None:
-            return estimated
-        low, high = (None, None) if level is None else (share.low, share.high)
-        return replace(estimated, precision=share.value, precision_low=low, precision_high=high)
+        share = self._find_precision(units, level or CONFIDENCE)
+        if level is None:
+            return replace(bounds, estimate=drawn.value, precision=None if share is None else share.value)
+        bounds = replace(bounds, estimate=drawn.value, estimate_low=drawn.low, estimate_high=drawn.high)
+        if share is None:
+            return bounds
+        return replace(bounds, precision=share.value, precision_low=share.low, precision_high=share.high)
 
     def estimate(self, units: Units, clusters: IntArray, confidence: float) -> Estimate:
         """The number if people had labelled all open pairs, with an interval over the answers and over images.

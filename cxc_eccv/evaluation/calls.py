@@ -13,12 +13,13 @@ from numpy.typing import ArrayLike
 from cxc_eccv.errors import InvalidOption, MalformedRun, RunTooShallow, raise_all
 from cxc_eccv.evaluation.answers import Answers
 from cxc_eccv.evaluation.measure import MeasuredPart, find_faults, measure
-from cxc_eccv.evaluation.needs import Measured, Ranks, Variant
+from cxc_eccv.evaluation.needs import Measured, Ranks
 from cxc_eccv.evaluation.plan import Part, Plan, Restriction, choose_metrics, make_plan
 from cxc_eccv.evaluation.relabelling import describe_sources, find_repeats
 from cxc_eccv.evaluation.report import describe_run, make_report, name_model, training_data_of
 from cxc_eccv.evaluation.request import Fields, Request
 from cxc_eccv.evaluation.score import score_parts
+from cxc_eccv.metrics.spec import Variant
 from cxc_eccv.ranking import ranked
 from cxc_eccv.ranking.scores import one_blas_thread
 from cxc_eccv.registry import task
@@ -259,7 +260,7 @@ def report_of_ranks(
     return make_report(plan, score_parts(plan, parts), Provenance(model=request.name))
 
 
-def measure_request(run: Run, request: Request, library: Library) -> list[tuple[Variant, Measured]]:
+def measure_request(run: Run, request: Request, library: Library) -> list[tuple[Variant[Any], Measured[Any]]]:
     """The metrics that a request names and that can be computed, each with what was measured for it.
 
     Neither a judge nor anybody else was asked about unjudged pairs.

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from cxc_eccv.errors import CxcEccvError, SourceMissing, UnknownIds
-from cxc_eccv.evaluation.needs import Measured, Need, Outputs, Variant
+from cxc_eccv.evaluation.needs import Measured, Need, Outputs
 from cxc_eccv.evaluation.plan import Part, Plan
+from cxc_eccv.metrics.spec import Variant
 from cxc_eccv.ranking import Ranked, ranked
 from cxc_eccv.ranking.ranked import collect_ids
 from cxc_eccv.ranking.readers import RowReader
@@ -30,10 +31,10 @@ class MeasuredPart:
     """A part of a task, and what was measured for its needs."""
 
     part: Part
-    measured: tuple[Measured, ...]
+    measured: tuple[Measured[Any], ...]
 
     @property
-    def metrics(self) -> list[tuple[Variant, Measured]]:
+    def metrics(self) -> list[tuple[Variant[Any], Measured[Any]]]:
         """Each metric, in the order of the plan, with what it is computed from."""
         of_labels = {variant.label: each for each in self.measured for variant in each.need.variants}
         variants = self.part.metrics.parts[self.part.name]
@@ -57,7 +58,7 @@ def measure(ranker: Ranked, plan: Plan) -> list[MeasuredPart]:
             readers.setdefault(need.direction, []).extend(reading.all_readers)
     ranks = ranker.rank_all(judgments, readers)
 
-    def finish(need: Need[Any]) -> Measured:
+    def finish(need: Need[Any, Any]) -> Measured[Any]:
         pairs = readings[need].pairs
         similarities = None if pairs is None else ranker.compare(pairs, need.direction)
         return need.measured(Outputs(readings[need], ranks.get(need.key), similarities))
@@ -72,7 +73,7 @@ def find_faults(run: Run, plan: Plan) -> list[CxcEccvError]:
 
 
 def find_unknown_ids(
-    run: Run, needs: Sequence[Need[Any]], library: Library, collections: Iterable[Collection]
+    run: Run, needs: Sequence[Need[Any, Any]], library: Library, collections: Iterable[Collection]
 ) -> list[CxcEccvError]:
     """An error for each side of a run with items that are not in the data."""
     errors: list[CxcEccvError] = []

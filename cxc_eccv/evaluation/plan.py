@@ -11,11 +11,12 @@ import numpy as np
 
 from cxc_eccv import registry
 from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, MissingIds, SourceMissing, UnknownName
-from cxc_eccv.evaluation.needs import NEEDS, Need, Variant
+from cxc_eccv.evaluation.needs import NEEDS, Need
 from cxc_eccv.evaluation.relabelling import drop_other_labels, find_sources, relabel, why_not_relabelled
 from cxc_eccv.evaluation.request import Request, Sides
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.metrics.kinds import WholeMetric
+from cxc_eccv.metrics.spec import Variant
 from cxc_eccv.registry import metric_variants, tasks
 from cxc_eccv.runs.run import read_record
 from cxc_eccv.sources.collections.coco import COLLECTION as COCO
@@ -31,7 +32,7 @@ class TaskMetrics:
     """The metrics of one task."""
 
     task: Task
-    parts: Mapping[str, tuple[Variant, ...]]  # by direction or kind of rated pairs; "" for the whole task
+    parts: Mapping[str, tuple[Variant[Any], ...]]  # by direction or kind of rated pairs; "" for the whole task
     strict: bool  # whether the user named the metrics, so that each must be computed
 
 
@@ -41,7 +42,7 @@ class Part:
 
     metrics: TaskMetrics
     name: str  # empty for the whole task
-    needs: tuple[Need[Any], ...]
+    needs: tuple[Need[Any, Any], ...]
 
     @property
     def task(self) -> Task:
@@ -87,7 +88,7 @@ class Plan:
     sources: tuple[str, ...]  # sources of labels that replace those of the tasks
 
     @property
-    def needs(self) -> list[Need[Any]]:
+    def needs(self) -> list[Need[Any, Any]]:
         """The needs of all parts."""
         return [need for part in self.parts for need in part.needs]
 
@@ -178,11 +179,11 @@ def _plan_parts(
     return parts, reasons
 
 
-def _find_needs(plan: Plan, sides: Sides, metrics: TaskMetrics, part: str) -> tuple[Need[Any], ...]:
+def _find_needs(plan: Plan, sides: Sides, metrics: TaskMetrics, part: str) -> tuple[Need[Any, Any], ...]:
     variants, task = metrics.parts[part], metrics.task
     if not variants:
         raise NotApplicable(f"none of the metrics is defined for {task.name}/{part}")
-    needs: list[Need[Any]] = []
+    needs: list[Need[Any, Any]] = []
     direction, split = task.part(part).direction, plan.library.split(plan.request.split, task.collection)
     for kind, need in NEEDS.items():
         if variants_of_need := [variant for variant in variants if isinstance(variant.spec, kind)]:
@@ -231,7 +232,7 @@ def _find_undefined(metrics: Sequence[str], named: Sequence[tuple[Task, Sequence
             yield NotApplicable(f"the metric {metric} is not defined for {parts_named}")
 
 
-def _once(variants: Iterable[Variant]) -> tuple[Variant, ...]:
+def _once(variants: Iterable[Variant[Any]]) -> tuple[Variant[Any], ...]:
     return tuple({variant.label: variant for variant in variants}.values())
 
 

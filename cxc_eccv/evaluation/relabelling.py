@@ -9,9 +9,9 @@ from functools import partial
 import numpy as np
 
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.evaluation.needs import Variant
 from cxc_eccv.judgments.evidence import Thresholds, gather, sources_of
 from cxc_eccv.judgments.qrels import merge
+from cxc_eccv.metrics.spec import Spec, Variant
 from cxc_eccv.sources.download import sha256_of
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.tasks.task import LABEL_FILES, NotApplicable, Task
@@ -91,8 +91,8 @@ def _refusal(reads: str) -> str:
 
 
 def drop_other_labels(
-    task: Task, parts: Mapping[str, tuple[Variant, ...]]
-) -> tuple[dict[str, tuple[Variant, ...]], dict[str, str]]:
+    task: Task, parts: Mapping[str, tuple[Variant[Spec], ...]]
+) -> tuple[dict[str, tuple[Variant[Spec], ...]], dict[str, str]]:
     """The metrics of each part that need only positives; and key to reason for the other parts and metrics."""
     kept, reasons = {}, {}
     for part, variants in parts.items():

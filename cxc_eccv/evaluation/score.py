@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -13,10 +14,10 @@ from cxc_eccv.errors import raise_all
 from cxc_eccv.evaluation.answers import Answers
 from cxc_eccv.evaluation.bounds import bounds_of_sums
 from cxc_eccv.evaluation.measure import MeasuredPart
-from cxc_eccv.evaluation.needs import Measured, QueryValues, Scored, Undefined, Variant
+from cxc_eccv.evaluation.needs import Measured, QueryValues, Scored, Undefined
 from cxc_eccv.evaluation.plan import Part, Plan
 from cxc_eccv.evaluation.request import Request
-from cxc_eccv.metrics.kinds import WholeMetric
+from cxc_eccv.metrics.spec import Variant
 from cxc_eccv.ranking.scores import one_blas_thread, workers
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.statistics import ClusterBootstrap, Draws, interval, wilson
@@ -81,22 +82,24 @@ class Scorer:
 
     def score_whole(self, parts: Sequence[ScoredPart]) -> ScoredPart:
         """The results over all directions of a task; samples of the directions share the draws."""
-        metrics = parts[0].part.metrics
-        whole = Part(metrics, "", ())
+        whole = Part(parts[0].part.metrics, "", ())
         scored = {each.part.name: each.rows for each in parts}
         rows, reasons = [], {}
-        for variant in metrics.parts[""]:
-            spec = variant.of(WholeMetric)
-            labels, names = list(spec.inputs), [part.name for part in metrics.task.parts_with(spec.of.reads)]
-            directions = {name: scored[name] for name in names if name in scored}
-            if lacking := _find_lacking(labels, names, directions):
-                reasons[variant.label] = f"needs {' and '.join(lacking)} too"
+        for variant in whole.metrics.parts[""]:
+            terms, names = variant.spec.inputs, [part.name for part in whole.task.parts_with(variant.spec.of.reads)]
+            by_direction = {name: scored[name] for name in names if name in scored}
+            inputs = [[row for row in of_one if row.variant.label in terms] for of_one in by_direction.values()]
+            labels = {f"{name}/{row.variant.label}" for name, of_one in by_direction.items() for row in of_one}
+            needed = [(name, f"{name}/{label}") for name in names for label in terms]
+            lacking = [key if name in by_direction else name for name, key in needed if key not in labels]
+            if lacking:
+                reasons[variant.label] = f"needs {' and '.join(dict.fromkeys(lacking))} too"
             else:
-                inputs = [[row for row in of_one if row.variant.label in labels] for of_one in directions.values()]
-                rows.append(self._with_interval(_combine(variant, metrics.task.name, inputs, directions)))
+                firsts = [of_one[0].result for of_one in by_direction.values()]
+                rows.append(self._with_interval(_sum_up(variant, whole.task.name, inputs, firsts)))
         return ScoredPart(whole, rows, _of_shown(whole, reasons))
 
-    def _score_metric(self, part: Part, variant: Variant, measured: Measured) -> list[Scored]:
+    def _score_metric(self, part: Part, variant: Variant[Any], measured: Measured[Any]) -> list[Scored]:
         """The result of one metric with its bounds, and that of its spread if it has one."""
         values = measured.values(variant, self._request.seed)
         samples = values.samples
@@ -110,7 +113,7 @@ class Scorer:
             values.n_queries,
             ties=values.ties,
             coverage=values.coverage,
-            parameters=values.parameters,
+            parameters={**variant.parameters, **values.facts},
             bounds=self._bound(part, variant, measured) if self._request.bounds else None,
         )
         scored = [Scored(variant, row, values.queries, samples=samples)]
@@ -119,12 +122,12 @@ class Scorer:
             scored.append(Scored(variant, spread))
         return scored
 
-    def _bound(self, part: Part, variant: Variant, measured: Measured) -> Bounds | None:
+    def _bound(self, part: Part, variant: Variant[Any], measured: Measured[Any]) -> Bounds | None:
         """The bounds of a metric, with people's answers if they are about this number."""
         bounds, answers = measured.bounds(variant), self._request.answers
         if bounds is None or not isinstance(answers, Answers) or answers.key != f"{part.key}/{variant.label}":
             return bounds
-        units, direction = measured.units(variant), measured.need.direction
+        units, direction = measured.unjudged(variant), measured.need.direction
         images = images_behind(units.query_ids, self._find_split(part), direction)
         return answers.add_to(bounds, units, images, self._request.level)
 
@@ -175,38 +178,15 @@ def _of_shown(part: Part, reasons: Mapping[str, str]) -> dict[str, str]:
     return {f"{part.key}/{label}": reason for label, reason in reasons.items() if label.partition(" ")[0] not in hidden}
 
 
-def _find_lacking(labels: Sequence[str], directions: Iterable[str], rows: Mapping[str, Sequence[Scored]]) -> list[str]:
-    """Missing directions, or scores of a direction."""
-    lacking: list[str] = []
-    for direction in directions:
-        if direction in rows:
-            there = {row.variant.label for row in rows[direction]}
-            lacking += [f"{direction}/{label}" for label in labels if label not in there]
-        else:
-            lacking.append(direction)
-    return lacking
-
-
-def _combine(
-    variant: Variant, task: str, inputs: Sequence[Sequence[Scored]], directions: Mapping[str, Sequence[Scored]]
-) -> Scored:
-    """The result of a metric of other scores of all directions."""
-    function, rows, firsts = (
-        variant.spec.function,
-        [row for of_one in inputs for row in of_one],
-        [of_one[0].result for of_one in directions.values()],
-    )
+def _sum_up(variant: Variant[Any], task: str, inputs: Sequence[Sequence[Scored]], firsts: Sequence[Result]) -> Scored:
+    """The result of a metric of the scores of all directions, of each of which ``firsts`` has a result."""
+    rows = [row for of_one in inputs for row in of_one]
+    number = float(variant.compute(np.array([row.result.value for row in rows])))
+    n_queries, ties = (sum(getattr(first, name) for first in firsts) for name in ("n_queries", "ties"))
+    bounds = bounds_of_sums(variant.compute, [[row.result.bounds for row in of_one] for of_one in inputs])
     samples = [row.samples for row in rows if row.samples is not None]
-    result = Result(
-        task,
-        "",
-        variant.label,
-        float(function(np.array([row.result.value for row in rows]))),
-        sum(first.n_queries for first in firsts),
-        ties=sum(first.ties for first in firsts),
-        bounds=bounds_of_sums(function, [[row.result.bounds for row in of_one] for of_one in inputs]),
-    )
-    return Scored(variant, result, samples=function(np.stack(samples, axis=-1)) if samples else None)
+    result = Result(task, "", variant.label, number, n_queries, ties=ties, bounds=bounds)
+    return Scored(variant, result, samples=variant.compute(np.stack(samples, axis=-1)) if samples else None)
 
 
 def images_behind(query_ids: IntArray, split: Split, direction: str) -> IntArray:

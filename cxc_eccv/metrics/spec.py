@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from string import Formatter
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -147,3 +148,29 @@ class Spec:
     def average(self, values: FloatArray) -> float:
         """The median of (Q,) values if the metric is a median, else their mean."""
         return float(np.median(values) if self.aggregate == "median" else values.mean())
+
+
+Kind = TypeVar("Kind", bound=Spec, covariant=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Variant(Generic[Kind]):
+    """A metric with the parameters of one call."""
+
+    spec: Kind
+    parameters: Mapping[str, int]
+    shown: bool = True  # False if it is computed only for another metric
+
+    @property
+    def label(self) -> str:
+        """The name in report keys."""
+        return self.spec.label(**self.parameters)
+
+    @property
+    def k(self) -> int | None:
+        """The depth K; None for a metric without one."""
+        return self.parameters.get("k")
+
+    def compute(self, *inputs: object, **options: object) -> FloatArray:
+        """The values of the metric."""
+        return self.spec.compute(*inputs, **self.parameters, **options)

@@ -12,6 +12,7 @@ from cxc_eccv.evaluation.bounds.expected import ask_probabilities, expected_medi
 from cxc_eccv.evaluation.bounds.extremes import bounds_of_ranks, bounds_of_top
 from cxc_eccv.evaluation.bounds.retrieved import read_tops, retrieve
 from cxc_eccv.metrics.kinds import HIGHEST_GAIN, RankMetric, TopMetric
+from cxc_eccv.metrics.spec import Variant
 from cxc_eccv.ranking.by_scores import rank_rows
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.registry import metrics
@@ -159,7 +160,7 @@ def check_case(case, name, parameters, depth):
 
     values, chances = evaluate_labellings(case, retrieved, open_items, score)
     p = case.probabilities[np.arange(len(columns))[:, None], columns]
-    bounds = bounds_of_ranks(spec, parameters, retrieved, p)
+    bounds = bounds_of_ranks(Variant(spec, parameters), retrieved, p)
     low, high = extremes_of_every_labelling(case, score, case.scores.shape[1] if spec.best_rank else depth)
     low, high = spec.average(low), spec.average(high)
     assert bounds.low <= low + 1e-12
@@ -219,8 +220,8 @@ def test_labels_matter_to_the_best_rank_where_they_change_it(levels):
             alone = np.zeros_like(retrieved.unjudged)
             alone[row, place] = True
             changes = retrieved.unjudged[row, place] and retrieved.best(alone)[row] < retrieved.ranks.best[row]
-            assert retrieved.matters(metrics()["mrr"], {})[row, place] == changes
-        every = retrieved.matters(metrics()["map_at_r"], {})
+            assert retrieved.matters(Variant(metrics()["mrr"], {}))[row, place] == changes
+        every = retrieved.matters(Variant(metrics()["map_at_r"], {}))
         assert every.tolist() == retrieved.unjudged.tolist()
 
 
@@ -240,7 +241,7 @@ def test_items_that_tie_across_the_cut_can_all_be_positive():
     case = Case(np.zeros((1, 9)), np.eye(1, 9, dtype=bool), np.zeros((1, 9), bool), np.zeros(1, int), np.ones((1, 9)))
     retrieved = case.retrieved(3)
     assert retrieved.places(retrieved.unjudged).tolist() == [[6, 7, 8]]
-    bounds = bounds_of_ranks(metrics()["recall_at_k"], {"k": 3}, retrieved)
+    bounds = bounds_of_ranks(Variant(metrics()["recall_at_k"], {"k": 3}), retrieved)
     assert (bounds.low, bounds.high, bounds.unjudged) == (0, 1, 3)
 
 
@@ -291,7 +292,7 @@ def test_bounds_of_the_top_are_those_of_all_labellings(name, k):
             labels = ~judged & np.array(chosen)
             labels &= labels.sum(axis=1, keepdims=True) <= k
             every += [score(labels, new) for new in (gain, *others)]
-        bounds = bounds_of_top(spec, own_k, top, judgments, p[rows, top.ids - 10], depth=k)
+        bounds = bounds_of_top(Variant(spec, own_k), top, judgments, k, p[rows, top.ids - 10])
         assert bounds.low == pytest.approx(np.min(every, axis=0).mean(), abs=1e-12)
         if spec.highest is None:
             assert bounds.high == pytest.approx(np.max(every, axis=0).mean(), abs=1e-12)
@@ -312,7 +313,7 @@ def test_bounds_of_ndcg_are_those_of_all_ratings(k):
             rated = gains[0].copy()
             rated[unjudged] = ratings
             values.append(rated[columns] @ discounts / (np.sort(rated)[::-1][:k] @ discounts))
-        bounds = bounds_of_top(spec, {"k": k}, top, judgments)
+        bounds = bounds_of_top(Variant(spec, {"k": k}), top, judgments, k)
         assert (bounds.low, bounds.high) == pytest.approx((min(values), max(values)), abs=1e-12)
 
 

@@ -244,7 +244,11 @@ class BestRows(RowReader):
         self._best[queries] = scores.max(axis=1)
 
 
-class BestScores(Need[Judgments]):
+class BestMetric(Spec):
+    reads = "ranks"
+
+
+class BestScores(Need[Judgments, BestMetric]):
     """The highest score of every query: a need that the package does not have."""
 
     @classmethod
@@ -268,10 +272,6 @@ class MeasuredScores(Measured):
     def values(self, variant, seed=0):
         queries = QueryValues(self.need.query_ids, variant.spec.function(self.scores))
         return Values.of_queries(variant, queries, 0)
-
-
-class BestMetric(Spec):
-    reads = "ranks"
 
 
 def squared_score(scores):

@@ -7,7 +7,7 @@ import pytest
 from row_measures import listed_matches, plausible_hits
 
 from cxc_eccv.errors import DataError, RunTooShallow
-from cxc_eccv.evaluation.needs import Outputs, Ranks, TopItems, Variant
+from cxc_eccv.evaluation.needs import Outputs, Ranks, TopItems
 from cxc_eccv.judgments.evidence import Thresholds
 from cxc_eccv.judgments.plausible import CategoryMatches, category_matches
 from cxc_eccv.judgments.qrels import cxc_ratings, entailed_pairs, merge
@@ -15,6 +15,7 @@ from cxc_eccv.metrics.entail_at_k import SPEC as ENTAIL_AT_K
 from cxc_eccv.metrics.map_at_r import map_at_r
 from cxc_eccv.metrics.median_rank import SPEC as MEDIAN_RANK
 from cxc_eccv.metrics.r_precision import r_precision
+from cxc_eccv.metrics.spec import Variant
 from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.registry import task
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
@@ -158,7 +159,7 @@ def test_leaving_out_what_has_no_label_needs_a_label():
 
     one = entailed([[1.0, 0.0], [0.0, 1.0]])
     assert (one.queries.ids.tolist(), one.queries.values.tolist()) == ([5], [1])
-    assert one.parameters["queries_left_out"] == 1
+    assert one.facts["queries_left_out"] == 1
     with pytest.raises(DataError, match="entail_at_1: no query has a labelled pair among its top 1; choose another"):
         entailed([[0.0, 1.0], [0.0, 1.0]])
 

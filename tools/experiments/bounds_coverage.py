@@ -15,7 +15,7 @@ simulated with random labels, from probabilities that are learnt anew in each of
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -31,7 +31,7 @@ from cxc_eccv.evaluation.bounds.extremes import bounds_of_ranks, extremes_of_ran
 from cxc_eccv.evaluation.bounds.retrieved import Retrieved, read_tops, retrieve
 from cxc_eccv.judgments.flickr8k import FOUND, LINKED, flickr8k_verdicts
 from cxc_eccv.judgments.qrels import coco_links, judged_pairs, merged_qrels
-from cxc_eccv.metrics.kinds import RankMetric
+from cxc_eccv.metrics.spec import Variant
 from cxc_eccv.ranking.by_scores import rank_rows
 from cxc_eccv.registry import metric_labelled
 from cxc_eccv.runs import EmbeddingsRun, load_embeddings
@@ -52,13 +52,6 @@ RESAMPLES, SIMULATED = 50, 20
 COSINES, LEAST_RANKS = 100, (2, 4, 11, 51)
 """Quantiles of the cosine, and the ranks from which on a pair is in the next cell."""
 CXC_IMAGES, WORD_DIMENSIONS = 1_000, 512
-
-
-def rank_metric(label: str) -> tuple[RankMetric, Mapping[str, Any]]:
-    """The metric of ranks of this label, and its parameters."""
-    spec, parameters = metric_labelled(label)
-    assert isinstance(spec, RankMetric)  # noqa: S101 - the experiments have no others
-    return spec, parameters
 
 
 @dataclass
@@ -226,7 +219,7 @@ def check(setting: Setting, share: float, draws: int) -> None:
         kept = setting.linked | (np.random.default_rng(seed).random(setting.rows.size) >= share)
         retrieved, _ = setting.rank(kept)
         for label in (*SHALLOW, *(DEEP if seed % DEEP_EVERY == 0 else ())):
-            low, high = extremes_of_ranks(*rank_metric(label), retrieved)
+            low, high = extremes_of_ranks(Variant[Any](*metric_labelled(label)), retrieved)
             within = (low - 1e-9 <= truth[label]) & (truth[label] <= high + 1e-9)
             covered += [int(low.mean() - 1e-9 <= truth[label].mean() <= high.mean() + 1e-9), 1]
             outside += [int(np.sum(~within)), within.size]
@@ -257,7 +250,7 @@ def expect(calibrator: Calibrator, retrieved: Retrieved, kept: Flags, seed: int)
         recalls = 1 - nones.sum(axis=1) / n_queries
         if seed == 0:
             chances = np.where(hidden, probabilities[0][cell[places]], 0.0)
-            exact = bounds_of_ranks(*rank_metric(f"recall_at_{k}"), retrieved, chances).expected
+            exact = bounds_of_ranks(Variant[Any](*metric_labelled(f"recall_at_{k}")), retrieved, chances).expected
             if exact is None or abs(exact - recalls[0]) > 0.001:  # ties differ
                 raise ValueError(f"the expected R@{k} is {exact}, without ties {recalls[0]}")
         of_labels = 1.96 * np.sqrt((nones[0] * (1 - nones[0])).sum()) / n_queries

@@ -14,16 +14,17 @@ import argparse
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from bounds_coverage import rank_metric
 from numpy.typing import NDArray
 
 from cxc_eccv.cli.user_tables import read_probabilities
 from cxc_eccv.evaluation.bounds import Retrieved, Units, units_of_ranks, units_of_top
 from cxc_eccv.evaluation.policies import PairValues
 from cxc_eccv.judgments.flickr8k import read_votes
+from cxc_eccv.metrics.spec import Variant
+from cxc_eccv.registry import metric_labelled
 from cxc_eccv.runs import ScoresRun, load_embeddings
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import Estimate, choose_probabilities, draw, estimate_mean, estimate_ratio
@@ -249,14 +250,14 @@ def rank_judged(library: Library, pairs: Pairs, probabilities: FloatArray) -> It
     whole = sizes >= DEPTH
     retrieved = retrieve(queries[whole], tops[whole], own_ranks[whole], sizes[whole])
     for name in METRICS:
-        spec, parameters = rank_metric(name)
-        units = units_of_ranks(spec, parameters, retrieved, chances[whole], "t2i")
-        rows, places = np.nonzero(retrieved.matters(spec, parameters))
+        variant = Variant[Any](*metric_labelled(name))
+        units = units_of_ranks(variant, retrieved, "t2i", chances[whole])
+        rows, places = np.nonzero(retrieved.matters(variant))
         yield name, units, truth[whole][rows, places]
     judgments = Judgments.from_pairs(
         queries[whole], np.unique(np.append(tops, owners)), queries[whole], owners[whole], gains=np.ones(whole.sum())
     )
-    units = units_of_top({"k": 5}, TopK(queries[whole], tops[whole]), judgments, chances[whole], "t2i")
+    units = units_of_top(TopK(queries[whole], tops[whole]), judgments, 5, "t2i", chances[whole])
     yield "entail_at_5", units, truth[whole][:, :5].ravel()[units.owners]
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from cxc_eccv.evaluation.bounds.expected import expect_best, expect_sums, expect
 from cxc_eccv.evaluation.bounds.retrieved import Flags, Retrieved
 from cxc_eccv.judgments.plausible import PlausibleHits
 from cxc_eccv.metrics.kinds import HIGHEST_GAIN, PlausibleMetric, RankMetric, TopMetric
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.spec import Spec, Variant
 from cxc_eccv.ranking.known_depth import FAR
 from cxc_eccv.types import Bounds, FloatArray, IntArray, Judgments, PositiveRanks, TopK, find_positions, look_up_gains
 
@@ -21,75 +20,62 @@ TINY = np.finfo(np.float64).tiny
 
 
 def bounds_of_ranks(
-    spec: RankMetric, parameters: Mapping[str, Any], retrieved: Retrieved, probabilities: FloatArray | None = None
+    variant: Variant[RankMetric], retrieved: Retrieved, probabilities: FloatArray | None = None
 ) -> Bounds:
     """Bounds of a metric of ranks."""
-    low, high = extremes_of_ranks(spec, parameters, retrieved)
-    unjudged = retrieved.within(parameters.get("k"))
-    expected = None if probabilities is None else _expect(spec, parameters, retrieved, unjudged, probabilities)
-    return _make_bounds(spec, low, high, unjudged, parameters.get("k", retrieved.depth), expected)
+    unjudged = retrieved.within(variant.k)
+    expected = None if probabilities is None else _expect(variant, retrieved, np.where(unjudged, probabilities, 0.0))
+    in_sight = unjudged[:, : variant.k or retrieved.depth]
+    return _make_bounds(variant, extremes_of_ranks(variant, retrieved), in_sight, expected)
 
 
-def extremes_of_ranks(
-    spec: RankMetric, parameters: Mapping[str, Any], retrieved: Retrieved
-) -> tuple[FloatArray, FloatArray]:
+def extremes_of_ranks(variant: Variant[RankMetric], retrieved: Retrieved) -> tuple[FloatArray, FloatArray]:
     """(Q,) lowest and (Q,) highest values of a metric of ranks."""
-    score = partial(spec.function, **parameters)
-    if not spec.best_rank:
-        return _extremes(score(ranks) for ranks in _worst_and_best(retrieved))
+    if not variant.spec.best_rank:
+        return _extremes(map(variant.compute, _worst_and_best(retrieved)))
     # More positives never lower the best rank.
-    best = np.minimum(retrieved.first_unjudged(parameters.get("k")), retrieved.ranks.best)
-    return _extremes(score(ranks) for ranks in (retrieved.ranks, retrieved.with_best(best)))
+    best = np.minimum(retrieved.first_unjudged(variant.k), retrieved.ranks.best)
+    return _extremes(map(variant.compute, (retrieved.ranks, retrieved.with_best(best))))
 
 
-def _expect(
-    spec: RankMetric, parameters: Mapping[str, Any], retrieved: Retrieved, unjudged: Flags, probabilities: FloatArray
-) -> float | None:
-    """The expected value of a metric of ranks; None for a metric without ``term`` or ``best_rank``."""
-    chances = np.where(unjudged, probabilities, 0.0)
+def _expect(variant: Variant[RankMetric], retrieved: Retrieved, chances: FloatArray) -> float:
+    """The expected value of a metric of ranks."""
+    spec = variant.spec
     if spec.term is not None:
-        return float(expect_sums(partial(spec.term, **parameters), retrieved, chances).mean())
-    if not spec.best_rank:
-        return None
-    values, weights = expect_best(partial(spec.function, **parameters), retrieved, chances)
+        return float(expect_sums(partial(spec.term, **variant.parameters), retrieved, chances).mean())
+    values, weights = expect_best(variant.compute, retrieved, chances)
     return expected_median(values, weights) if spec.aggregate == "median" else float((values * weights).sum(1).mean())
 
 
 def bounds_of_top(
-    spec: TopMetric,
-    parameters: Mapping[str, Any],
-    top: TopK,
-    judgments: Judgments,
-    probabilities: FloatArray | None = None,
-    *,
-    depth: int = 0,
+    variant: Variant[TopMetric], top: TopK, judgments: Judgments, depth: int, probabilities: FloatArray | None = None
 ) -> Bounds:
-    """Bounds of a metric of the top K with gains; see :func:`bounds_of_ranks`."""
-    k = parameters.get("k", depth)
+    """Bounds of a metric of the top K, or of the top R with ``depth`` retrieved items; see :func:`bounds_of_ranks`."""
+    spec, k = variant.spec, variant.k or depth
     unjudged = ~look_up_gains(top, judgments, k, spec.name)[1]
     # For low, only the highest rating matters: nDCG is a linear gain over a convex ideal, so a lower rating of a
     # positive does not lower it further. A tiny degree adds to R and hardly to the gain.
     degrees = (HIGHEST_GAIN[spec.gains], *([TINY] if spec.gains == "degrees" else []))
     low, high = _extremes(
-        spec.function(top, judgments.with_gains(rows, columns, gain), **parameters)
-        for rows, columns in _worst_and_best_pairs(top, judgments, k, parameters.get("k", top.depth))
+        variant.compute(top, judgments.with_gains(rows, columns, gain))
+        for rows, columns in _worst_and_best_pairs(top, judgments, k, variant.k or top.depth)
         for gain in degrees
     )
     if spec.highest is not None:
-        high = np.maximum(high, spec.highest(top, judgments, **parameters))
+        high = np.maximum(high, spec.highest(top, judgments, **variant.parameters))
     expected = None
-    if probabilities is not None and spec.expected is not None:
+    if probabilities is not None:
         chances = np.where(unjudged, probabilities[:, : unjudged.shape[1]], 0.0)
-        expected = float(spec.expected(top, judgments, **parameters, probabilities=chances).mean())
-    return _make_bounds(spec, low, high, unjudged, k, expected)
+        expected = float(spec.expected(top, judgments, **variant.parameters, probabilities=chances).mean())
+    return _make_bounds(variant, (low, high), unjudged, expected)
 
 
-def bounds_of_matches(spec: PlausibleMetric, hits: PlausibleHits) -> Bounds:
+def bounds_of_matches(variant: Variant[PlausibleMetric], hits: PlausibleHits) -> Bounds:
     """Bounds of a metric of plausible matches, both equal to its value, as categories decide every pair."""
-    value = spec.average(spec.function(hits))
+    value = variant.spec.average(variant.compute(hits))
     depths = [
         np.minimum(hits.n_matches[:, hits.looks.index(look)], FAR if look[1] is None else look[1])
-        for look in spec.looks
+        for look in variant.spec.looks
     ]
     return Bounds(value, value, 0, int(np.max(depths, axis=0).sum()), value)
 
@@ -114,10 +100,10 @@ def bounds_of_sums(
 
 
 def _make_bounds(
-    spec: Spec, low: FloatArray, high: FloatArray, unjudged: Flags, k: int, expected: float | None
+    variant: Variant[Spec], extremes: tuple[FloatArray, FloatArray], unjudged: Flags, expected: float | None
 ) -> Bounds:
-    retrieved = len(unjudged) * min(unjudged.shape[1], k)
-    return Bounds(spec.average(low), spec.average(high), int(unjudged.sum()), retrieved, expected)
+    low, high = map(variant.spec.average, extremes)
+    return Bounds(low, high, int(unjudged.sum()), unjudged.size, expected)
 
 
 def _extremes(values: Iterator[FloatArray]) -> tuple[FloatArray, FloatArray]:

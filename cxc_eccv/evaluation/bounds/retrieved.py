@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.metrics.kinds import RankMetric
+from cxc_eccv.metrics.spec import Variant
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.ranking.ties import extend_ties, rank_in_ties, shorten_top, span_ties
 from cxc_eccv.types import IntArray, Judgments, PositiveRanks, find_positions, look_up_gains
@@ -35,10 +35,10 @@ class Retrieved:
         """(Q, D) bool, the unjudged items that a metric at K, or without K, looks at."""
         return self.unjudged & (np.arange(self.ids.shape[1]) < (k or self.depth))
 
-    def matters(self, spec: RankMetric, parameters: Mapping[str, Any]) -> Flags:
+    def matters(self, variant: Variant[RankMetric]) -> Flags:
         """(Q, D) bool, the unjudged items whose labels can change a metric."""
         above = np.arange(self.ids.shape[1]) + 1 < self.ranks.best[:, None]
-        return self.within(parameters.get("k")) & (above | (not spec.best_rank))
+        return self.within(variant.k) & (above | (not variant.spec.best_rank))
 
     def places(self, labels: Flags) -> IntArray:
         """(Q, D) rank of each item that is positive under the labels; other entries have no meaning."""

@@ -8,16 +8,16 @@ pairs are labelled would bias them, however its labels were weighed.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 import numpy as np
 
+from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.bounds.expected import expect_best
 from cxc_eccv.evaluation.bounds.retrieved import Flags, Retrieved
 from cxc_eccv.metrics.kinds import RankMetric
+from cxc_eccv.metrics.spec import Variant
 from cxc_eccv.types import FloatArray, IntArray, Judgments, TopK, look_up_gains
 from cxc_eccv.types.judged import orient
 
@@ -36,9 +36,9 @@ class Units:
         query_ids: (U,) query of each unit.
         owners: (P,) unit of each open pair, ascending.
         images, captions: (P,) ids of the open pairs.
-        predicted: (U,) mean value of each unit, if each open pair is positive with its probability.
-        deviations: (U,) standard deviation of that value.
         value: maps (P,) labels of the open pairs to (U,) values.
+        forecast: (U,) mean and (U,) standard deviation of the value of each unit, if each open pair is positive with
+            the probability that a judge gives it; None without a judge.
         labels: (P,) labels of the open pairs that a judge gave for the number itself, if it did.
     """
 
@@ -46,10 +46,24 @@ class Units:
     owners: IntArray
     images: IntArray
     captions: IntArray
-    predicted: FloatArray
-    deviations: FloatArray
     value: Callable[[FloatArray], FloatArray]
+    forecast: tuple[FloatArray, FloatArray] | None = None
     labels: FloatArray | None = None
+
+    @property
+    def predicted(self) -> FloatArray:
+        """(U,) mean value of each unit."""
+        return self._require_forecast()[0]
+
+    @property
+    def deviations(self) -> FloatArray:
+        """(U,) standard deviation of the value of each unit."""
+        return self._require_forecast()[1]
+
+    def _require_forecast(self) -> tuple[FloatArray, FloatArray]:
+        if self.forecast is None:
+            raise InvalidOption("open pairs need a judge: give probabilities, or a classifier of entailment")
+        return self.forecast
 
     @property
     def costs(self) -> IntArray:
@@ -65,45 +79,50 @@ class Units:
 
 
 def units_of_ranks(
-    spec: RankMetric, parameters: Mapping[str, Any], retrieved: Retrieved, probabilities: FloatArray, direction: str
+    variant: Variant[RankMetric], retrieved: Retrieved, direction: str, probabilities: FloatArray | None = None
 ) -> Units:
     """A unit per query, with the unjudged items of its top that can change its value."""
-    score, is_open = partial(spec.function, **parameters), retrieved.matters(spec, parameters)
-    rows, places = np.nonzero(is_open)
+    is_open, best_rank = retrieved.matters(variant), variant.spec.best_rank
+    rows, columns = np.nonzero(is_open)
 
     def value(labels: FloatArray | Flags) -> FloatArray:
         flags = np.zeros_like(is_open)
-        flags[rows, places] = labels > 0
-        return score(retrieved.with_best(retrieved.best(flags)) if spec.best_rank else retrieved.relabel(flags))
+        flags[rows, columns] = labels > 0
+        return variant.compute(retrieved.with_best(retrieved.best(flags)) if best_rank else retrieved.relabel(flags))
 
-    if spec.best_rank:
-        values, weights = expect_best(score, retrieved, np.where(is_open, probabilities, 0.0))
-    else:
-        random, chances = np.random.default_rng(0), probabilities[rows, places]
-        values = np.stack([value(random.random(rows.size) < chances) for _ in range(LABELLINGS)], axis=1)
-        weights = np.full(values.shape, 1 / LABELLINGS)
-    predicted = (values * weights).sum(axis=1)
-    variances = (values**2 * weights).sum(axis=1) - predicted**2
-    deviations = np.sqrt(np.where(variances > ROUNDING, variances, 0))
+    forecast = None
+    if probabilities is not None:
+        if best_rank:
+            values, weights = expect_best(variant.compute, retrieved, np.where(is_open, probabilities, 0.0))
+        else:
+            random, chances = np.random.default_rng(0), probabilities[rows, columns]
+            values = np.stack([value(random.random(rows.size) < chances) for _ in range(LABELLINGS)], axis=1)
+            weights = np.full(values.shape, 1 / LABELLINGS)
+        predicted = (values * weights).sum(axis=1)
+        variances = (values**2 * weights).sum(axis=1) - predicted**2
+        forecast = predicted, np.sqrt(np.where(variances > ROUNDING, variances, 0))
     query_ids = retrieved.ranks.query_ids
-    sides = orient(query_ids[rows], retrieved.ids[rows, places], direction)
-    return Units(query_ids, rows, *sides, predicted, deviations, value)
+    sides = orient(query_ids[rows], retrieved.ids[rows, columns], direction)
+    return Units(query_ids, rows, *sides, value, forecast)
 
 
 def units_of_top(
-    parameters: Mapping[str, Any], top: TopK, judgments: Judgments, probabilities: FloatArray, direction: str
+    top: TopK, judgments: Judgments, k: int, direction: str, probabilities: FloatArray | None = None
 ) -> Units:
     """A unit per retrieved pair, for the share of positives in the top K."""
-    gains, judged = look_up_gains(top, judgments, parameters["k"], "Entail@K")
+    gains, judged = look_up_gains(top, judgments, k, "Entail@K")
     k = judged.shape[1]  # a gallery may hold fewer than K items
     (owners,), known = np.nonzero(~judged.ravel()), gains.ravel()
-    chances = np.where(judged, gains, probabilities[:, :k]).ravel()
 
     def value(labels: FloatArray) -> FloatArray:
         values = known.copy()
         values[owners] = labels
         return values
 
+    forecast = None
+    if probabilities is not None:
+        chances = np.where(judged, gains, probabilities[:, :k]).ravel()
+        forecast = chances, np.sqrt(chances * (1 - chances))
     query_ids = np.repeat(top.query_ids, k)
     sides = orient(query_ids[owners], top.ids[:, :k].ravel()[owners], direction)
-    return Units(query_ids, owners, *sides, chances, np.sqrt(chances * (1 - chances)), value)
+    return Units(query_ids, owners, *sides, value, forecast)

@@ -19,7 +19,6 @@ from cxc_eccv.evaluation.needs.need import (
     Scored,
     Undefined,
     Values,
-    Variant,
 )
 from cxc_eccv.evaluation.needs.ranks import MeasuredRanks, Ranks
 from cxc_eccv.metrics.kinds import JudgedMetric, PlausibleMetric, RankMetric, RatedMetric, TopMetric
@@ -41,10 +40,9 @@ __all__ = [
     "TopItems",
     "Undefined",
     "Values",
-    "Variant",
 ]
 
-NEEDS: Mapping[type[Spec], type[Need[Any]]] = MappingProxyType(
+NEEDS: Mapping[type[Spec], type[Need[Any, Any]]] = MappingProxyType(
     {
         RankMetric: Ranks,
         JudgedMetric: JudgedItems,

@@ -27,14 +27,14 @@ from cxc_eccv.evaluation.needs.need import (
     Reading,
     Undefined,
     Values,
-    Variant,
     describe_cut,
 )
 from cxc_eccv.evaluation.policies import Unjudged, policy_name, policy_of
 from cxc_eccv.evaluation.request import Request, Sides
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.metrics.entail_at_k import Classifier, ask_labels
-from cxc_eccv.metrics.kinds import PlausibleMetric, RatedMetric, TopMetric
+from cxc_eccv.metrics.kinds import JudgedMetric, PlausibleMetric, RatedMetric, TopMetric
+from cxc_eccv.metrics.spec import Kind, Variant
 from cxc_eccv.metrics.unjudged import policies
 from cxc_eccv.ranking import Ranked
 from cxc_eccv.ranking.readers import JudgedRows, PlausibleRows, RowReader, TopRows
@@ -53,32 +53,31 @@ from cxc_eccv.types import (
     look_up_gains,
 )
 from cxc_eccv.types.ids import make_indptr
-from cxc_eccv.types.judged import orient
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MeasuredRows(Measured):
+class MeasuredRows(Measured[Kind]):
     """Label of a metric to what it is computed from."""
 
     results: Mapping[str, Any]
 
-    def values(self, variant: Variant, seed: int = 0) -> Values:
+    def values(self, variant: Variant[Kind], seed: int = 0) -> Values:
         """The mean of a metric over the queries."""
         result = self.results[variant.label]
-        values = variant.spec.compute(result, **variant.parameters)
-        return Values.of_queries(variant, QueryValues(result.query_ids, values), int(np.count_nonzero(result.ties)))
+        queries = QueryValues(result.query_ids, variant.compute(result))
+        return Values.of_queries(variant, queries, int(np.count_nonzero(result.ties)))
 
 
-class MeasuredMatches(MeasuredRows):
+class MeasuredMatches(MeasuredRows[PlausibleMetric]):
     """Plausible matches, where categories decide every pair."""
 
-    def bounds(self, variant: Variant) -> Bounds:
+    def bounds(self, variant: Variant[PlausibleMetric]) -> Bounds:
         """Both bounds are the value."""
-        return bounds_of_matches(variant.of(PlausibleMetric), self.results[variant.label])
+        return bounds_of_matches(variant, self.results[variant.label])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MeasuredTops(MeasuredRows):
+class MeasuredTops(MeasuredRows[TopMetric]):
     """Top items, a further top for bounds of metrics at R, and a judge's answers about unjudged items."""
 
     need: TopItems
@@ -96,7 +95,7 @@ class MeasuredTops(MeasuredRows):
         """The same with labels for metrics with a policy, and probabilities for bounds, each asked for once."""
         variants = [variant for variant in self.need.variants if variant.label in self.results]
         judged = self
-        if any(map(_has_policy, variants)):
+        if any(variant.spec.has_policy for variant in variants):
             judged = replace(self, policy=policy_name(unjudged), labelled=self._label(policy_of(unjudged)))
         bounded = [variant for variant in variants if variant.label not in self.unbounded]
         if self.need.depth is None or probabilities is None or self.need.direction not in CROSS_MODAL or not bounded:
@@ -115,14 +114,14 @@ class MeasuredTops(MeasuredRows):
         rows, columns, labels = ask_labels(policy, top, judged, need.key)
         return need.judged.with_gains(rows, find_positions(top.ids[rows, columns], need.gallery_ids)[0], labels)
 
-    def values(self, variant: Variant, seed: int = 0) -> Values:
+    def values(self, variant: Variant[TopMetric], seed: int = 0) -> Values:
         """The mean of a metric, under the policy for unjudged pairs if it has one."""
         top, judgments, depths = self.results[variant.label], self.need.judged, self.need.depths(variant)
         k = int(depths.max())
         gains, judged = look_up_gains(top, judgments, k, variant.label)
         looked_at = np.arange(gains.shape[1]) < depths[:, None]
         ties, coverage = count_tied_tops(top, gains, looked_at), float(judged[looked_at].mean())
-        facts: dict[str, Any] = {"unjudged": self.policy} if _has_policy(variant) else {}
+        facts: dict[str, Any] = {"unjudged": self.policy} if variant.spec.has_policy else {}
         options: dict[str, Any] = {}
         if facts and self.labelled is not None:
             judgments = self.labelled
@@ -135,32 +134,25 @@ class MeasuredTops(MeasuredRows):
                 raise DataError(
                     f"{variant.label}: no query has a labelled pair among its top {k}; choose another policy"
                 )
-        values = variant.spec.function(top, judgments, **variant.parameters, **options)
-        queries = QueryValues(top.query_ids, values)
-        return Values.of_queries(variant, queries, ties, coverage=coverage, **facts)
+        queries = QueryValues(top.query_ids, variant.compute(top, judgments, **options))
+        return replace(Values.of_queries(variant, queries, ties), coverage=coverage, facts=facts)
 
-    def bounds(self, variant: Variant) -> Bounds | None:
+    def bounds(self, variant: Variant[TopMetric]) -> Bounds | None:
         """The bounds of a metric, or None."""
-        top = self.results[variant.label] if "k" in variant.parameters else self.further
+        top = self.further if variant.k is None else self.results[variant.label]
         if top is None or variant.label in self.unbounded:
             return None
-        spec, depth = variant.of(TopMetric), self.need.depth or top.depth
-        return bounds_of_top(spec, variant.parameters, top, self.need.judged, self.probabilities, depth=depth)
+        return bounds_of_top(variant, top, self.need.judged, self.need.looks_at(variant), self.probabilities)
 
-    def unjudged(self, variant: Variant) -> tuple[IntArray, IntArray]:
-        """(P,) image ids and (P,) caption ids of the retrieved pairs without a label."""
-        top = self.require_open(variant, self.results.get(variant.label))
-        rows, columns = np.nonzero(~look_up_gains(top, self.need.judged, variant.parameters["k"], variant.label)[1])
-        return orient(top.query_ids[rows], top.ids[rows, columns], self.need.direction)
-
-    def units(self, variant: Variant) -> Units:
+    def make_units(self, variant: Variant[TopMetric]) -> Units | None:
         """A unit per retrieved pair."""
-        top = self.require_open(variant, self.results.get(variant.label))
-        chances = self.require_judge(variant, self.probabilities)
-        units = units_of_top(variant.parameters, top, self.need.judged, chances, self.need.direction)
+        if variant.spec.gains != "labels" or variant.k is None:
+            return None
+        top = self.results[variant.label]
+        units = units_of_top(top, self.need.judged, variant.k, self.need.direction, self.probabilities)
         if self.labelled is None:
             return units
-        labels = look_up_gains(top, self.labelled, variant.parameters["k"], variant.label)[0]
+        labels = look_up_gains(top, self.labelled, variant.k, variant.label)[0]
         return replace(units, labels=labels.ravel()[units.owners])
 
 
@@ -168,19 +160,14 @@ def _find_deepest(tops: Iterable[TopK]) -> TopK:
     return max(tops, key=lambda top: top.depth)
 
 
-def _has_policy(variant: Variant) -> bool:
-    """Whether a metric treats unjudged items by a policy."""
-    return variant.of(TopMetric).has_policy
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class _FromRows(Need[Judged]):
+class _FromRows(Need[Judged, Kind]):
     """A need of a reader of rows of the score matrix; rankings may be long enough for some metrics only."""
 
-    measured_as: ClassVar[type[MeasuredRows]] = MeasuredRows
+    measured_as: ClassVar[type[MeasuredRows[Any]]] = MeasuredRows
 
     @abstractmethod
-    def make_reader(self, variants: Sequence[Variant]) -> RowReader:
+    def make_reader(self, variants: Sequence[Variant[Kind]]) -> RowReader:
         """A reader of the input of these metrics."""
 
     def reading(self, ranker: Ranked) -> Reading:
@@ -190,7 +177,7 @@ class _FromRows(Need[Judged]):
             return Reading(readers={variant.label: reader for variant in self.variants})
         return Reading(readers={variant.label: self.make_reader([variant]) for variant in self.variants})
 
-    def measured(self, outputs: Outputs) -> MeasuredRows:
+    def measured(self, outputs: Outputs) -> MeasuredRows[Kind]:
         """What the readers learnt, and the errors of those whose rankings are too short."""
         readers = outputs.reading.readers
         errors = {label: reader.error for label, reader in readers.items() if reader.error is not None}
@@ -201,45 +188,45 @@ class _FromRows(Need[Judged]):
         return self.measured_as(self, errors, {}, cautions, by_label)
 
 
-class JudgedItems(_FromRows[Judgments]):
+class JudgedItems(_FromRows[Judgments, JudgedMetric]):
     """Ranks of all judged items, negatives too."""
 
-    def make_reader(self, variants: Sequence[Variant]) -> RowReader:
+    def make_reader(self, variants: Sequence[Variant[JudgedMetric]]) -> RowReader:
         """A reader of the ranks."""
         return JudgedRows(self.judged)
 
 
-class MatchCounts(_FromRows[CategoryMatches]):
+class MatchCounts(_FromRows[CategoryMatches, PlausibleMetric]):
     """Plausible matches among the top of every ranking."""
 
     measured_as = MeasuredMatches
 
-    def make_reader(self, variants: Sequence[Variant]) -> RowReader:
+    def make_reader(self, variants: Sequence[Variant[PlausibleMetric]]) -> RowReader:
         """A reader of the matches at the looks of these metrics."""
-        looks = dict.fromkeys(look for variant in variants for look in variant.of(PlausibleMetric).looks)
+        looks = dict.fromkeys(look for variant in variants for look in variant.spec.looks)
         return PlausibleRows(self.judged, tuple(looks))
 
 
-class TopItems(_FromRows[Judgments]):
+class TopItems(_FromRows[Judgments, TopMetric]):
     """The top K of every query, or the top R for a metric without K, with judgments with gains."""
 
     def bounded(self, request: Request, library: Library, sources: Sequence[str]) -> Self:
         """The need with bounds."""
         return replace(self, depth=request.depth)
 
-    def depths(self, variant: Variant) -> IntArray:
+    def depths(self, variant: Variant[TopMetric]) -> IntArray:
         """(Q,) depth of a metric: K or R."""
         wanted = self.judged.n_relevant
-        return np.full_like(wanted, variant.parameters["k"]) if "k" in variant.parameters else wanted
+        return wanted if variant.k is None else np.full_like(wanted, variant.k)
 
-    def make_reader(self, variants: Sequence[Variant]) -> RowReader:
+    def make_reader(self, variants: Sequence[Variant[TopMetric]]) -> RowReader:
         """A reader of the top items down to the greatest depth of these metrics."""
         return TopRows(self.judged, max(int(self.depths(variant).max()) for variant in variants))
 
     def reading(self, ranker: Ranked) -> Reading:
         """The top items; for bounds of metrics at R further ones, as labels add to R."""
         reading = super().reading(ranker)
-        if self.depth is None or all("k" in variant.parameters for variant in self.variants):
+        if self.depth is None or all(variant.k for variant in self.variants):
             return reading
         return replace(reading, bounds=[TopRows(self.judged, int(self.judged.n_relevant.max()) + self.depth)])
 
@@ -253,7 +240,7 @@ class TopItems(_FromRows[Judgments]):
                 further = reader.result
             else:
                 reason = f"{reader.error} Or set a smaller bounds_depth (--bounds-depth), as each label adds one to R."
-                unbounded = {each.label: reason for each in self.variants if "k" not in each.parameters}
+                unbounded = {each.label: reason for each in self.variants if each.k is None}
         return MeasuredTops(self, rows.errors, unbounded, rows.cautions, rows.results, further)
 
 
@@ -270,35 +257,34 @@ def _keep_queries(top: TopK, judgments: Judgments, rows: IntArray) -> tuple[TopK
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MeasuredPairs(Measured):
+class MeasuredPairs(Measured[RatedMetric]):
     """The similarity of every rated pair."""
 
     pairs: RatedPairs
     similarities: FloatArray
 
-    def values(self, variant: Variant, seed: int = 0) -> Values:
+    def values(self, variant: Variant[RatedMetric], seed: int = 0) -> Values:
         """The number of a metric; of a metric with samples their mean and standard deviation (ddof 0)."""
-        options = {"seed": seed} if variant.of(RatedMetric).draws_samples else {}
+        options = {"seed": seed} if variant.spec.draws_samples else {}
         try:
-            values = variant.spec.function(self.pairs, self.similarities, **variant.parameters, **options)
+            values = variant.compute(self.pairs, self.similarities, **options)
         except (DataError, MalformedRun) as error:
             raise Undefined(str(error)) from error
         n_queries, number = int(np.unique(self.pairs.query_ids).size), float(values.mean())
         if not values.ndim:
-            return Values(number, n_queries, dict(variant.parameters))
-        parameters = {**variant.parameters, "n_samples": values.size}
-        return Values(number, n_queries, parameters, samples=values, spread=float(values.std()))
+            return Values(number, n_queries)
+        return Values(number, n_queries, facts={"n_samples": values.size}, samples=values, spread=float(values.std()))
 
-    def resample(self, variant: Variant, draws: Draws) -> FloatArray | None:
+    def resample(self, variant: Variant[RatedMetric], draws: Draws) -> FloatArray | None:
         """(S,) numbers over draws of the queries, each with all its pairs; None for a metric that gives none."""
-        sample = variant.of(RatedMetric).samples
+        sample = variant.spec.samples
         if sample is None:
             return None
         query_ids, clusters = np.unique(self.pairs.query_ids, return_inverse=True)
         return sample(self.pairs, self.similarities, draws.times(query_ids.size), clusters)
 
 
-class PairSimilarities(Need[RatedPairs]):
+class PairSimilarities(Need[RatedPairs, RatedMetric]):
     """The similarity of every rated pair."""
 
     @classmethod

@@ -13,7 +13,7 @@ from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption
 from cxc_eccv.evaluation.bounds import ProbabilitiesOf, Units
 from cxc_eccv.evaluation.policies import Unjudged
 from cxc_eccv.evaluation.request import Request, Sides
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.spec import Kind, Spec, Variant
 from cxc_eccv.ranking import Ranked
 from cxc_eccv.ranking.readers import RowReader, TopRows
 from cxc_eccv.sources.library import Library
@@ -32,31 +32,10 @@ class _Ids(Protocol):
 
 
 Judged = TypeVar("Judged", bound=_Ids)
-Kind = TypeVar("Kind", bound=Spec)
-Top = TypeVar("Top")
 
 
 class Undefined(DataError):
     """A metric has no value on this data, which leaves only this metric out of the report."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Variant:
-    """A metric with the parameters of one call."""
-
-    spec: Spec
-    parameters: dict[str, Any]
-    shown: bool = True  # False if it is computed only for another metric
-
-    @property
-    def label(self) -> str:
-        """The name in report keys."""
-        return self.spec.label(**self.parameters)
-
-    def of(self, kind: type[Kind]) -> Kind:
-        """The declaration of the metric, which is of this kind."""
-        assert isinstance(self.spec, kind)  # noqa: S101 - a need has metrics of its kind
-        return self.spec
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,27 +53,24 @@ class Values:
 
     number: float
     n_queries: int
-    parameters: dict[str, Any]
     ties: int = 0
     coverage: float | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)  # further parameters of the result
     queries: QueryValues | None = None
     samples: FloatArray | None = None  # resampled numbers
     spread: float | None = None  # standard deviation of the samples, for a metric that is their mean
 
     @classmethod
-    def of_queries(
-        cls, variant: Variant, queries: QueryValues, ties: int, *, coverage: float | None = None, **parameters: object
-    ) -> Self:
-        """The mean or median over queries, with the parameters of the metric and further ones."""
-        number = variant.spec.average(queries.values)
-        return cls(number, queries.values.size, {**variant.parameters, **parameters}, ties, coverage, queries)
+    def of_queries(cls, variant: Variant[Spec], queries: QueryValues, ties: int) -> Self:
+        """The mean or median over queries."""
+        return cls(variant.spec.average(queries.values), queries.values.size, ties, queries=queries)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
     """One result of a report with the values behind it."""
 
-    variant: Variant
+    variant: Variant[Spec]
     result: Result
     queries: QueryValues | None = None
     images: IntArray | None = None  # image of each query
@@ -133,13 +109,13 @@ class Outputs:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Need(ABC, Generic[Judged]):
+class Need(ABC, Generic[Judged, Kind]):
     """The input of some metrics of one part of a task; a run must hold its queries and gallery."""
 
     task: Task
     part: str
     judged: Judged
-    variants: tuple[Variant, ...]
+    variants: tuple[Variant[Kind], ...]
     depth: int | None = None  # items that count as retrieved in bounds of metrics without K; None for no bounds
 
     @classmethod
@@ -176,16 +152,16 @@ class Need(ABC, Generic[Judged]):
         """What the pass over a run computes."""
 
     @abstractmethod
-    def measured(self, outputs: Outputs) -> Measured:
+    def measured(self, outputs: Outputs) -> Measured[Kind]:
         """What the pass computed."""
 
-    def looks_at(self, variant: Variant) -> int:
+    def looks_at(self, variant: Variant[Kind]) -> int:
         """Number of items of a query that count as retrieved in bounds of a metric."""
-        return int(variant.parameters.get("k", self.depth or 0))
+        return variant.k or self.depth or 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measured(ABC):
+class Measured(ABC, Generic[Kind]):
     """What was measured for a need, from which the values and bounds of its metrics follow.
 
     Attributes:
@@ -195,7 +171,7 @@ class Measured(ABC):
         cautions: warnings for the user.
     """
 
-    need: Need[Any]
+    need: Need[Any, Kind]
     errors: Mapping[str, CxcEccvError]
     unbounded: Mapping[str, str]
     cautions: Sequence[str]
@@ -210,52 +186,41 @@ class Measured(ABC):
         return self
 
     @abstractmethod
-    def values(self, variant: Variant, seed: int = 0) -> Values:
+    def values(self, variant: Variant[Kind], seed: int = 0) -> Values:
         """The number of a metric, with what it was computed from; Undefined if it has none."""
 
-    def resample(self, variant: Variant, draws: Draws) -> FloatArray | None:
+    def resample(self, variant: Variant[Kind], draws: Draws) -> FloatArray | None:
         """(S,) numbers over draws of the queries, for a metric without values of queries; None if it has none."""
         return None
 
-    def bounds(self, variant: Variant) -> Bounds | None:
+    def bounds(self, variant: Variant[Kind]) -> Bounds | None:
         """The bounds of a metric over all labels of unjudged pairs, or None."""
         return None
 
-    def unjudged(self, variant: Variant) -> tuple[IntArray, IntArray]:
-        """(P,) image ids and (P,) caption ids of the pairs without a label that can change a number."""
-        raise self.refuse_estimate(variant)
+    def unjudged(self, variant: Variant[Kind]) -> Units:
+        """The pairs without a label that can change a number, by the units that the number averages.
 
-    def units(self, variant: Variant) -> Units:
-        """The units that a metric averages, with the unjudged pairs that can change their values."""
-        raise self.refuse_estimate(variant)
-
-    def refuse_estimate(self, variant: Variant) -> InvalidOption:
-        """The error of a metric that labels of some retrieved pairs do not determine."""
-        return InvalidOption(
-            f"{self.need.key}/{variant.label} cannot be estimated from answers about some pairs: choose a mean between "
-            "images and captions that only labels of retrieved pairs can change, such as recall_at_k, mrr_at_k, "
-            "map_at_r, r_precision or entail_at_k"
-        )
-
-    def require_open(self, variant: Variant, top: Top | None) -> Top:
-        """The top of every query; raises the error of a metric whose unjudged pairs cannot be listed."""
-        spec = variant.spec
-        if variant.label in self.unbounded:
-            raise InvalidOption(f"{self.need.key}/{variant.label}: {self.unbounded[variant.label]}")
-        if variant.label in self.errors:
-            raise self.errors[variant.label]
-        if self.need.direction not in CROSS_MODAL or spec.unit != "percent" or not spec.is_open or top is None:
-            raise self.refuse_estimate(variant)
-        return top
-
-    def require_judge(self, variant: Variant, probabilities: FloatArray | None) -> FloatArray:
-        """The probabilities of the judge; InvalidOption if there is none."""
-        if probabilities is None:
+        Raises:
+            InvalidOption: labels of some pairs do not determine the number, or rankings end before such pairs.
+        """
+        label, direction = variant.label, self.need.direction
+        if label in self.errors:
+            raise self.errors[label]
+        if label in self.unbounded:
+            raise InvalidOption(f"{self.need.key}/{label}: {self.unbounded[label]}")
+        is_open = direction in CROSS_MODAL and variant.spec.unit == "percent" and variant.spec.is_open
+        units = self.make_units(variant) if is_open else None
+        if units is None:
             raise InvalidOption(
-                f"{self.need.key}/{variant.label} needs a judge: give probabilities of pairs, or a classifier of "
-                "entailment"
+                f"{self.need.key}/{label} cannot be estimated from answers about some pairs: choose a mean between "
+                "images and captions that only labels of retrieved pairs can change, such as recall_at_k, mrr_at_k, "
+                "map_at_r, r_precision or entail_at_k"
             )
-        return probabilities
+        return units
+
+    def make_units(self, variant: Variant[Kind]) -> Units | None:
+        """The units of a metric; None if labels of some retrieved pairs do not determine it."""
+        return None
 
 
 def describe_cut(number: int, total: int) -> list[str]:

@@ -20,11 +20,12 @@ from cxc_eccv.evaluation.bounds import (
     retrieve,
     units_of_ranks,
 )
-from cxc_eccv.evaluation.needs.need import Measured, Need, Outputs, QueryValues, Reading, Values, Variant, describe_cut
+from cxc_eccv.evaluation.needs.need import Measured, Need, Outputs, QueryValues, Reading, Values, describe_cut
 from cxc_eccv.evaluation.policies import Unjudged
 from cxc_eccv.evaluation.request import Request
 from cxc_eccv.judgments.qrels import judged_pairs
 from cxc_eccv.metrics.kinds import RankMetric
+from cxc_eccv.metrics.spec import Variant
 from cxc_eccv.ranking import Ranked
 from cxc_eccv.ranking.counts import gallery_sizes
 from cxc_eccv.ranking.known_depth import GivenRanks, values_at_known_depth
@@ -32,7 +33,6 @@ from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.ranking.ties import drop_cut
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import CROSS_MODAL, Bounds, FloatArray, IntArray, Judgments, PositiveRanks
-from cxc_eccv.types.judged import orient
 
 TIED_SHARE = 0.1
 
@@ -40,7 +40,7 @@ NO_PAIRS = np.empty(0, np.int64), np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ranks(Need[Judgments]):
+class Ranks(Need[Judgments, RankMetric]):
     """Ranks of the positives of every query; pairs of queries and items that somebody judged, for bounds."""
 
     judged_pairs: tuple[IntArray, IntArray] = NO_PAIRS
@@ -110,7 +110,7 @@ class Ranks(Need[Judgments]):
                     f"ends at rank {ranks.depths[short].min()}; set a smaller bounds_depth (--bounds-depth) or rank "
                     "more items"
                 )
-                unbounded = {variant.label: reason for variant in self.variants if not variant.of(RankMetric).best_rank}
+                unbounded = {variant.label: reason for variant in self.variants if not variant.spec.best_rank}
         for variant in self.variants:
             if (items := min(self.looks_at(variant), smallest)) > held:
                 unbounded[variant.label] = (
@@ -121,7 +121,7 @@ class Ranks(Need[Judgments]):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MeasuredRanks(Measured):
+class MeasuredRanks(Measured[RankMetric]):
     """Ranks of positives, GivenRanks of rankings, and the top of every query if there are bounds."""
 
     ranks: PositiveRanks
@@ -134,38 +134,32 @@ class MeasuredRanks(Measured):
         variants = [variant for variant in self.need.variants if variant.label not in lacking]
         if top is None or probabilities is None or direction not in CROSS_MODAL or not variants:
             return self
-        is_open = np.any([top.matters(each.of(RankMetric), each.parameters) for each in variants], axis=0)
+        is_open = np.any([top.matters(each) for each in variants], axis=0)
         table = ask_probabilities(probabilities, direction, top.ranks.query_ids, top.ids, is_open)
         return replace(self, probabilities=table)
 
-    def values(self, variant: Variant, seed: int = 0) -> Values:
+    def values(self, variant: Variant[RankMetric], seed: int = 0) -> Values:
         """The mean or median of a metric, with the best rank of every query."""
         ranks = self.ranks
-        values = variant.spec.function(ranks, **variant.parameters)
+        values = variant.compute(ranks)
         best = pa.array(ranks.best, mask=np.diff(ranks.indptr) == 0)
         queries = QueryValues(ranks.query_ids, values, best)
         return Values.of_queries(variant, queries, int(np.count_nonzero(ranks.ties)))
 
-    def bounds(self, variant: Variant) -> Bounds | None:
+    def bounds(self, variant: Variant[RankMetric]) -> Bounds | None:
         """The bounds of a metric, or None."""
         if self.retrieved is None or variant.label in self.unbounded:
             return None
-        return bounds_of_ranks(variant.of(RankMetric), variant.parameters, self.retrieved, self.probabilities)
+        return bounds_of_ranks(variant, self.retrieved, self.probabilities)
 
-    def unjudged(self, variant: Variant) -> tuple[IntArray, IntArray]:
-        """(P,) image ids and (P,) caption ids of the pairs without a label that can change a number."""
-        top = self.require_open(variant, self.retrieved)
-        rows, places = np.nonzero(top.matters(variant.of(RankMetric), variant.parameters))
-        return orient(top.ranks.query_ids[rows], top.ids[rows, places], self.need.direction)
-
-    def units(self, variant: Variant) -> Units:
+    def make_units(self, variant: Variant[RankMetric]) -> Units | None:
         """A unit per query."""
-        top = self.require_open(variant, self.retrieved)
-        chances = self.require_judge(variant, self.probabilities)
-        return units_of_ranks(variant.of(RankMetric), variant.parameters, top, chances, self.need.direction)
+        if self.retrieved is None:
+            return None
+        return units_of_ranks(variant, self.retrieved, self.need.direction, self.probabilities)
 
 
-def _warn_of_ties(ranks: PositiveRanks, variants: Sequence[Variant]) -> list[str]:
+def _warn_of_ties(ranks: PositiveRanks, variants: Sequence[Variant[RankMetric]]) -> list[str]:
     """A warning about rankings that end within a tie, or if many items tie with a positive in many queries."""
     ties, sizes = ranks.ties, ranks.n_gallery
     if isinstance(ranks, GivenRanks) and (n_cut := _count_cut(ranks, variants)):
@@ -179,10 +173,10 @@ def _warn_of_ties(ranks: PositiveRanks, variants: Sequence[Variant]) -> list[str
     ]
 
 
-def _count_cut(ranks: GivenRanks, variants: Sequence[Variant]) -> int:
+def _count_cut(ranks: GivenRanks, variants: Sequence[Variant[RankMetric]]) -> int:
     """Number of rankings with a score that rests on positives tied with the last item."""
     if not ranks.cut.any():
         return 0
     without = drop_cut(ranks)
-    values = ([each.spec.function(given, **each.parameters) for given in (ranks, without)] for each in variants)
+    values = ([each.compute(given) for given in (ranks, without)] for each in variants)
     return int(np.count_nonzero(np.any([left != right for left, right in values], axis=0)))

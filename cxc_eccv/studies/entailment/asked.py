@@ -245,12 +245,8 @@ def list_unjudged(runs: Iterable[Run], library: Library, *, key: str | None = No
     content = library.split("test")
     part, metric = split_key(key or "entailment/i2t/entail_at_k")
     request = Request(tasks=part, metrics=metric, bounds=True)
-    unjudged = [
-        np.stack(measured.unjudged(variant), axis=1)
-        for run in runs
-        for variant, measured in measure_request(run, request, library)
-    ]
-    images, captions = np.unique(np.concatenate(unjudged), axis=0).T
+    units = [measured.unjudged(variant) for run in runs for variant, measured in measure_request(run, request, library)]
+    images, captions = np.unique(np.concatenate([(each.images, each.captions) for each in units], axis=1), axis=1)
     return pa.table(
         {
             "image_id": images,

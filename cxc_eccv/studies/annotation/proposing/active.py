@@ -30,7 +30,7 @@ def _choose_active(pool: Pool) -> Chosen:
     if variant.label != request.metrics:
         raise InvalidOption(f"{metric} is not one number: name its K too, such as {variant.label}")
     judge = request.on(pool.library, measured.need.task.collection)
-    units = measured.judged_by(judge.unjudged, judge.probabilities_of).units(variant)
+    units = measured.judged_by(judge.unjudged, judge.probabilities_of).unjudged(variant)
     costs = units.costs
     rows = np.flatnonzero(costs)
     if not rows.size:
