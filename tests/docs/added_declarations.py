@@ -7,11 +7,14 @@ FOLDER is for what it makes. Prints what it found, as JSON; what is asked of it 
 
 import json
 import os
+import shutil
 import sys
 import warnings
 from pathlib import Path
 
 from typer.testing import CliRunner
+
+from cxc_eccv.sources.download import mirror_folder
 
 FOLDER = Path(sys.argv[1]) if __name__ == "__main__" else Path()
 
@@ -77,12 +80,33 @@ def labelled_pairs():
     return [data.provenance["pairs"], data.provenance["positives"], guarded.provenance["pairs"]]
 
 
+def further_labels():
+    """Scores of the album, which has the sample's images, and the numbers of positives with and without a table."""
+    from cxc_eccv.evaluation import evaluate
+    from cxc_eccv.judgments.qrels import merged_qrels
+    from cxc_eccv.sources.library import Library
+    from cxc_eccv.studies.baselines.untrained.random import random_run
+
+    mirror = Path(shutil.copytree(mirror_folder("sample"), FOLDER / "mirror"))
+    for name in ("album", "verified"):
+        (mirror / name).mkdir()
+    shutil.copy(mirror / "coco" / "dataset_coco.json", mirror / "album" / "dataset_album.json")
+    split = Library("sample").split("test")
+    rows = f"{split.image_ids[0]},{split.caption_ids[7]},1\n{split.image_ids[0]},{split.caption_ids[8]},0\n"
+    (mirror / "verified" / "pairs.csv").write_text(f"image_id,caption_id,positive\n{rows}")
+    library = Library(mirror)
+    scores = evaluate(random_run(library, "test"), ["album", "coco_5k", "verified"], data_dir=library).scores
+    judged = [merged_qrels(library.split("test"), "i2t", sources=names) for names in (["coco"], ["coco", "verified"])]
+    return {"scores": scores, "positives": [int(each.indices.size) for each in judged]}
+
+
 def main():
     os.environ.pop("CXC_ECCV_DATA", None)
     warnings.simplefilter("ignore")
     found = {"list": command("list", "--data-dir", "sample"), **reports(), **built()}
     found["pairs"] = labelled_pairs()
     found["baseline"] = command("baseline", "letters", "--data-dir", "sample")
+    found["further"] = further_labels()
     print("FOUND" + json.dumps(found))
 
 

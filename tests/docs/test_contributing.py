@@ -68,7 +68,7 @@ def recipes():
     page = DOCS / "contributing.md"
     named = [(TITLE.search(block.info), block.text) for block in blocks_of(page)]
     files = {match["path"]: text for match, text in named if match}
-    for path in ADDITIONS.rglob("*.py"):
+    for path in filter(Path.is_file, ADDITIONS.rglob("*.*")):
         assert f"`{path.relative_to(ROOT).as_posix()}`" in page.read_text(encoding="utf-8")
         files[f"cxc_eccv/{path.relative_to(ADDITIONS).as_posix()}"] = path.read_text(encoding="utf-8")
     return files
@@ -123,6 +123,8 @@ def test_the_page_has_a_recipe_for_each_kind():
         "metrics",
         "metrics/unjudged",
         "tasks",
+        "sources",
+        "sources/collections",
         "builders/configs",
         "judgments/evidence",
         "studies/entailment/training_data/corpora",
@@ -186,6 +188,18 @@ def test_source_is_shown_where_a_task_names_it(found):
     assert found["examples"].index("same_words") == found["examples"].index("coco") + 1
     assert found["said"] > 0
     assert "same words" in found["page"]
+
+
+def test_task_has_the_labels_of_its_table(found):
+    before, after = found["further"]["positives"]
+    assert after == before + 1
+    assert "verified/t2i/recall_at_1" in found["further"]["scores"]
+
+
+def test_collection_is_scored(found):
+    """Its images and captions are those of the sample."""
+    scores = found["further"]["scores"]
+    assert scores["album/i2t/recall_at_5"] == scores["coco_5k/i2t/recall_at_5"]
 
 
 def test_a_baseline_is_a_command(found):
