@@ -67,12 +67,12 @@ class GradedRankingModule(MetricModule):
         sizes, results = check_sizes(gallery_size, run), Results()
         for chosen in cls.variants(parameters):
             k = chosen.get("k")
-            looks = _find_looks(cls.spec.name, gains, k)
-            depths = looks if sizes is None else np.minimum(looks, sizes)
-            _refuse_short(cls.spec.name, run.depths(DIRECTION), looks, depths, k)
+            targets = _find_targets(cls.spec.name, gains, k)
+            depths = targets if sizes is None else np.minimum(targets, sizes)
+            _refuse_short(cls.spec.name, run.depths(DIRECTION), targets, depths, k)
             if k is not None:
-                _refuse_outside(rankings, np.flatnonzero(looks > depths), k)
-            values, judged = cls._compute_by_depth(rankings, run, looks, depths, chosen)
+                _refuse_outside(rankings, np.flatnonzero(targets > depths), k)
+            values, judged = cls._compute_by_depth(rankings, run, targets, depths, chosen)
             results |= cls.name_values(chosen, values, per_query=per_query)
             results[f"{cls.label(chosen)}_coverage"] = float(judged.sum() / depths.sum())
         others = {name: value for name, value in parameters.items() if name not in cls.spec.parameters}
@@ -80,14 +80,14 @@ class GradedRankingModule(MetricModule):
 
     @classmethod
     def _compute_by_depth(
-        cls, rankings: GivenRankings, run: RankingsRun, looks: IntArray, depths: IntArray, chosen: Parameters
+        cls, rankings: GivenRankings, run: RankingsRun, targets: IntArray, depths: IntArray, chosen: Parameters
     ) -> tuple[FloatArray, IntArray]:
         """(Q,) values and (Q,) numbers of judged items, computed together for queries of equal depth.
 
         A query with positives outside its complete ranking is computed alone, in the gallery of its ranking.
         """
         values, judged = np.empty(depths.size), np.empty(depths.size, dtype=np.int64)
-        beyond = (looks > depths) & ("k" not in chosen)
+        beyond = (targets > depths) & ("k" not in chosen)
         groups = [np.flatnonzero((depths == depth) & ~beyond) for depth in np.unique(depths[~beyond]).tolist()]
         for rows in [*groups, *np.flatnonzero(beyond)[:, None]]:
             depth = int(depths[rows[0]])
@@ -100,7 +100,7 @@ class GradedRankingModule(MetricModule):
         return values, judged
 
 
-def _find_looks(metric: str, gains: list[list[float]], k: int | None) -> IntArray:
+def _find_targets(metric: str, gains: list[list[float]], k: int | None) -> IntArray:
     """(Q,) depth of the metric: K, or without K the number of items with a gain."""
     if k is not None:
         check_whole(f"{metric}: k", k)
@@ -109,10 +109,10 @@ def _find_looks(metric: str, gains: list[list[float]], k: int | None) -> IntArra
     return np.maximum(np.fromiter(relevant, np.int64, len(gains)), 1)
 
 
-def _refuse_short(metric: str, lengths: IntArray, looks: IntArray, depths: IntArray, k: int | None) -> None:
+def _refuse_short(metric: str, lengths: IntArray, targets: IntArray, depths: IntArray, k: int | None) -> None:
     """Raise RunTooShallow if a ranking ends above the depth that the metric looks at."""
     if (short := np.flatnonzero(lengths < depths)).size:
-        query, needed = short[0], looks[short[0]]
+        query, needed = short[0], targets[short[0]]
         name = metric if k is None else f"{metric}(k={k})"
         raise RunTooShallow(
             f"{name} of query {query} looks at the top {needed}, but its ranking ends at rank {lengths[query]}. Rank "

@@ -76,7 +76,7 @@ class PlausibleMatchModule(MetricModule):
         queries = [_find_set(sets, row, items) for row, items in enumerate(references)]
         present = _make_vectors([*queries, *(sets[item] for item in gallery.tolist())])
         matches = CategoryMatches.of(rows, present[: rows.size], gallery, present[rows.size :])
-        reader = PlausibleRows(matches, cls.spec.looks)
+        reader = PlausibleRows(matches, cls.spec.criteria)
         ranked(run).rank_all({}, {DIRECTION: [reader]})
         return cls.report(partial(cls.spec.function, reader.result), parameters, per_query=per_query)
 

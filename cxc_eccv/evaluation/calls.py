@@ -14,7 +14,7 @@ from cxc_eccv.errors import InvalidOption, MalformedRun, RunTooShallow, raise_al
 from cxc_eccv.evaluation.answers import Answers
 from cxc_eccv.evaluation.measure import MeasuredPart, find_faults, measure
 from cxc_eccv.evaluation.needs import Measured, Ranks
-from cxc_eccv.evaluation.plan import Part, Plan, Restriction, choose_metrics, make_plan
+from cxc_eccv.evaluation.plan import Plan, PlannedPart, Restriction, choose_metrics, make_plan
 from cxc_eccv.evaluation.relabelling import describe_sources, find_repeats
 from cxc_eccv.evaluation.report import describe_run, make_report, name_model, training_data_of
 from cxc_eccv.evaluation.request import Fields, Request
@@ -254,7 +254,7 @@ def report_of_ranks(
         metrics = choose_metrics(task(name), None)
         variants = tuple(variant for variant in metrics.parts[direction] if variant.spec.reads == "ranks")
         need = Ranks(metrics.task, direction, judgments, variants)
-        parts.append(MeasuredPart(Part(metrics, direction, (need,)), (need.of_ranks(ranks),)))
+        parts.append(MeasuredPart(PlannedPart(metrics, direction, (need,)), (need.of_ranks(ranks),)))
     nothing = Restriction(np.empty(0, np.int64), np.empty(0, np.int64), RestrictionFacts())
     plan = Plan(request, library, [each.part for each in parts], {}, [], nothing, ())
     return make_report(plan, score_parts(plan, parts), Provenance(model=request.name))

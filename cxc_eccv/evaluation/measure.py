@@ -10,7 +10,7 @@ import numpy as np
 
 from cxc_eccv.errors import CxcEccvError, SourceMissing, UnknownIds
 from cxc_eccv.evaluation.needs import Measured, Need, Outputs
-from cxc_eccv.evaluation.plan import Part, Plan
+from cxc_eccv.evaluation.plan import Plan, PlannedPart
 from cxc_eccv.metrics.spec import Variant
 from cxc_eccv.ranking import Ranked, ranked
 from cxc_eccv.ranking.ranked import collect_ids
@@ -30,7 +30,7 @@ SWAP_SHARE = 0.5
 class MeasuredPart:
     """A part of a task, and what was measured for its needs."""
 
-    part: Part
+    part: PlannedPart
     measured: tuple[Measured[Any], ...]
 
     @property

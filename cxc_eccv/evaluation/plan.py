@@ -37,7 +37,7 @@ class TaskMetrics:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class PlannedPart:
     """One part of one task: its metrics and their needs."""
 
     metrics: TaskMetrics
@@ -81,7 +81,7 @@ class Plan:
 
     request: Request
     library: Library
-    parts: list[Part]
+    parts: list[PlannedPart]
     skipped: dict[str, str]  # key to reason
     refused: list[CxcEccvError]  # errors of named tasks that cannot be computed
     restriction: Restriction
@@ -99,7 +99,7 @@ def make_plan(request: Request, library: Library, sides: Sides) -> Plan:
     ``sides`` is the run, or the sides that a model will encode: nothing is ranked yet.
     """
     labels = find_sources(request.sources, library, request.split)
-    parts: list[Part] = []
+    parts: list[PlannedPart] = []
     skipped: dict[str, str] = {}
     refused: list[CxcEccvError] = []
     chosen = list(_choose_tasks(request, sides, library, skipped))
@@ -155,8 +155,8 @@ def _choose_tasks(
 
 def _plan_parts(
     plan: Plan, sides: Sides, task: Task, names: Sequence[str], *, named: bool
-) -> tuple[list[Part], dict[str, str]]:
-    parts: list[Part] = []
+) -> tuple[list[PlannedPart], dict[str, str]]:
+    parts: list[PlannedPart] = []
     reasons: dict[str, str] = {}
     try:
         metrics = choose_metrics(task, plan.request.metric_names)
@@ -169,7 +169,7 @@ def _plan_parts(
         metrics = TaskMetrics(relabel(task, plan.sources), fitting, metrics.strict)
     for name in [name for name in names if f"{task.name}/{name}" not in reasons]:
         try:
-            parts.append(Part(metrics, name, _find_needs(plan, sides, metrics, name)))
+            parts.append(PlannedPart(metrics, name, _find_needs(plan, sides, metrics, name)))
         except (NotApplicable, SourceMissing) as error:
             if named and isinstance(error, SourceMissing):
                 raise

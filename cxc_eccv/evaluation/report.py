@@ -10,7 +10,7 @@ import numpy as np
 
 import cxc_eccv
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.evaluation.plan import Part, Plan
+from cxc_eccv.evaluation.plan import Plan, PlannedPart
 from cxc_eccv.evaluation.policies import Judge
 from cxc_eccv.evaluation.report_files import per_query_table
 from cxc_eccv.evaluation.request import Request
@@ -58,7 +58,7 @@ def make_provenance(library: Library, split: str = "", facts: Provenance | None 
     return replace(facts or Provenance(), package=package, numpy=np.__version__, data=data, split=split)
 
 
-def describe_run(run: Run, parts: Iterable[Part]) -> RunFacts:
+def describe_run(run: Run, parts: Iterable[PlannedPart]) -> RunFacts:
     """Facts about the run: kind, file, hash, sizes, and how many of its items no task needs."""
     needs, facts = [need for part in parts for need in part.needs], run.facts()
     sides: dict[str, ItemFacts] = {}

@@ -15,7 +15,7 @@ from cxc_eccv.evaluation.answers import Answers
 from cxc_eccv.evaluation.bounds import bounds_of_sums
 from cxc_eccv.evaluation.measure import MeasuredPart
 from cxc_eccv.evaluation.needs import Measured, QueryValues, Scored, Undefined
-from cxc_eccv.evaluation.plan import Part, Plan
+from cxc_eccv.evaluation.plan import Plan, PlannedPart
 from cxc_eccv.evaluation.request import Request
 from cxc_eccv.metrics.spec import Variant
 from cxc_eccv.ranking.scores import one_blas_thread, workers
@@ -29,7 +29,7 @@ from cxc_eccv.types.reported import SPREAD
 class ScoredPart:
     """The results of a part of a task, or of the whole task, and the reasons for those that are missing."""
 
-    part: Part
+    part: PlannedPart
     rows: Sequence[Scored]
     reasons: Mapping[str, str]
     n_asked: int = 0  # pairs that a classifier labelled
@@ -82,7 +82,7 @@ class Scorer:
 
     def score_whole(self, parts: Sequence[ScoredPart]) -> ScoredPart:
         """The results over all directions of a task; samples of the directions share the draws."""
-        whole = Part(parts[0].part.metrics, "", ())
+        whole = PlannedPart(parts[0].part.metrics, "", ())
         scored = {each.part.name: each.rows for each in parts}
         rows, reasons = [], {}
         for variant in whole.metrics.parts[""]:
@@ -99,7 +99,7 @@ class Scorer:
                 rows.append(self._with_interval(_sum_up(variant, whole.task.name, inputs, firsts)))
         return ScoredPart(whole, rows, _of_shown(whole, reasons))
 
-    def _score_metric(self, part: Part, variant: Variant[Any], measured: Measured[Any]) -> list[Scored]:
+    def _score_metric(self, part: PlannedPart, variant: Variant[Any], measured: Measured[Any]) -> list[Scored]:
         """The result of one metric with its bounds, and that of its spread if it has one."""
         values = measured.values(variant, self._request.seed)
         samples = values.samples
@@ -122,7 +122,7 @@ class Scorer:
             scored.append(Scored(variant, spread))
         return scored
 
-    def _bound(self, part: Part, variant: Variant[Any], measured: Measured[Any]) -> Bounds | None:
+    def _bound(self, part: PlannedPart, variant: Variant[Any], measured: Measured[Any]) -> Bounds | None:
         """The bounds of a metric, with people's answers if they are about this number."""
         bounds, answers = measured.bounds(variant), self._request.answers
         if bounds is None or not isinstance(answers, Answers) or answers.key != f"{part.key}/{variant.label}":
@@ -131,7 +131,7 @@ class Scorer:
         images = images_behind(units.query_ids, self._find_split(part), direction)
         return answers.add_to(bounds, units, images, self._request.level)
 
-    def _resample(self, part: Part, rows: Sequence[Scored]) -> list[Scored]:
+    def _resample(self, part: PlannedPart, rows: Sequence[Scored]) -> list[Scored]:
         """Add samples over drawn images; metrics over the same queries share the draws."""
         groups: dict[int, list[tuple[int, QueryValues]]] = {}
         for index, row in enumerate(rows):
@@ -157,7 +157,7 @@ class Scorer:
         means = iter(bootstrap.means(np.stack(averaged, axis=1)) if averaged else ())
         return [next(means) if aggregate == "mean" else bootstrap.medians(column) for aggregate, column in named]
 
-    def _find_split(self, part: Part) -> Split:
+    def _find_split(self, part: PlannedPart) -> Split:
         return self._library.split(self._request.split, part.task.collection)
 
     def _with_interval(self, row: Scored) -> Scored:
@@ -172,7 +172,7 @@ class Scorer:
         return replace(row, result=replace(row.result, low=low, high=high))
 
 
-def _of_shown(part: Part, reasons: Mapping[str, str]) -> dict[str, str]:
+def _of_shown(part: PlannedPart, reasons: Mapping[str, str]) -> dict[str, str]:
     """Report key to reason, without metrics that are computed only for others."""
     hidden = {variant.label for variant in part.metrics.parts[part.name] if not variant.shown}
     return {f"{part.key}/{label}": reason for label, reason in reasons.items() if label.partition(" ")[0] not in hidden}

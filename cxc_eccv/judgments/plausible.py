@@ -89,7 +89,7 @@ def category_matches(split: Split, direction: str) -> CategoryMatches:
     return CategoryMatches(query_ids, gallery_ids, of_queries, of_gallery, distances)
 
 
-Look = tuple[int, int | None]
+Criterion = tuple[int, int | None]
 """Zeta, the most categories in which a match differs from its query; and the cut of R, or None."""
 
 
@@ -97,15 +97,15 @@ Look = tuple[int, int | None]
 class PlausibleHits:
     """Number of plausible matches among the top items of every query, under the pessimistic tie rule.
 
-    A look (zeta, cut) counts the matches among the top min(R, cut) items, or the top R if cut is None, where R is the
-    number of gallery items whose category set differs from the query's in at most zeta categories.
+    A criterion (zeta, cut) counts the matches among the top min(R, cut) items, or the top R if cut is None, where R is
+    the number of gallery items whose category set differs from the query's in at most zeta categories.
 
     Attributes:
         query_ids: (Q,) int64.
-        looks: L looks.
+        criteria: L zetas and cuts.
         n_matches: (Q, L) R, at least 1.
         hits: (Q, L) number of matches among the top items.
-        ties: (Q,) number of items that tie with a match at the end of a look, where the tie rule decides.
+        ties: (Q,) number of items that tie with a match at the depth of a criterion, where the tie rule decides.
 
     Example:
         >>> hits = PlausibleHits(np.array([5]), ((0, 50),), np.array([[60]]), np.array([[20]]), np.array([0]))
@@ -114,7 +114,7 @@ class PlausibleHits:
     """
 
     query_ids: IntArray
-    looks: tuple[Look, ...]
+    criteria: tuple[Criterion, ...]
     n_matches: IntArray
     hits: IntArray
     ties: IntArray
@@ -131,9 +131,9 @@ class PlausibleHits:
             )
 
     def precision(self, zeta: int, cut: int | None = None) -> FloatArray:
-        """(Q,) fraction of the items in one look that match."""
-        if (zeta, cut) not in self.looks:
-            raise InvalidOption(f"matches at zeta {zeta} and cut {cut} were not counted, only {self.looks}")
-        column = self.looks.index((zeta, cut))
+        """(Q,) fraction of the items in one criterion that match."""
+        if (zeta, cut) not in self.criteria:
+            raise InvalidOption(f"matches at zeta {zeta} and cut {cut} were not counted, only {self.criteria}")
+        column = self.criteria.index((zeta, cut))
         depths = self.n_matches[:, column] if cut is None else np.minimum(self.n_matches[:, column], cut)
         return np.asarray(self.hits[:, column] / depths)

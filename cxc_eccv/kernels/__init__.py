@@ -196,8 +196,8 @@ def match_counts(
     """Count the matches among the top items of rows: items whose class is within zeta of the query's class."""
     if not counts_matches(scores, distances, len(zetas)):
         of_rows = items if items.ndim == 1 else items[rows]
-        looks = np.asarray(zetas, np.int64), depths
-        return numpy_match_counts(scores[rows], of_rows, classes, distances, query_classes, *looks)
+        criteria = np.asarray(zetas, np.int64), depths
+        return numpy_match_counts(scores[rows], of_rows, classes, distances, query_classes, *criteria)
     lowest, counts = np.empty(depths.shape, np.float32), np.zeros((*depths.shape, 4), np.int64)
     count_matches(
         scores if scores.strides[1] == scores.itemsize else np.ascontiguousarray(scores),

@@ -39,7 +39,7 @@ class Reached:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatchCounts:
-    """Number of matches among the top items of R rows, for each of L looks, all (R, L).
+    """Number of matches among the top items of R rows, for each of L criteria, all (R, L).
 
     ``lowest`` is the score of the last item looked at, minus infinity if a row has too few items. ``at_least`` items
     score at least as high, of which ``matches`` match; ``tied`` items have this score, of which ``tied_matches`` match.
@@ -132,11 +132,11 @@ def match_counts(
     scores = scores if is_item.all() else np.where(is_item, scores, -np.inf).astype(scores.dtype)
     lowest = scores_at_depths(scores, depths)
     counts = np.zeros((4, *depths.shape), dtype=np.int64)
-    for look, zeta in enumerate(zetas.tolist()):
-        least = lowest[:, look, None]
+    for criterion, zeta in enumerate(zetas.tolist()):
+        least = lowest[:, criterion, None]
         reached, matching, tied = (scores >= least) & is_item, near <= zeta, (scores == least) & is_item
         for count, flags in zip(counts, (reached, reached & matching, tied, tied & matching), strict=True):
-            count[:, look] = np.count_nonzero(flags, axis=1)
+            count[:, criterion] = np.count_nonzero(flags, axis=1)
     return MatchCounts(lowest, *counts)
 
 

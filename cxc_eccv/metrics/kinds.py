@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.judgments.plausible import Look
+from cxc_eccv.judgments.plausible import Criterion
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import FloatArray
 
@@ -178,16 +178,16 @@ class PlausibleMetric(Spec):
     """A metric of plausible matches in the top of every query (``PlausibleHits``).
 
     Attributes:
-        looks: the zetas and cuts at which matches are counted.
+        criteria: the zetas and cuts at which matches are counted.
     """
 
     _: KW_ONLY
-    looks: tuple[Look, ...]
+    criteria: tuple[Criterion, ...]
 
     def check_kind(self) -> None:
         """Check that something is counted."""
-        if not self.looks:
-            raise InvalidOption(f"metric {self.name}: looks is empty; give zetas and cuts")
+        if not self.criteria:
+            raise InvalidOption(f"metric {self.name}: criteria is empty; give zetas and cuts")
 
     @property
     def reads(self) -> str:

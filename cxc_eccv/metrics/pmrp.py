@@ -31,8 +31,8 @@ def pmrp(hits: PlausibleHits) -> FloatArray:
         Chun et al., Probabilistic Embeddings for Cross-Modal Retrieval, CVPR 2021, section 4.1.
 
     Example:
-        >>> looks = (0, None), (1, None), (2, None)
-        >>> hits = PlausibleHits(np.array([5]), looks, np.array([[2, 4, 8]]), np.array([[1, 3, 8]]), np.array([0]))
+        >>> criteria = (0, None), (1, None), (2, None)
+        >>> hits = PlausibleHits(np.array([5]), criteria, np.array([[2, 4, 8]]), np.array([[1, 3, 8]]), np.array([0]))
         >>> pmrp(hits).tolist()
         [0.75]
     """
@@ -43,5 +43,5 @@ SPEC = PlausibleMetric(
     pmrp,
     "PMRP",
     citation="Chun et al., CVPR 2021, arXiv:2101.05068",
-    looks=tuple((zeta, None) for zeta in ZETAS),
+    criteria=tuple((zeta, None) for zeta in ZETAS),
 )

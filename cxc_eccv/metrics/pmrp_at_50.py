@@ -41,5 +41,5 @@ SPEC = PlausibleMetric(
     pmrp_at_50,
     "PMRP@50",
     citation="Chun et al., ECCV 2022, arXiv:2204.03359",
-    looks=((0, CUT),),
+    criteria=((0, CUT),),
 )

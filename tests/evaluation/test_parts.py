@@ -94,9 +94,9 @@ def test_equal_similarities_have_no_correlation_and_the_rest_is_reported(run, re
 def test_plausible_matches_are_those_of_the_metrics(make_run, sample_library, report_of, split):
     run = make_run(sample_library, split=split)
     report = report_of(run, "plausible_match", split=split)
-    looks = (0, None), (1, None), (2, None), (0, 50)
+    criteria = (0, None), (1, None), (2, None), (0, 50)
     for direction in ("i2t", "t2i"):
-        hits = plausible_hits(run, category_matches(sample_library.split(split), direction), direction, looks)
+        hits = plausible_hits(run, category_matches(sample_library.split(split), direction), direction, criteria)
         assert report.scores[f"plausible_match/{direction}/pmrp"] == pmrp(hits).mean()
         assert report.scores[f"plausible_match/{direction}/pmrp_at_50"] == pmrp_at_50(hits).mean()
     one = report_of(run, "plausible_match/t2i", metrics=["pmrp_at_50"], split=split)

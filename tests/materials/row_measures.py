@@ -7,9 +7,9 @@ from cxc_eccv.ranking.readers.rows import PlausibleRows
 from cxc_eccv.types import Judgments
 
 
-def plausible_hits(run, matches, direction, looks, **options):
+def plausible_hits(run, matches, direction, criteria, **options):
     """Plausible matches among the top of every ranking."""
-    reader = PlausibleRows(matches, looks)
+    reader = PlausibleRows(matches, criteria)
     ranked(run, Options(**options)).rank_all({}, {direction: [reader]})
     return reader.result
 

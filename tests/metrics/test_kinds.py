@@ -85,7 +85,7 @@ def test_rank_metric_declared_wrongly_is_refused(wrong, error, words):
             InvalidOption,
             "its expected takes no argument 'probabilities'",
         ),
-        (lambda: PlausibleMetric(pmrp, "PMRP", looks=(), **CITED), InvalidOption, "looks is empty"),
+        (lambda: PlausibleMetric(pmrp, "PMRP", criteria=(), **CITED), InvalidOption, "criteria is empty"),
         (
             lambda: RatedMetric(bootstrap_spearman, "rho", samples=sample_tau_b, **CITED),
             InvalidOption,

@@ -103,11 +103,11 @@ def test_no_query_gives_no_number(metric):
 
 @pytest.mark.parametrize(("hits", "matches"), [(5, 3), (-1, 3), (0, 0), (np.nan, 3), (1, np.nan)])
 def test_plausible_hits_that_cannot_be_give_no_number(hits, matches):
-    looks = ((0, None), (1, None), (2, None), (0, 50))
+    criteria = ((0, None), (1, None), (2, None), (0, 50))
     with pytest.raises(MalformedRun, match="query 9 has"):
-        PlausibleHits(np.array([9]), looks, np.full((1, 4), matches), np.full((1, 4), hits), np.zeros(1, int))
+        PlausibleHits(np.array([9]), criteria, np.full((1, 4), matches), np.full((1, 4), hits), np.zeros(1, int))
     with pytest.raises(MalformedRun, match="have no query"):
-        PlausibleHits(np.empty(0, int), looks, np.empty((0, 4)), np.empty((0, 4)), np.empty(0, int))
+        PlausibleHits(np.empty(0, int), criteria, np.empty((0, 4)), np.empty((0, 4)), np.empty(0, int))
 
 
 def test_ndcg_has_no_value_without_a_positive_gain():

@@ -112,9 +112,9 @@ def test_pmrp_averages_three_precisions_and_its_variant_cuts_at_50(data, size):
     matches = np.sort(data.draw(st.lists(st.lists(st.integers(1, 90), min_size=3, max_size=3), min_size=size)))
     hits = np.array([[data.draw(st.integers(0, r)) for r in row] for row in matches])
     cut_hits = np.minimum(hits[:, :1], 50)
-    looks = (0, None), (1, None), (2, None), (0, 50)
+    criteria = (0, None), (1, None), (2, None), (0, 50)
     counted = np.column_stack([matches, matches[:, 0]])
-    both = PlausibleHits(np.arange(len(matches)), looks, counted, np.column_stack([hits, cut_hits]), np.zeros(size))
+    both = PlausibleHits(np.arange(len(matches)), criteria, counted, np.column_stack([hits, cut_hits]), np.zeros(size))
     slow = [np.mean([hit / r for hit, r in zip(*rows, strict=True)]) for rows in zip(hits, matches, strict=True)]
     np.testing.assert_allclose(pmrp(both), slow, rtol=1e-14)
     cut = [hit / min(r, 50) for (hit,), (r, *_) in zip(cut_hits, matches, strict=True)]

@@ -74,8 +74,8 @@ def bounds_of_matches(variant: Variant[PlausibleMetric], hits: PlausibleHits) ->
     """Bounds of a metric of plausible matches, both equal to its value, as categories decide every pair."""
     value = variant.spec.average(variant.compute(hits))
     depths = [
-        np.minimum(hits.n_matches[:, hits.looks.index(look)], FAR if look[1] is None else look[1])
-        for look in variant.spec.looks
+        np.minimum(hits.n_matches[:, hits.criteria.index(criterion)], FAR if criterion[1] is None else criterion[1])
+        for criterion in variant.spec.criteria
     ]
     return Bounds(value, value, 0, int(np.max(depths, axis=0).sum()), value)
 

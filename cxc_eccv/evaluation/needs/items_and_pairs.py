@@ -202,9 +202,9 @@ class MatchCounts(_FromRows[CategoryMatches, PlausibleMetric]):
     measured_as = MeasuredMatches
 
     def make_reader(self, variants: Sequence[Variant[PlausibleMetric]]) -> RowReader:
-        """A reader of the matches at the looks of these metrics."""
-        looks = dict.fromkeys(look for variant in variants for look in variant.spec.looks)
-        return PlausibleRows(self.judged, tuple(looks))
+        """A reader of the matches at the criteria of these metrics."""
+        criteria = dict.fromkeys(criterion for variant in variants for criterion in variant.spec.criteria)
+        return PlausibleRows(self.judged, tuple(criteria))
 
 
 class TopItems(_FromRows[Judgments, TopMetric]):

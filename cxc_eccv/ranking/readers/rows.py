@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import RunTooShallow
-from cxc_eccv.judgments.plausible import CategoryMatches, Look, PlausibleHits
+from cxc_eccv.judgments.plausible import CategoryMatches, Criterion, PlausibleHits
 from cxc_eccv.kernels import counts_matches, match_counts
 from cxc_eccv.ranking.ties import choose_top, count_pushed_out, make_keys, rank_judged
 from cxc_eccv.types import IntArray, JudgedRanks, Judgments, TopK, check_whole, find_positions
@@ -296,11 +296,11 @@ class JudgedRows(RowReader):
 
 
 FEW = 64
-"""If looks need at most 1 / FEW of the items, only the candidates for these are compared."""
+"""If criteria need at most 1 / FEW of the items, only the candidates for these are compared."""
 
 
 class PlausibleRows(RowReader):
-    """Counts the matches among the top R of every query at several looks.
+    """Counts the matches among the top R of every query at several criteria.
 
     The score at depth R is selected, and the matches that reach it are counted; nothing is sorted or listed. Of items
     that tie at depth R, non-matches come first.
@@ -308,17 +308,17 @@ class PlausibleRows(RowReader):
 
     reason = "for its plausible matches"
 
-    def __init__(self, matches: CategoryMatches, looks: Sequence[Look]) -> None:
+    def __init__(self, matches: CategoryMatches, criteria: Sequence[Criterion]) -> None:
         super().__init__(matches.query_ids, matches.gallery_ids)
-        self.looks, self._matches = tuple(looks), matches
-        self._n_matches = _count_matching(matches, [zeta for zeta, _ in self.looks])
+        self.criteria, self._matches = tuple(criteria), matches
+        self._n_matches = _count_matching(matches, [zeta for zeta, _ in self.criteria])
         self._hits = np.zeros_like(self._n_matches)
         self._ties = np.zeros(self.query_ids.size, dtype=np.int64)
         cuts = self._cuts
         self.deepest = max(cuts) if max(cuts) * FEW <= self.gallery_ids.size else None
 
     def _read(self, block: NDArray[Any], start: int) -> None:
-        if counts_matches(block, self._matches.distances, len(self.looks)):
+        if counts_matches(block, self._matches.distances, len(self.criteria)):
             queries, rows = self._own.rows(block, start)
             self._count(queries, block, rows, self._own.items)
         elif self.deepest is None:
@@ -333,7 +333,7 @@ class PlausibleRows(RowReader):
         self._count(queries, scores, np.arange(queries.size), items)
 
     def _count(self, queries: IntArray, scores: NDArray[Any], rows: IntArray, items: IntArray) -> None:
-        matches, zetas = self._matches, [zeta for zeta, _ in self.looks]
+        matches, zetas = self._matches, [zeta for zeta, _ in self.criteria]
         depths, classes = np.minimum(self._n_matches[queries], self._cuts), matches.query_classes[queries]
         counts = match_counts(scores, rows, items, matches.gallery_classes, matches.distances, classes, zetas, depths)
         worst = counts.lowest.min(axis=1)
@@ -351,13 +351,13 @@ class PlausibleRows(RowReader):
 
     @property
     def _cuts(self) -> list[int]:
-        return [self.gallery_ids.size if cut is None else cut for _, cut in self.looks]
+        return [self.gallery_ids.size if cut is None else cut for _, cut in self.criteria]
 
     @property
     def result(self) -> PlausibleHits:
         """The counts, after all blocks."""
         self._refuse_too_short()
-        return PlausibleHits(self.query_ids, self.looks, self._n_matches, self._hits, self._ties)
+        return PlausibleHits(self.query_ids, self.criteria, self._n_matches, self._hits, self._ties)
 
 
 def _count_matching(matches: CategoryMatches, zetas: Sequence[int]) -> IntArray:
