@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import DataError, SourceMissing
 from cxc_eccv.evaluation.report import make_provenance
 from cxc_eccv.report.pages import page_style, template, thumbnails
-from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.library import Split
 from cxc_eccv.sources.readers import LABELS_SCHEMA, LabelFile, read_labels
 from cxc_eccv.studies.annotation.annotation_tables import (
     DRAWN,
@@ -76,11 +76,11 @@ def report_project(
     answers, checks = project.answers(), read_decisions(project.folder).checks
     judged, doubted = judge_sheets(answers, checks), tuple[Doubted, ...]()
     rule = project.scheme.rule if labels is None else labels.facts["rule"]
-    facts = make_provenance(project.library, project.split, Provenance(command=command or None))
+    facts = make_provenance(project.library, project.facts.split, Provenance(command=command or None))
     is_new = labels is None or _is_settled(labels, accept(answers, judged), project.scheme)
     if project.scheme.sides == ("image", "caption"):
         counted = keep_sheets(answers, judged, ACCEPTED, BY_HAND)
-        doubted = find_doubted(counted, project.library, project.split)
+        doubted = find_doubted(counted, project.split)
     return report_annotation(
         answers,
         project.candidates(),
@@ -152,11 +152,10 @@ def report_annotation(
     )
 
 
-def find_doubted(answers: pa.Table, library: Library, split: str) -> tuple[Doubted, ...]:
+def find_doubted(answers: pa.Table, split: Split) -> tuple[Doubted, ...]:
     """Captions that people rejected for their own image, or that CxC rates below 3."""
-    content = library.split(split)
-    owners = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
-    texts = dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True))
+    owners = dict(zip(split.caption_ids.tolist(), split.caption_image_ids.tolist(), strict=True))
+    texts = dict(zip(split.caption_ids.tolist(), split.captions["text"].to_pylist(), strict=True))
     counts: dict[int, list[int]] = {}
     for row in answers.select(["image_id", "caption_id", "positive"]).to_pylist():
         if owners.get(row["caption_id"]) == row["image_id"]:
@@ -165,7 +164,7 @@ def find_doubted(answers: pa.Table, library: Library, split: str) -> tuple[Doubt
             count[1] += 1
     ratings: dict[int, float] = {}
     try:
-        table = library.split(split).ratings("sits")
+        table = split.ratings("sits")
         linked = (row for row in table.to_pylist() if owners.get(row["left_id"]) == row["right_id"])
         ratings = {row["left_id"]: row["rating"] for row in linked}
     except (SourceMissing, DataError):  # CxC did not rate this split

@@ -60,7 +60,7 @@ def export_questions(project: Project, folder: str | Path, export: Export) -> li
     shown_scheme, texts = (scheme, Texts()) if export.texts is None else read_texts(export.texts, scheme)
     practice = _build_practice(project, export.practice)
     asked = [question for number, sheet in enumerate(project.questions()) if number in numbers for question in sheet]
-    addresses = find_images(export.images, list_files([*asked, *practice], scheme), project.library, project.split)
+    addresses = find_images(export.images, list_files([*asked, *practice], scheme), project.split)
     practised = [(describe_question(each, scheme, addresses), each.role == POSITIVE) for each in practice]
     handout = Handout(shown_scheme, texts, export.worker, practised)
     written = exchange_format.export(folder, describe_questions(questionnaires, addresses, numbers), handout)

@@ -68,11 +68,11 @@ def _describe(project: Project) -> Facts:
     rounds = [each.facts for each in project.rounds]
     return {
         "name": project.name,
-        "split": project.split,
+        "split": project.facts.split,
         "scheme": project.scheme.name,
         "data": {**asdict(project.facts.data), "files": files},
         "models": sorted({name for facts in rounds for name in facts.models}),
-        "sources": judging_sources(project.library.split(project.split)),
+        "sources": judging_sources(project.split),
         "searched": {
             direction: sorted({number for facts in rounds for number in (facts.searched or {}).get(direction, ())})
             for direction in CROSS_MODAL
@@ -99,7 +99,7 @@ def write_ratings(project: Project, least_answers: int | None = None) -> Path:
         terms = Terms(least_answers=1) | read_decisions(project.folder).terms | new | Terms(rule="mean")
         table = _settle(Project.open(project.folder, project.library), terms)[3]
         side, rows = project.scheme.sides[0], []
-        files = project.library.split(project.split).images
+        files = project.split.images
         names = dict(zip(files["image_id"].to_pylist(), files["file_name"].to_pylist(), strict=True))
         for row in table.to_pylist():
             first, second = (

@@ -20,7 +20,7 @@ import pyarrow as pa
 from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.judgments.evidence import label_sources
 from cxc_eccv.runs import Run
-from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.sources.reading import shown
 from cxc_eccv.studies.annotation.project_files import (
     ANSWERS,
@@ -107,9 +107,9 @@ class Project:
         return schemes()[self.facts.scheme]
 
     @property
-    def split(self) -> str:
+    def split(self) -> Split:
         """The split of COCO."""
-        return self.facts.split
+        return self.library.split(self.facts.split)
 
     @classmethod
     def create(
@@ -205,7 +205,7 @@ class Project:
             sides=self.scheme.sides,
             asked=self._list_asked() if self.rounds else None,
         )
-        proposal = propose(runs, self.library, self.split, options)
+        proposal = propose(runs, self.split, options)
         scheme = self.scheme.without_reasons() if without_reasons else self.scheme
         first = self.rounds[-1].numbers.stop if self.rounds else 0
         questionnaire = Questionnaire(scheme, self._build_sheets(proposal, options, size), first)
@@ -240,7 +240,7 @@ class Project:
 
     def find_known(self, options: ProposalOptions) -> KnownPairs:
         """What known pairs are drawn from: the split, or its first images with ``limit``."""
-        every = self.library.split(self.split)
+        every = self.split
         part = every.first(options.limit)
         invalid = self.library.invalid_ids("image"), self.library.invalid_ids("caption")
         absent = np.setdiff1d(every.image_ids, part.image_ids), np.setdiff1d(every.caption_ids, part.caption_ids)
@@ -248,9 +248,9 @@ class Project:
         return KnownPairs(
             part,
             self.scheme.sides,
-            find_matches(self.library, self.split, options, self.candidates()),
+            find_matches(self.split, options, self.candidates()),
             invalid=invalid,
-            rated=find_rated(self.library, self.split, self.scheme, unusable),
+            rated=find_rated(self.split, self.scheme, unusable),
         )
 
     def _refuse_open(self) -> None:

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from cxc_eccv.errors import SourceMissing
 from cxc_eccv.judgments.evidence import Thresholds, gather, merged_official
-from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.sources.readers import LabelFile
 from cxc_eccv.studies.annotation.proposing import ProposalOptions
 from cxc_eccv.studies.asking.questions import NO_PAIRS, Pairs
@@ -19,24 +19,24 @@ SOURCE = pa.schema([("image_id", pa.int64()), ("caption_id", pa.int64()), ("sour
 CXC_KINDS = {("image", "caption"): "sits", ("image", "image"): "sis", ("caption", "caption"): "sts"}
 
 
-def find_matches(library: Library, split: str, options: ProposalOptions, candidates: pa.Table) -> Pairs:
+def find_matches(split: Split, options: ProposalOptions, candidates: pa.Table) -> Pairs:
     """(P,) image ids and caption ids of pairs that a source calls positive, or that are candidates."""
     if options.sides != ("image", "caption"):
         return NO_PAIRS
-    names = dict.fromkeys([*merged_official(library), *(options.sources or ())])
-    judged = pa.concat_tables(_gather(library, split, name) for name in names)
+    names = dict.fromkeys([*merged_official(split.library), *(options.sources or ())])
+    judged = pa.concat_tables(_gather(split, name) for name in names)
     tables = [judged.filter(judged["source_positive"]).select(PAIR), candidates.select(PAIR)]
     image_ids, caption_ids = (np.concatenate([np.asarray(table[name]) for table in tables]) for name in PAIR)
     return image_ids, caption_ids
 
 
-def find_rated(library: Library, split: str, scheme: Scheme, invalid: Pairs) -> tuple[Pairs, Pairs]:
+def find_rated(split: Split, scheme: Scheme, invalid: Pairs) -> tuple[Pairs, Pairs]:
     """Pairs that CxC rates high or low enough for known pairs of the scheme; none if it rates none."""
-    if scheme.rated_gold is None or split not in ("validation", "test"):
+    if scheme.rated_gold is None or split.name not in ("validation", "test"):
         return NO_PAIRS, NO_PAIRS
     kind = CXC_KINDS[scheme.sides]
     try:
-        table = library.split(split).ratings(kind)
+        table = split.ratings(kind)
     except SourceMissing:
         return NO_PAIRS, NO_PAIRS
     high, low = scheme.rated_gold
@@ -55,16 +55,16 @@ def compare_labels(labels: LabelFile, library: Library) -> pa.Table:
     labelled, tables = labels.table.select([*PAIR, "positive"]), []
     names = [name for name in merged_official(library) if name not in library.label_names]
     for name in names:
-        both = labelled.join(_gather(library, labels.split, name), PAIR, join_type="inner")
+        both = labelled.join(_gather(library.split(labels.split), name), PAIR, join_type="inner")
         tables.append(both.sort_by([(column, "ascending") for column in PAIR]))
     return pa.concat_tables(tables)
 
 
-def _gather(library: Library, split: str, source: str) -> pa.Table:
+def _gather(split: Split, source: str) -> pa.Table:
     """The judgments of a source: a row per image and caption, positive if it is so in either direction."""
     tables = [SOURCE.empty_table()]
     for direction in ("i2t", "t2i"):
-        judged = gather(library.split(split), direction, source, Thresholds())
+        judged = gather(split, direction, source, Thresholds())
         if judged is not None:
             sides = (judged.queries, judged.items) if direction == "i2t" else (judged.items, judged.queries)
             tables.append(pa.table([*sides, judged.positive], schema=SOURCE))

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from io import BytesIO
 from pathlib import Path
 from string import Formatter
-from typing import Any
 
 from PIL import Image
 
 from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.errors import InvalidOption, SourceMissing, UnknownName
-from cxc_eccv.sources.library import COCO_IMAGES, Library
+from cxc_eccv.sources.library import COCO_IMAGES, Split
 from cxc_eccv.studies.asking.formats import CSV, HTML, JSONL, Format
 from cxc_eccv.studies.asking.label_studio import LABEL_STUDIO
 from cxc_eccv.studies.asking.mturk import MTURK
@@ -44,34 +43,29 @@ def find_format(name: str | None, path: Path | None = None) -> Format:
     return formats()[name]
 
 
-def find_images(
-    given: str | Path,
-    names: Collection[str],
-    library: Library,
-    split: str,
-    rows: Sequence[Mapping[str, Any]] | None = None,
-) -> dict[str, str]:
+def find_images(address: str | Path, names: Collection[str], split: Split) -> dict[str, str]:
     """File name to address, for the files that :func:`cxc_eccv.studies.asking.questionnaire.list_files` names.
 
-    ``given`` is ``coco`` for the official addresses; a pattern such as ``https://example.org/{folder}/{file_name}``,
+    ``address`` is ``coco`` for the official addresses; a pattern such as ``https://example.org/{folder}/{file_name}``,
     ``images/{file_name}`` (relative to the page) or ``/data/local-files/?d=coco/{image_id}.jpg``; or a folder of
-    images, which are embedded unchanged. ``rows`` are those of a split other than COCO's, with ``file_name``.
+    images, which are embedded unchanged.
     """
-    text = str(given)
+    text = str(address)
     if text == COCO:
-        if rows is not None:
+        if not split.collection.is_default:
             raise InvalidOption("COCO does not host the images of Flickr30k; give their folder, or images/{file_name}")
-        if library.edition != "official":
+        edition = split.library.edition
+        if edition != "official":
             raise InvalidOption(
-                f"COCO does not host the images of the edition {library.edition!r}; give their folder, or a pattern of "
+                f"COCO does not host the images of the edition {edition!r}; give their folder, or a pattern of "
                 "addresses such as images/{file_name}"
             )
         text = f"{COCO_IMAGES}/{{folder}}/{{file_name}}"
     if "{" not in text:
-        return _embed(ImageFolder(given), names)
+        return _embed(ImageFolder(address), names)
     _check_pattern(text)
-    rows = library.split(split).images.to_pylist() if rows is None else [{"folder": "", **row} for row in rows]
-    return {row["file_name"]: text.format_map(row) for row in rows if row["file_name"] in names}
+    rows = (row for row in split.images.to_pylist() if row["file_name"] in names)
+    return {row["file_name"]: text.format_map(row) for row in rows}
 
 
 def _check_pattern(text: str) -> None:

@@ -106,8 +106,7 @@ def export_pairs(
     if not only:
         raise InvalidOption("all of these pairs are labelled already; to ask about them too, give --hide-known")
     names = {question.file_name for sheet in questionnaire.sheets for question in sheet}
-    rows = content.images.to_pylist()
-    addresses = find_images(images, names, library, split, None if entail_task.name == TASKS[0] else rows)
+    addresses = find_images(images, names, content)
     shown_questions = describe_questions([questionnaire], addresses, only)
     written = find_format(form).export(folder, shown_questions, Handout(questionnaire.scheme))
     return [*written, write_json(folder / ASKED, about)]

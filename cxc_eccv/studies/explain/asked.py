@@ -65,7 +65,7 @@ def export_failures(
     numbers = {CANDIDATE: sample, **{role: min(n_known, len(places[role])) for role in (POSITIVE, NEGATIVE)}}
     drawn = [int(place) for role, size in numbers.items() for place in random.choice(places[role], size, replace=False)]
     names = list_files([questionnaire.sheets[place][0] for place in drawn], SCHEME)
-    addresses = find_images(images, names, library, split)
+    addresses = find_images(images, names, library.split(split))
     questions = describe_questions([questionnaire], addresses, drawn)
     return find_format(form).export(output, questions, Handout(SCHEME))
 

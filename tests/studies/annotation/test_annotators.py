@@ -235,7 +235,7 @@ def test_practice_shows_all_parts_of_a_known_pair(scheme, runs, sample_library, 
     for question in data["practice"]:
         assert all(question[part["name"]] for part in data["shows"])
         assert all(question[part["name"]] in data["images"] for part in data["shows"] if part["kind"] == "image")
-    rated = find_rated(sample_library, "test", project.scheme, (np.empty(0, int), np.empty(0, int)))
+    rated = find_rated(sample_library.split("test"), project.scheme, (np.empty(0, int), np.empty(0, int)))
     if rated[0][0].size:
         pairs = [(question["image_id"], question["caption_id"]) for question in data["practice"]]
         known = [set(zip(*(ids.tolist() for ids in side), strict=True)) for side in rated]
@@ -274,7 +274,7 @@ def test_the_precision_of_coco_is_told_where_its_pairs_were_asked_about(runs, sa
     images = {image for image, _ in asked}
     expected = np.mean([np.mean([pair != wrong for pair in asked if pair[0] == image]) for image in images])
     assert precision["i2t"] == pytest.approx(expected)
-    first, *rest = find_doubted(after.answers(), sample_library, "test")
+    first, *rest = find_doubted(after.answers(), sample_library.split("test"))
     assert (first.image_id, first.caption_id, first.turned_down, first.answers) == (*wrong, 1, 1)
     assert all(row.turned_down == 0 and row.rating < 3 for row in rest)
 

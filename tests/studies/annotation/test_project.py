@@ -71,7 +71,7 @@ def copy(tmp_path, proposed, answered):
 
 def test_a_project_is_read_as_it_was_made(answered, sample_library):
     project = Project.open(answered, sample_library)
-    assert (project.name, project.scheme.name, project.split, project.facts.seed) == ("ours", "eccv", "test", 0)
+    assert (project.name, project.scheme.name, project.split.name, project.facts.seed) == ("ours", "eccv", "test", 0)
     assert [len(own.sheets) for own in project.rounds] == [2, 2]
     assert [own.candidates.num_rows for own in project.rounds] == [10, 7]
     assert project.rounds[0].facts.counts["candidates"] == 10
@@ -100,8 +100,8 @@ def test_no_known_pair_is_one_that_describes_nothing(sample_library, runs, tmp_p
 @pytest.mark.parametrize("name", ["entailment", "cxc_captions", "cxc_images"])
 def test_an_image_is_not_taken_for_an_invalid_caption_of_its_number(sample_library, name):
     content, nothing = sample_library.split("test"), np.empty(0, np.int64)
-    every = find_rated(sample_library, "test", schemes()[name], (nothing, nothing))
-    swapped = find_rated(sample_library, "test", schemes()[name], (content.caption_ids, content.image_ids))
+    every = find_rated(sample_library.split("test"), schemes()[name], (nothing, nothing))
+    swapped = find_rated(sample_library.split("test"), schemes()[name], (content.caption_ids, content.image_ids))
     assert [side.tolist() for pairs in swapped for side in pairs] == [
         side.tolist() for pairs in every for side in pairs
     ]

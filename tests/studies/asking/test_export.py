@@ -111,7 +111,7 @@ def test_no_cell_is_a_formula_and_no_id_a_number_to_a_spreadsheet(hostile_sheets
 
 
 def test_a_table_holds_no_images_and_the_page_embeds_one_once(sheets, sample_library, tmp_path):
-    images = find_images("sample", names_of(sheets), sample_library, "test")
+    images = find_images("sample", names_of(sheets), sample_library.split("test"))
     scheme = schemes()["cxc"]
     with pytest.raises(InvalidOption, match="give their addresses"):
         formats()["csv"].export(tmp_path, describe_questions([Questionnaire(scheme, sheets)], images), Handout(scheme))
@@ -271,31 +271,31 @@ def test_instructions_name_every_answer_and_column(sheets, tmp_path):
 class TestImages:
     def test_an_official_address_is_that_of_its_folder(self, tmp_path, sheets, sample_library, monkeypatch):
         monkeypatch.setattr(Library, "edition", "official")
-        found = find_images(COCO, names_of(sheets), sample_library, "test")
+        found = find_images(COCO, names_of(sheets), sample_library.split("test"))
         assert found.keys() == names_of(sheets)
         for name, address in found.items():
             assert address == f"http://images.cocodataset.org/val2014/{name}"
 
     def test_images_of_another_edition_are_not_at_coco(self, sheets, sample_library):
         with pytest.raises(InvalidOption, match="COCO does not host the images of the edition 'sample'; give"):
-            find_images(COCO, names_of(sheets), sample_library, "test")
+            find_images(COCO, names_of(sheets), sample_library.split("test"))
 
     def test_a_pattern_may_hold_id_name_and_folder(self, sheets, sample_library):
         own = sheets[0][0]
         pattern = "https://example.org/{folder}/{image_id}/{file_name}"
-        assert find_images(pattern, names_of(sheets), sample_library, "test")[own.file_name] == (
+        assert find_images(pattern, names_of(sheets), sample_library.split("test"))[own.file_name] == (
             f"https://example.org/val2014/{own.image_id}/{own.file_name}"
         )
-        wide = find_images("{image_id:012d}.jpg", names_of(sheets), sample_library, "test")
+        wide = find_images("{image_id:012d}.jpg", names_of(sheets), sample_library.split("test"))
         assert wide[own.file_name] == f"{own.image_id:012}.jpg"
         refused = ["images/{name}", "{folder}/a.jpg", "{file_name", "{0}", "{}"]
         refused += ["{file_name.__class__}", "{file_name:d}"]
         for pattern in refused:
             with pytest.raises(InvalidOption, match=r"pattern .*use \{file_name\} or \{image_id\}"):
-                find_images(pattern, names_of(sheets), sample_library, "test")
+                find_images(pattern, names_of(sheets), sample_library.split("test"))
 
     def test_images_of_a_folder_are_embedded_as_they_are(self, sheets, sample_library):
-        found = find_images("sample", names_of(sheets), sample_library, "test")
+        found = find_images("sample", names_of(sheets), sample_library.split("test"))
         for own in (own for sheet in sheets for own in sheet):
             kind, _, content = found[own.file_name].partition(";base64,")
             assert kind == "data:image/jpeg"
@@ -303,10 +303,10 @@ class TestImages:
 
     def test_a_folder_without_an_image_a_damaged_one_and_none_are_refused(self, tmp_path, sheets, sample_library):
         with pytest.raises(SourceMissing, match="give a folder with the images of all questions"):
-            find_images(tmp_path, names_of(sheets), sample_library, "test")
+            find_images(tmp_path, names_of(sheets), sample_library.split("test"))
         for own in (own for sheet in sheets for own in sheet):
             (tmp_path / own.file_name).write_bytes(b"<script>")
         with pytest.raises(MalformedSource, match="a complete image"):
-            find_images(tmp_path, names_of(sheets), sample_library, "test")
+            find_images(tmp_path, names_of(sheets), sample_library.split("test"))
         with pytest.raises(InvalidOption, match="is not a folder"):
-            find_images(tmp_path / "none", names_of(sheets), sample_library, "test")
+            find_images(tmp_path / "none", names_of(sheets), sample_library.split("test"))

@@ -246,7 +246,7 @@ def names_of(explained):
 @pytest.fixture(scope="module")
 def matches(sample_library):
     """Image id and caption id of every pair that a source of the sample calls positive."""
-    found = find_matches(sample_library, "test", ProposalOptions(), CANDIDATES.empty_table())
+    found = find_matches(sample_library.split("test"), ProposalOptions(), CANDIDATES.empty_table())
     return set(zip(*(ids.tolist() for ids in found), strict=True))
 
 

@@ -195,7 +195,7 @@ def _go_through_rounds(
     told, asked, labels, questions = SCHEMA.empty_table(), CANDIDATES.empty_table(), LABELS_SCHEMA.empty_table(), 0
     for number, draw in enumerate(draws, start=1):
         options = ProposalOptions(strategy=strategy, budget=budget, sources=sources, seed=draw, asked=asked)
-        proposal = propose(fit(labels, draw), library, split, options)
+        proposal = propose(fit(labels, draw), library.split(split), options)
         if not proposal.candidates.num_rows:
             raise DataError(f"{strategy} has nothing to propose in round {number}; ask for fewer rounds or pairs")
         # As a project's: what people were asked about before is no pair that is known not to match.
@@ -304,7 +304,7 @@ def search_hidden(
         hidden = np.sort(np.random.default_rng(seed).choice(own, hides, replace=False))
         options = replace(options, seed=seed, asked=_to_table(pairs.ids(np.setdiff1d(verified, hidden))))
         for strategy in strategies:
-            proposal = propose(ranked, library, "test", replace(options, strategy=strategy))
+            proposal = propose(ranked, library.split("test"), replace(options, strategy=strategy))
             is_hidden = np.isin(pairs.of_ids(*_to_pairs(proposal.candidates), "a candidate"), hidden)
             rows += [
                 (strategy, seed, number, *_count_found(is_hidden, stop), hides)

@@ -26,10 +26,10 @@ def _choose_active(pool: Pool) -> Chosen:
         )
     (run,) = pool.runs.values()
     request = _make_request(pool, metric)
-    variant, measured = measure_request(run, request, pool.library)[0]
+    variant, measured = measure_request(run, request, pool.split.library)[0]
     if variant.label != request.metrics:
         raise InvalidOption(f"{metric} is not one number: name its K too, such as {variant.label}")
-    judge = request.on(pool.library, measured.need.task.collection)
+    judge = request.on(pool.split.library, measured.need.task.collection)
     units = measured.judged_by(judge.unjudged, judge.probabilities_of).unjudged(variant)
     costs = units.costs
     rows = np.flatnonzero(costs)
@@ -77,7 +77,7 @@ def _make_request(pool: Pool, key: str) -> Request:
             "strategy active needs a judge: give a file of probabilities, or a classifier (--probabilities)"
         )
     part, metric = split_key(key)
-    request = Request(tasks=part, metrics=metric, split=pool.split, sources=pool.options.sources, bounds=True)
+    request = Request(tasks=part, metrics=metric, split=pool.split.name, sources=pool.options.sources, bounds=True)
     if classifier is not None:
         return replace(request, unjudged=classifier)
     return replace(request, probabilities=PairValues(pool.options.probabilities, "probability", "probabilities"))

@@ -18,7 +18,7 @@ from cxc_eccv.errors import InvalidOption, MissingIds
 from cxc_eccv.judgments.evidence import co_captions
 from cxc_eccv.ranking import ranked
 from cxc_eccv.runs import EmbeddingsRun, Run
-from cxc_eccv.sources.library import Library, Split
+from cxc_eccv.sources.library import Split
 from cxc_eccv.studies.annotation.proposing.pool import (
     CANDIDATES,
     Chosen,
@@ -144,22 +144,18 @@ def draw_captions(content: Split, image_ids: IntArray, random: np.random.Generat
     return np.asarray(content.caption_ids[order[places]])
 
 
-def propose_alike(runs: Mapping[str, Run], library: Library, split: str, options: ProposalOptions) -> Proposal:
+def propose_alike(runs: Mapping[str, Run], split: Split, options: ProposalOptions) -> Proposal:
     """Choose pairs of two images or two captions that CxC has not rated, each in one order."""
     side, depth = options.sides[0], options.depth or NEIGHBOURS
-    content = library.split(split).first(options.limit)
+    content = split.first(options.limit)
     if side == "image":
         table = once(choose_image_pairs(runs, content, neighbours=depth))
     else:  # in turn with co-captions, which follow
         table = choose_caption_pairs(runs, content, neighbours=depth, seed=options.seed)
         half = table["model"].is_valid().to_pylist().count(True)
         table = table.take(pa.array(in_turn(half, table.num_rows - half)))
-    has_ratings = split in ("validation", "test")
-    rated = (
-        _unordered(library.split(split).ratings("sis" if side == "image" else "sts"), SIDE_IDS)
-        if has_ratings
-        else set()
-    )
+    has_ratings = split.name in ("validation", "test")
+    rated = _unordered(split.ratings("sis" if side == "image" else "sts"), SIDE_IDS) if has_ratings else set()
     before = set() if options.asked is None else _unordered(options.asked, ("image_id", "caption_id"))
     direction, rows = "i2i" if side == "image" else "t2t", []
     for row in table.to_pylist():
@@ -188,7 +184,7 @@ def propose_alike(runs: Mapping[str, Run], library: Library, split: str, options
     return Proposal(
         candidates,
         CANDIDATES.empty_table(),
-        ProposalFacts("cxc", split, facts, models, counts),
+        ProposalFacts("cxc", split.name, facts, models, counts),
         lambda ids, _: np.zeros(ids.size, dtype=bool),
     )
 

@@ -17,7 +17,7 @@ from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.ranking import ranked
 from cxc_eccv.runs import Run
 from cxc_eccv.runs.run import whole_ids
-from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.library import Split
 from cxc_eccv.studies.annotation.proposing.alike import propose_alike
 from cxc_eccv.studies.annotation.proposing.pool import (
     CANDIDATES,
@@ -40,9 +40,7 @@ from cxc_eccv.types.ids import find_distinct
 from cxc_eccv.types.json_records import to_json
 
 
-def propose(
-    runs: Mapping[str, Run], library: Library, split: str = "test", options: ProposalOptions | None = None
-) -> Proposal:
+def propose(runs: Mapping[str, Run], split: Split, options: ProposalOptions | None = None) -> Proposal:
     """Choose the pairs that people are asked about.
 
     Each pair is proposed once. Pairs that a source calls positive are listed separately; pairs that a source judged
@@ -51,18 +49,17 @@ def propose(
 
     Args:
         runs: name of each model to its run, on all images and captions of the split, or of its part.
-        library: the raw sources.
         split: a split of COCO.
         options: which pairs to propose.
 
     Example:
         >>> from cxc_eccv.runs import EmbeddingsRun
         >>> from cxc_eccv.types import Embeddings
-        >>> library, random = Library("sample"), np.random.default_rng(0)
-        >>> content = library.split("test")
-        >>> sides = [Embeddings(ids, random.standard_normal((ids.size, 8))) for ids in (content.image_ids,
-        ...     content.caption_ids)]
-        >>> proposal = propose({"model": EmbeddingsRun(*sides)}, library, options=ProposalOptions(budget=20))
+        >>> from cxc_eccv.sources.library import Library
+        >>> split, random = Library("sample").split("test"), np.random.default_rng(0)
+        >>> sides = [Embeddings(ids, random.standard_normal((ids.size, 8))) for ids in (split.image_ids,
+        ...     split.caption_ids)]
+        >>> proposal = propose({"model": EmbeddingsRun(*sides)}, split, ProposalOptions(budget=20))
         >>> proposal.candidates.num_rows, proposal.candidates["proposals"][0].as_py()[0]["model"]
         (20, 'model')
     """
@@ -72,18 +69,18 @@ def propose(
         if strategy.name != "cxc":
             side = options.sides[0]
             raise InvalidOption(f"strategy {strategy.name} cannot choose pairs of two {side}s; give --strategy cxc")
-        return propose_alike(runs, library, split, options)
-    pairs = Pairs(library.split(split).first(options.limit))
+        return propose_alike(runs, split, options)
+    pairs = Pairs(split.first(options.limit))
     queries = _choose_queries(options, pairs, strategy, runs.values())
     _check_models(strategy, runs, queries)
-    judged = _find_judged(library, split, pairs, options.sources)
+    judged = _find_judged(split, pairs, options.sources)
     if strategy.draws and options.asked is not None:
         raise InvalidOption(
             f"strategy {strategy.name} draws from all pairs, so it is a project's first round: start another"
         )
-    asked_before = _find_asked_before(options, pairs, Pairs(library.split(split)))
+    asked_before = _find_asked_before(options, pairs, Pairs(split))
     random = np.random.default_rng([options.seed, len(queries), asked_before.size])
-    return _make_proposal(Pool(library, split, options, strategy, pairs, runs, queries, judged, asked_before, random))
+    return _make_proposal(Pool(split, options, strategy, pairs, runs, queries, judged, asked_before, random))
 
 
 def _make_proposal(pool: Pool) -> Proposal:
@@ -185,12 +182,12 @@ def _find_asked_before(options: ProposalOptions, pairs: Pairs, whole: Pairs) -> 
     return find_distinct(pairs.of_ids(image_ids[within], caption_ids[within], "pairs asked before"))
 
 
-def _find_judged(library: Library, split: str, pairs: Pairs, sources: Sequence[str] | None) -> JudgedPairs:
+def _find_judged(split: Split, pairs: Pairs, sources: Sequence[str] | None) -> JudgedPairs:
     """The judgments of sources in both directions."""
-    names = merged_official(library) if sources is None else list(sources)
+    names = merged_official(split.library) if sources is None else list(sources)
     judged, positives = [], {name: [np.empty(0, np.int64)] for name in names}
     for direction in CROSS_MODAL:
-        merged = merge(library.split(split), direction, sources=names)
+        merged = merge(split, direction, sources=names)
         ids = (merged.query_ids[merged.queries], merged.gallery_ids[merged.items])[:: 1 if direction == "i2t" else -1]
         within = pairs.holds(*ids)
         numbers = pairs.of_ids(ids[0][within], ids[1][within], "judged pairs")
@@ -267,13 +264,13 @@ def _describe(pool: Pool, chosen: Chosen, counts: Mapping[str, int]) -> Proposal
         for name, run in pool.runs.items()
     }
     options = _describe_options(pool) | dict(chosen.facts)
-    return ProposalFacts(pool.strategy.name, pool.split, options, models, counts, _find_searched(pool), NEAR)
+    return ProposalFacts(pool.strategy.name, pool.split.name, options, models, counts, _find_searched(pool), NEAR)
 
 
 def _describe_options(pool: Pool) -> dict[str, Any]:
     options, strategy, sources = pool.options, pool.strategy, list(pool.judged.positives)
-    used = pool.library.files_used()
-    labels = {file.name: used[key] for key, file in pool.library.label_files.items() if key in used}
+    used = pool.split.library.files_used()
+    labels = {file.name: used[key] for key, file in pool.split.library.label_files.items() if key in used}
     labels = {name: sha for name, sha in labels.items() if name in sources}
     depth = pool.depth if strategy.depth else None
     facts: dict[str, Any] = {"budget": options.budget, "depth": depth, "seed": options.seed, "sources": sources}

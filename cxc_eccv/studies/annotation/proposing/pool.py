@@ -18,7 +18,7 @@ from cxc_eccv.evaluation.policies import Judge, PairValues
 from cxc_eccv.ranking import Options, Ranked, ranked
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.runs import Run
-from cxc_eccv.sources.library import Library, Split
+from cxc_eccv.sources.library import Split
 from cxc_eccv.types import (
     CROSS_MODAL,
     DIRECTIONS,
@@ -170,8 +170,7 @@ class JudgedPairs:
 class Pool:
     """The data that a strategy chooses from."""
 
-    library: Library
-    split: str
+    split: Split
     options: ProposalOptions
     strategy: Strategy
     pairs: Pairs

@@ -19,7 +19,7 @@ from cxc_eccv.judgments.qrels import coco_links
 from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.runs import Run
-from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.statistics import ClusterBootstrap, Draws, Estimate, Intervals, interval
 from cxc_eccv.studies.annotation.worth.bias import (
     DEPTH,
@@ -138,8 +138,9 @@ class AppraisalRequest(Intervals):
         project = self.project
         if project is None:
             return None
-        if project.split != self.split:
-            raise DataError(f"{project.folder} is about the {project.split} split: give --split {project.split}")
+        split = project.facts.split
+        if split != self.split:
+            raise DataError(f"{project.folder} is about the {split} split: give --split {split}")
         if project.name not in library.label_names:
             raise DataError(f"{project.folder} has no labels named {project.name}; make them with annotate merge")
         return pa.concat_tables([table for each in project.rounds for table in (each.candidates, each.known)])
@@ -152,8 +153,8 @@ def appraise(library: Library, request: AppraisalRequest | None = None) -> Appra
     """
     request = request or AppraisalRequest()
     request.check_sources(library)
-    split = request.split
-    study = _Study(library, request, request.join_rounds(library))
+    split = library.split(request.split)
+    study = _Study(split, request, request.join_rounds(library))
     sources = study.find_sources()
     files = [name for name in sources if name in library.label_names]
     sets = list(dict.fromkeys(map(tuple, request.sets or study.list_sets(sources))))
@@ -163,14 +164,13 @@ def appraise(library: Library, request: AppraisalRequest | None = None) -> Appra
     biases, likenesses = study.compare_models()
     if not request.preferences:
         study.reasons["preferences"] = "no file of choices was given"
-    of_split = library.split(split)
     others = {
-        "labels": {name: dict(file.facts) for name in files if (file := of_split.labels(name)) and file.facts},
+        "labels": {name: dict(file.facts) for name in files if (file := split.labels(name)) and file.facts},
         "models": {name: to_json(run.facts()) for name, run in request.runs.items()},
     }
     facts = Provenance(seed=request.seed, confidence=request.confidence, others=others)
-    facts, preferences = make_provenance(library, split, facts), tuple(request.preferences)
-    return Appraisal(split, queries, counts, worth, biases, likenesses, preferences, study.reasons, facts)
+    facts, preferences = make_provenance(library, split.name, facts), tuple(request.preferences)
+    return Appraisal(split.name, queries, counts, worth, biases, likenesses, preferences, study.reasons, facts)
 
 
 def _identify(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -186,22 +186,17 @@ def _identify(facts: Mapping[str, Any]) -> dict[str, Any]:
 class _Study:
     """The data and settings of an appraisal, and the reasons for missing parts."""
 
-    library: Library
+    split: Split
     request: AppraisalRequest
     proposals: pa.Table | None  # of the project
     reasons: dict[str, str] = field(default_factory=dict)
 
-    @property
-    def split(self) -> str:
-        """The split."""
-        return self.request.split
-
     def find_sources(self) -> list[str]:
         """The sources with labels of the split; a missing file becomes a reason."""
         names = []
-        for name in sources_of(self.library):
+        for name in sources_of(self.split.library):
             try:
-                if gather(self.library.split(self.split), "t2i", name, Thresholds()) is not None:
+                if gather(self.split, "t2i", name, Thresholds()) is not None:
                     names.append(name)
             except SourceMissing as error:
                 self.reasons[name] = str(error)
@@ -211,7 +206,7 @@ class _Study:
         """Each source alone, plausible matches, and unions of the oldest sources."""
         sets: list[tuple[str, ...]] = [(name,) for name in sources]
         try:
-            self.library.split(self.split).categories()
+            self.split.categories()
             sets.append(PLAUSIBLE)
         except SourceMissing:
             pass
@@ -224,7 +219,8 @@ class _Study:
             return "eccv" if queries is None and "eccv" in sources else None
         if queries not in sources:
             raise InvalidOption(
-                f"queries: {queries} has no labels of the {self.split} split; choose all or one of {', '.join(sources)}"
+                f"queries: {queries} has no labels of the {self.split.name} split; choose all or one of "
+                f"{', '.join(sources)}"
             )
         return queries
 
@@ -232,15 +228,15 @@ class _Study:
         """The rows of Table 3, for every set with a positive."""
         rows = []
         for direction in DIRECTIONS:
-            query_ids, _ = item_ids(self.library.split(self.split), direction)
+            query_ids, _ = item_ids(self.split, direction)
             counted = np.ones(query_ids.size, bool)
             if queries is not None:
-                judged = gather(self.library.split(self.split), direction, queries, Thresholds())
+                judged = gather(self.split, direction, queries, Thresholds())
                 counted = np.isin(query_ids, [] if judged is None else judged.queries)
-            original = find_positives(self.library, self.split, direction, ("coco",))
+            original = find_positives(self.split, direction, ("coco",))
             links = 0 if original is None else int(original.sizes()[counted].sum())
             for names in sets:
-                positives = find_positives(self.library, self.split, direction, names)
+                positives = find_positives(self.split, direction, names)
                 sizes = np.zeros(query_ids.size, int) if positives is None else positives.sizes()
                 some = counted & (sizes > 0)
                 mean = self.estimate(query_ids[some], sizes[some].astype(np.float64), direction)
@@ -248,7 +244,7 @@ class _Study:
                     counts = count_positives(sizes[counted])
                     rows.append(SetCounts(",".join(names), direction, counts, mean, counts.n_positives / links))
         if not rows:
-            self.reasons["counts"] = f"no set of labels has a positive of these queries in the {self.split} split"
+            self.reasons["counts"] = f"no set of labels has a positive of these queries in the {self.split.name} split"
         return tuple(rows)
 
     def compare(self, sets: Sequence[Sequence[str]], sources: Sequence[str]) -> tuple[SetWorth, ...]:
@@ -257,11 +253,11 @@ class _Study:
         for name, direction in product(dict.fromkeys(sources), DIRECTIONS):
             verified = self.find_verified(name, direction)
             if verified is None:
-                self.reasons[f"worth/{name}/{direction}"] = f"{name} judges no pair of the {self.split} split"
+                self.reasons[f"worth/{name}/{direction}"] = f"{name} judges no pair of the {self.split.name} split"
                 continue
             asked = bool(verified.asked.any())
             for names in sets:
-                positives = find_positives(self.library, self.split, direction, names)
+                positives = find_positives(self.split, direction, names)
                 if positives is None or name in names:
                     continue
                 labelled = positives.holds(verified.queries, verified.items)
@@ -272,7 +268,7 @@ class _Study:
                 n_known = int((~verified.asked).sum()) if asked else 0
                 rows.append(SetWorth(name, ",".join(names), direction, precision, recall, *counts, asked, n_known))
         if not sources:
-            self.reasons["worth"] = f"no source has negative verdicts for the {self.split} split"
+            self.reasons["worth"] = f"no source has negative verdicts for the {self.split.name} split"
         return tuple(rows)
 
     def estimate(self, ids: IntArray, values: FloatArray, direction: str) -> Estimate | None:
@@ -284,14 +280,13 @@ class _Study:
 
     def bootstrap(self, ids: IntArray, direction: str) -> ClusterBootstrap:
         """The bootstrap over the images of queries."""
-        images = images_behind(ids, self.library.split(self.split), direction)
-        return ClusterBootstrap(images, Draws(self.request.seed))
+        return ClusterBootstrap(images_behind(ids, self.split, direction), Draws(self.request.seed))
 
     def find_verified(self, source: str, direction: str) -> Verified | None:
         """The labels of a source, as people's judgments, with the known pairs of the project's proposals."""
         project = self.request.project
         proposals = self.proposals if project is not None and source == project.name else None
-        return find_verified(self.library, self.split, direction, source, proposals)
+        return find_verified(self.split, direction, source, proposals)
 
     def compare_models(self) -> tuple[tuple[Biases, ...], tuple[Likeness, ...]]:
         """Bias of the annotators, and the rows of Table A.1, from one pass over each model and direction."""
@@ -305,7 +300,7 @@ class _Study:
             for name in [name for name in runs if name not in able]:
                 self.reasons[f"{name}/{direction}"] = str(runs[name].why_not(direction))
             labels = self._find_labels(able, direction)
-            links = coco_links(self.library.split(self.split), direction)
+            links = coco_links(self.split, direction)
             near, deep = {}, {}
             for name, run in able.items():
                 readers = [TopRows(links, DEPTH)] if len(able) > 1 else []
@@ -329,11 +324,9 @@ class _Study:
             return None
         verified = self.find_verified(project.name, direction)
         if verified is None:
-            raise DataError(f"{project.folder} has no labels of the {self.split} split; merge its answers again")
+            raise DataError(f"{project.folder} has no labels of the {self.split.name} split; merge its answers again")
         try:
-            labels = join_proposals(
-                verified, proposals, item_ids(self.library.split(self.split), direction)[1], direction
-            )
+            labels = join_proposals(verified, proposals, item_ids(self.split, direction)[1], direction)
             _refuse_other_models(labels.annotators, project, runs, self.request.similarity)
         except DataError as error:
             self.reasons[f"bias/{direction}"] = str(error)

@@ -19,7 +19,7 @@ from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.judgments.evidence import Thresholds, gather, item_ids, sources_of
 from cxc_eccv.judgments.plausible import category_matches
 from cxc_eccv.judgments.qrels import merge
-from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.types import FloatArray, IntArray, find_positions
 
 BoolArray = NDArray[np.bool_]
@@ -71,26 +71,26 @@ def check_sets(names: Sequence[str], library: Library) -> None:
             raise UnknownName("source of labels", name, [*known, "plausible_0"])
 
 
-def find_positives(library: Library, split: str, direction: str, names: Sequence[str]) -> Positives | None:
+def find_positives(split: Split, direction: str, names: Sequence[str]) -> Positives | None:
     """The positives of a set of labels; None if none of its sources has labels of the split."""
-    check_sets(names, library)
+    check_sets(names, split.library)
     sources = [name for name in names if not PLAUSIBLE.fullmatch(name)]
     zetas = [int(name.removeprefix("plausible_")) for name in names if name not in sources]
-    query_ids, gallery_ids = item_ids(library.split(split), direction)
+    query_ids, gallery_ids = item_ids(split, direction)
     listed, outside = np.empty(0, np.int64), np.zeros(query_ids.size, np.int64)
     if sources:
-        pairs = merge(library.split(split), direction, sources=sources)
+        pairs = merge(split, direction, sources=sources)
         if not (pairs.sources or zetas):
             return None
         listed = (pairs.queries * gallery_ids.size + pairs.items)[pairs.positive]
         if "eccv" in pairs.sources:
-            table = library.split("test").eccv("eccv", direction)
+            table = split.eccv("eccv", direction)
             lost = ~find_positions(np.asarray(table["item_id"]), gallery_ids)[1]
             rows = find_positions(np.asarray(table["query_id"])[lost], query_ids)[0]
             outside = np.bincount(rows, minlength=query_ids.size)
     classes, alike = (np.full(query_ids.size, -1), np.full(gallery_ids.size, -1)), np.zeros((1, 1), bool)
     if zetas:
-        matches = category_matches(library.split(split), direction)
+        matches = category_matches(split, direction)
         (rows, are_queries), (columns, are_items) = (
             find_positions(query_ids, matches.query_ids),
             find_positions(gallery_ids, matches.gallery_ids),
@@ -114,21 +114,19 @@ class Verified:
     asked: BoolArray  # whether people were asked about it; other pairs count for recall only
 
 
-def find_verified(
-    library: Library, split: str, direction: str, source: str, proposals: pa.Table | None = None
-) -> Verified | None:
+def find_verified(split: Split, direction: str, source: str, proposals: pa.Table | None = None) -> Verified | None:
     """The labels of a source, as people's judgments; None if it has none of the split."""
-    file = library.split(split).labels(source) if source in library.label_names else None
+    file = split.labels(source) if source in split.library.label_names else None
     if file is not None:
         queries, items = split_pairs(file.table, direction)
         positive, gains = (np.asarray(file.table[name]) for name in ("positive", "gain"))
         asked = np.ones(queries.size, bool)
     else:
-        judged = gather(library.split(split), direction, source, Thresholds())
+        judged = gather(split, direction, source, Thresholds())
         if judged is None:
             return None
         queries, items, positive, gains = judged.queries, judged.items, judged.positive, np.ones(judged.queries.size)
-        asked = np.full(queries.size, not sources_of(library)[source].lists_positives)
+        asked = np.full(queries.size, not sources_of(split.library)[source].lists_positives)
     verified = Verified(queries, items, positive, np.where(positive, gains, 0.0), asked)
     return verified if proposals is None else _add_known(verified, proposals, direction)
 

@@ -74,7 +74,7 @@ def known(sample_library):
 
 
 def propose(runs, library, split="test", **options):
-    return candidates_file.propose(runs, library, split, ProposalOptions(**options))
+    return candidates_file.propose(runs, library.split(split), ProposalOptions(**options))
 
 
 def pairs_of(table):

@@ -36,7 +36,7 @@ def runs(content):
 
 @pytest.fixture(scope="module")
 def proposed(runs, real_library):
-    return propose(runs, real_library, options=ProposalOptions(queries=(1261, 1333), seed=7))
+    return propose(runs, real_library.split("test"), ProposalOptions(queries=(1261, 1333), seed=7))
 
 
 def test_as_many_proposals_as_the_paper_s(proposed):

@@ -208,7 +208,9 @@ def best_items(run, query_ids, direction, gallery_ids, depth):
 def test_scores_on_all_labels_are_those_of_the_graded_metrics(found, library, project, runs, direction):
     proposals = pa.concat_tables([table for own in project.rounds for table in (own.candidates, own.known)])
     gallery = item_ids(library.split("test"), direction)[1]
-    labels = join_proposals(find_verified(library, "test", direction, "mine", proposals), proposals, gallery, direction)
+    labels = join_proposals(
+        find_verified(library.split("test"), direction, "mine", proposals), proposals, gallery, direction
+    )
     own = {row.metric: row for row in found.bias if row.direction == direction}
     for name, run in runs.items():
         top = TopK(labels.judgments.query_ids, best_items(run, labels.judgments.query_ids, direction, gallery, 40))

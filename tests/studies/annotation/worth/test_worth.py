@@ -56,7 +56,7 @@ def test_counts_of_positives():
 )
 def test_sets_hold_what_their_parts_hold(library, direction, names):
     """Pair by pair, against the judgments of the sources and the categories of the images."""
-    found = find_positives(library, "test", direction, names)
+    found = find_positives(library.split("test"), direction, names)
     content = library.split("test")
     image_of = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
     image_of |= {image: image for image in content.image_ids.tolist()}
@@ -84,24 +84,24 @@ def test_sets_hold_what_their_parts_hold(library, direction, names):
 
 
 def test_items_splits_and_sets_that_are_nowhere(library):
-    found = find_positives(library, "test", "t2i", ["coco"])
+    found = find_positives(library.split("test"), "t2i", ["coco"])
     own = library.split("test")
     assert not found.holds(own.caption_ids[:1], np.array([-5])).any()
     assert not found.holds(np.array([-5]), own.image_ids[:1]).any()
-    assert find_positives(library, "validation", "t2i", ["eccv"]) is None
-    assert find_verified(library, "validation", "t2i", "eccv") is None
+    assert find_positives(library.split("validation"), "t2i", ["eccv"]) is None
+    assert find_verified(library.split("validation"), "t2i", "eccv") is None
     for name in ("nobody", "plausible_", "plausible_01", "plausible_-1"):
         with pytest.raises(UnknownName, match="plausible_0"):
-            find_positives(library, "test", "t2i", [name])
+            find_positives(library.split("test"), "t2i", [name])
 
 
 def test_what_people_were_asked_about(library):
     """CxC publishes what it turned down; ECCV Caption lists positives alone."""
     rated = library.split("test").ratings("sits")
-    found = find_verified(library, "test", "i2t", "cxc")
+    found = find_verified(library.split("test"), "i2t", "cxc")
     assert found.queries.size == rated.num_rows
     assert found.asked.all()
     assert found.positive.tolist() == (np.asarray(rated["rating"]) >= 3).tolist()
-    listed = find_verified(library, "test", "i2t", "eccv")
+    listed = find_verified(library.split("test"), "i2t", "eccv")
     assert listed.positive.all()
     assert not listed.asked.any()

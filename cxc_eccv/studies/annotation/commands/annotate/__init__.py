@@ -307,8 +307,8 @@ def report(
         request = Request(
             tasks=names(tasks) or TASKS,
             metrics=names(metrics) or METRICS,
-            split=project.split,
-            sources=names(sources) or judging_sources(project.library.split(project.split)),
+            split=project.facts.split,
+            sources=names(sources) or judging_sources(project.split),
         )
         changes = measure_changes(load_runs(models, name), project.library, request, [project.name])
     report = report_project(project, changes, command=COMMAND.get())
