@@ -123,8 +123,7 @@ def find_items(loaded: LoadedModel, images: str | Path | None, request: Request,
     if "images" in loaded.sides and images is None:
         raise InvalidOption(f"{loaded.name} encodes images; give their folder with images (--images)")
     check_before_encoding(request, library, loaded.sides)
-    split = library.split(request.split)
-    return read_items(split if request.limit is None else split.first(request.limit), loaded.sides, images)
+    return read_items(library.split(request.split).first(request.limit), loaded.sides, images)
 
 
 def read_items(split: Split, sides: Collection[str], images: str | Path | None) -> Items:

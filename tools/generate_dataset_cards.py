@@ -95,7 +95,7 @@ def _splits(config: DatasetConfig, library: Library) -> Iterator[tuple[str, Mapp
         if split not in config.splits or split not in library.splits:
             continue
         options = BuildOptions(tagger=TAGGER)
-        rows = config.rows(library, split, options)
+        rows = config.rows(library.split(split, config.data), options)
         table = conform(rows.table, config.features, f"{config.name}/{split}")
         tools = {} if config.made_with is None else config.made_with(options)
         yield split, split_statistics(table, split, rows.left_out, tools)

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from cxc_eccv.discovery import find_declared, study_modules
 from cxc_eccv.errors import DataError, UnknownName
 from cxc_eccv.judgments.evidence import Thresholds
-from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.collections.coco import COLLECTION as COCO
+from cxc_eccv.sources.collections.collection import Collection
+from cxc_eccv.sources.library import Split
 from cxc_eccv.types import IntArray, find_positions
 
 if TYPE_CHECKING:
@@ -82,8 +84,9 @@ class DatasetConfig:
         features: typed features in the portable forms ``[Value(...)]`` and ``[{...}]``.
         fields: feature name to its meaning; one entry per feature.
         splits: splits that this config can have; those without raw files are left out and reported.
-        rows: function of library, split and options that returns the rows.
+        rows: function of split and options that returns the rows.
         sources: groups of catalog entries that the rows come from, for licences and citations.
+        data: the images and captions that the rows are about.
         defects: known defects of the data, one sentence each (Markdown).
         example: Python lines that use the config, after ``dataset = load_dataset(...)``.
         made_with: function of the options that returns the tools which make the rows, name to version, and raises
@@ -97,8 +100,9 @@ class DatasetConfig:
     features: datasets.Features
     fields: dict[str, str]
     splits: tuple[str, ...]
-    rows: Callable[[Library, str, BuildOptions], Rows]
+    rows: Callable[[Split, BuildOptions], Rows]
     sources: tuple[str, ...]
+    data: Collection = COCO
     defects: tuple[str, ...] = ()
     example: str = "print(dataset[0])"
     made_with: Callable[[BuildOptions], Mapping[str, str]] | None = None
@@ -140,11 +144,10 @@ def select_configs(wanted: Iterable[str | DatasetConfig] | None) -> list[Dataset
     return list(chosen.values())
 
 
-def captions_by_image(library: Library, split: str) -> tuple[IntArray, IntArray]:
+def captions_by_image(split: Split) -> tuple[IntArray, IntArray]:
     """The order that sorts the split's captions by image, and the number of captions of each image."""
-    content = library.split(split)
-    places = find_positions(content.caption_image_ids, content.image_ids)[0]
-    return np.argsort(places, kind="stable"), np.bincount(places, minlength=content.image_ids.size)
+    places = find_positions(split.caption_image_ids, split.image_ids)[0]
+    return np.argsort(places, kind="stable"), np.bincount(places, minlength=split.image_ids.size)
 
 
 def list_column(sizes: IntArray, values: pa.Array | NDArray[Any]) -> pa.ListArray:

@@ -112,7 +112,7 @@ class CxcEccv(datasets.ArrowBasedBuilder):  # type: ignore[misc] # datasets is u
         return kept
 
     def _table(self, split: str) -> pa.Table:
-        rows = self._declared.rows(self.library, split, self.config.options)
+        rows = self._declared.rows(self.library.split(split, self._declared.data), self.config.options)
         return conform(rows.table, self._declared.features, f"{self.config.name}/{split}")
 
     def _generate_tables(self, split: str) -> Iterator[tuple[int, pa.Table]]:

@@ -202,7 +202,7 @@ def _build_split(
         if split not in config.splits:
             continue
         try:
-            rows = config.rows(library, split, options)
+            rows = config.rows(library.split(split, config.data), options)
         except SourceMissing as error:
             reason = FILES_MISSING if config.made_with is None else TOOLS_MISSING
             yield NotBuilt(config.name, split, reason, str(error))

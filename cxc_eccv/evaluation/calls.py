@@ -7,17 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, RunTooShallow, raise_all
 from cxc_eccv.evaluation.answers import Answers
 from cxc_eccv.evaluation.measure import MeasuredPart, find_faults, measure
 from cxc_eccv.evaluation.needs import Measured, Ranks
-from cxc_eccv.evaluation.plan import Plan, PlannedPart, Restriction, choose_metrics, make_plan
+from cxc_eccv.evaluation.plan import Plan, PlannedPart, choose_metrics, make_plan
 from cxc_eccv.evaluation.relabelling import describe_sources, find_repeats
 from cxc_eccv.evaluation.report import describe_run, make_report, name_model, training_data_of
 from cxc_eccv.evaluation.request import Fields, Request
+from cxc_eccv.evaluation.restriction import describe_parts
 from cxc_eccv.evaluation.score import score_parts
 from cxc_eccv.metrics.spec import Variant
 from cxc_eccv.ranking import ranked
@@ -27,7 +27,7 @@ from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Judgments, PositiveRanks, Report
 from cxc_eccv.types.models import FROM_CARD, check_training_data
-from cxc_eccv.types.provenance import LabelFacts, Provenance, RestrictionFacts
+from cxc_eccv.types.provenance import LabelFacts, Provenance
 
 
 def evaluate(
@@ -171,7 +171,7 @@ def _describe(run: Run, plan: Plan, scoring: Mapping[str, str | None]) -> Proven
         model=name_model(run, request.name),
         trained_on=trained_on,
         trained_on_from=("the caller" if named else FROM_CARD) if trained_on else None,
-        restriction=plan.restriction.facts,
+        restriction=describe_parts(request, run, plan.splits.values()),
         labels=labels,
     )
 
@@ -255,8 +255,7 @@ def report_of_ranks(
         variants = tuple(variant for variant in metrics.parts[direction] if variant.spec.reads == "ranks")
         need = Ranks(metrics.task, direction, judgments, variants)
         parts.append(MeasuredPart(PlannedPart(metrics, direction, (need,)), (need.of_ranks(ranks),)))
-    nothing = Restriction(np.empty(0, np.int64), np.empty(0, np.int64), RestrictionFacts())
-    plan = Plan(request, library, [each.part for each in parts], {}, [], nothing, ())
+    plan = Plan(request, library, [each.part for each in parts], {}, [], {}, ())
     return make_report(plan, score_parts(plan, parts), Provenance(model=request.name))
 
 

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
-
-import numpy as np
+from typing import Any
 
 from cxc_eccv import registry
-from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, MissingIds, SourceMissing, UnknownName
+from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.evaluation.needs import NEEDS, Need
 from cxc_eccv.evaluation.relabelling import drop_other_labels, find_sources, relabel, why_not_relabelled
 from cxc_eccv.evaluation.request import Request, Sides
-from cxc_eccv.judgments.plausible import CategoryMatches
+from cxc_eccv.evaluation.restriction import find_parts
 from cxc_eccv.metrics.kinds import WholeMetric
 from cxc_eccv.metrics.spec import Variant
 from cxc_eccv.registry import metric_variants, tasks
-from cxc_eccv.runs.run import read_record
 from cxc_eccv.sources.collections.coco import COLLECTION as COCO
 from cxc_eccv.sources.collections.collection import Collection
-from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.tasks.task import NotApplicable, Task
-from cxc_eccv.types import IntArray, Judgments, RatedPairs, find_positions, find_sides
-from cxc_eccv.types.provenance import RestrictionFacts, SideShare
+from cxc_eccv.types import find_positions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,26 +50,6 @@ class PlannedPart:
         return f"{self.task.name}/{self.name}" if self.name else self.task.name
 
 
-Judged = TypeVar("Judged", Judgments, CategoryMatches, RatedPairs, Judgments | CategoryMatches | RatedPairs)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Restriction:
-    """Images and captions that an evaluation leaves out, as if they were not in the split."""
-
-    images: IntArray
-    captions: IntArray
-    facts: RestrictionFacts  # empty if nothing is left out
-
-    def apply(self, judged: Judged, direction: str) -> Judged:
-        """The judgments of a direction without the items left out, possibly without any query."""
-        if not self.facts.left_out_sha256:
-            return judged
-        left_out = {"images": self.images, "captions": self.captions}
-        query_side, gallery_side = find_sides(direction)
-        return judged.without(left_out[query_side], left_out[gallery_side])
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
     """The parts that a request computes, and reasons for others."""
@@ -84,8 +59,12 @@ class Plan:
     parts: list[PlannedPart]
     skipped: dict[str, str]  # key to reason
     refused: list[CxcEccvError]  # errors of named tasks that cannot be computed
-    restriction: Restriction
+    splits: Mapping[Collection, Split]  # collection to the part of its split that is scored, if it is not whole
     sources: tuple[str, ...]  # sources of labels that replace those of the tasks
+
+    def find_split(self, task: Task) -> Split:
+        """The split of the task's collection, or the part of it that is scored."""
+        return self.splits.get(task.collection) or self.library.split(self.request.split, task.collection)
 
     @property
     def needs(self) -> list[Need[Any, Any]]:
@@ -104,8 +83,8 @@ def make_plan(request: Request, library: Library, sides: Sides) -> Plan:
     refused: list[CxcEccvError] = []
     chosen = list(_choose_tasks(request, sides, library, skipped))
     collections = [task.collection for task, _, _ in chosen] or [COCO]
-    restriction = find_restriction(request, library, sides, collections)
-    plan = Plan(request, library, parts, skipped, refused, restriction, labels)
+    splits = find_parts(request, library, sides, collections)
+    plan = Plan(request, library, parts, skipped, refused, splits, labels)
     for task, names, named in chosen:
         reason = why_not_relabelled(task) if labels else None
         if reason is not None:
@@ -184,12 +163,12 @@ def _find_needs(plan: Plan, sides: Sides, metrics: TaskMetrics, part: str) -> tu
     if not variants:
         raise NotApplicable(f"none of the metrics is defined for {task.name}/{part}")
     needs: list[Need[Any, Any]] = []
-    direction, split = task.part(part).direction, plan.library.split(plan.request.split, task.collection)
+    direction, split = task.part(part).direction, plan.find_split(task)
     for kind, need in NEEDS.items():
         if variants_of_need := [variant for variant in variants if isinstance(variant.spec, kind)]:
             if (reason := need.why_not(sides, direction)) is not None:
                 raise NotApplicable(reason)
-            judged = plan.restriction.apply(task.read(variants_of_need[0].spec.reads, split, part), direction)
+            judged = task.read(variants_of_need[0].spec.reads, split, part)
             if not judged.query_ids.size:
                 raise NotApplicable("none of its judged items is in the part of the split that is scored")
             made = need(task, part, judged, tuple(variants_of_need))
@@ -263,64 +242,3 @@ def _find_reason(collection: Collection, sides: Sides, library: Library, split: 
     if n_held > HELD_SHARE * wanted.size:
         return None
     return f"the run holds {n_held:,} of the {wanted.size:,} {side} of {collection.title}"
-
-
-def find_restriction(
-    request: Request, library: Library, sides: Sides, collections: Iterable[Collection]
-) -> Restriction:
-    """The items of these collections that an evaluation leaves out."""
-    split, limit, allow_missing = request.split, request.limit, request.allow_missing
-    if allow_missing and sides.may_be_cut:
-        raise InvalidOption(
-            "allow_missing (--allow-missing) is for vectors and scores; rankings do not show which items they lack"
-        )
-    unreadable, is_query_corpus = _read_unreadable(sides), sides.corpus is not None
-    if limit is None and not allow_missing and not unreadable.size and not is_query_corpus:
-        return Restriction(unreadable, unreadable, RestrictionFacts())
-    contents = [library.split(split, collection) for collection in dict.fromkeys(collections)]
-    first = np.concatenate([first_images(content.image_ids, limit) for content in contents])
-    images, captions, owners = (
-        np.concatenate([getattr(content, name) for content in contents])
-        for name in ("image_ids", "caption_ids", "caption_image_ids")
-    )
-    lost = np.intersect1d(unreadable, first)
-    image_kept, caption_kept = np.isin(images, np.setdiff1d(first, lost)), np.isin(owners, first)
-    if allow_missing:
-        image_kept &= np.isin(images, sides.ids("images")) | (not sides.ids("images").size)
-        caption_kept &= np.isin(captions, sides.ids("captions")) | (not sides.ids("captions").size)
-    if is_query_corpus:
-        caption_kept &= np.isin(captions, sides.ids("captions"))
-        if not caption_kept.any():
-            raise MissingIds(
-                f"{sides.path or 'run'}: none of its queries is a caption of COCO's {split} split. Give the split that "
-                "query-corpus ranked with --split; other collections have no concepts to explain failures."
-            )
-    left_out = np.sort(images[~image_kept]), np.sort(captions[~caption_kept])
-    if image_kept.all() and caption_kept.all():
-        return Restriction(*left_out, RestrictionFacts())
-    of_images, of_captions = (
-        None if kept.all() else SideShare(int(kept.sum()), kept.size) for kept in (image_kept, caption_kept)
-    )
-    facts = RestrictionFacts(
-        limit=limit,
-        allow_missing=allow_missing or None,
-        unreadable_images=int(lost.size) or None,
-        images=of_images,
-        captions=of_captions,
-        left_out_sha256=hashlib.sha256(b" captions ".join(ids.tobytes() for ids in left_out)).hexdigest(),
-    )
-    return Restriction(*left_out, facts)
-
-
-def first_images(image_ids: IntArray, limit: int | None) -> IntArray:
-    """The first ``limit`` images by id; None keeps all."""
-    return np.sort(image_ids)[:limit]
-
-
-def _read_unreadable(sides: Sides) -> IntArray:
-    """Images that the record beside the run's file lists as skipped, and that the run does not have."""
-    record = {} if sides.path is None else read_record(sides.path) or {}
-    skipped = record.get("skipped")
-    names = skipped if isinstance(skipped, dict) else {}
-    named = [int(number) for number in names if number.isdecimal() and len(number) < 19]
-    return np.setdiff1d(np.array(named, dtype=np.int64), sides.ids("images"))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cxc_eccv.comparison.ranks import COCO
 from cxc_eccv.errors import RunTooShallow
 from cxc_eccv.evaluation import Request
-from cxc_eccv.evaluation.plan import find_restriction
+from cxc_eccv.evaluation.restriction import find_parts
 from cxc_eccv.judgments.evidence import label_file_source, official_sources
 from cxc_eccv.judgments.qrels import MergedPairs, merge
 from cxc_eccv.ranking import Options, ranked
@@ -20,7 +20,7 @@ from cxc_eccv.registry import tasks
 from cxc_eccv.report.cards import LABELS_COLUMN, SCHEMA, no_examples
 from cxc_eccv.report.ranks import BestRanks, align, best_ranks, directions_judged
 from cxc_eccv.runs import Run
-from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.tasks.task import Task
 from cxc_eccv.types import FloatArray, IntArray, Judgments, Report, TopK, find_positions, find_sides
 
@@ -33,15 +33,14 @@ SHOWN_ITEMS = 10
 def collect_examples(run: Run, report: Report, library: Library) -> pa.Table:
     """The example queries of a report with their top ten items; an empty table holds the reason in its metadata."""
     ranks, sources, categories = best_ranks(report), sources_of(report), reads_categories(report)
-    split, similarity = report.provenance.split, report.provenance.similarity
+    whole, similarity = library.split(report.provenance.split), report.provenance.similarity
     # Items that the report left out are not shown.
     facts = report.provenance.restriction
-    collections, missing = [task.collection for task in _tasks_of(report)], bool(facts.allow_missing)
-    request = Request(split=split, limit=facts.limit, allow_missing=missing)
-    restriction = find_restriction(request, library, run, collections)
+    request = Request(split=whole.name, limit=facts.limit, allow_missing=bool(facts.allow_missing))
+    part = find_parts(request, library, run, [whole.collection]).get(whole.collection, whole)
     parts, reasons = [], []
     for direction in directions_judged(ranks):
-        merged = merge(library.split(split), direction, sources=sources)
+        merged = merge(whole, direction, sources=sources)
         asked = set(merged.query_ids[merged.queries[merged.positive]].tolist())
         chosen = [
             query
@@ -49,12 +48,12 @@ def collect_examples(run: Run, report: Report, library: Library) -> pa.Table:
             if query.query_id in asked  # others have positives only outside the gallery
         ]
         try:
-            positives = restriction.apply(_positives(merged, direction, chosen), direction)
+            positives = part.cut(_positives(merged, direction, chosen), direction)
             top = _retrieve(run, direction, positives, similarity)
         except RunTooShallow as error:
             reasons.append(str(error))
             continue
-        parts.append(_table(merged, direction, chosen, top, library, split, categories=categories))
+        parts.append(_table(merged, direction, chosen, top, whole, categories=categories))
     if not parts:
         return no_examples("; ".join(reasons) or "no task ranked the whole galleries of the split")
     return pa.concat_tables(parts, promote_options="default")  # label files do not judge pairs within one modality
@@ -152,13 +151,11 @@ def _table(
     direction: str,
     chosen: Sequence[Chosen],
     top: TopK,
-    library: Library,
-    split: str,
+    split: Split,
     *,
     categories: bool,
 ) -> pa.Table:
     """One row per query and item."""
-    content = library.split(split)
     queries, items = np.repeat(top.query_ids, top.depth), top.ids.ravel()
     positive, verdicts = _verdicts_of_pairs(merged, queries, items)
     columns = _columns_of_queries(chosen, positive.reshape(top.ids.shape)) | {
@@ -173,12 +170,10 @@ def _table(
     images: list[IntArray] = []
     for name, side, ids in zip(("query", "item"), find_sides(direction), (queries, items), strict=True):
         of_images = side == "images"
-        columns[f"{name}_file"] = content.files_of(ids) if of_images else pa.nulls(ids.size, pa.string())
-        columns[f"{name}_texts"] = _captions(library, split, ids, of_images=of_images)
-        images.append(ids if of_images else content.owners_of(ids))
-    columns["same_categories"] = (
-        _same_categories(library, split, *images) if categories else pa.nulls(items.size, pa.bool_())
-    )
+        columns[f"{name}_file"] = split.files_of(ids) if of_images else pa.nulls(ids.size, pa.string())
+        columns[f"{name}_texts"] = _captions(split, ids, of_images=of_images)
+        images.append(ids if of_images else split.owners_of(ids))
+    columns["same_categories"] = _same_categories(split, *images) if categories else pa.nulls(items.size, pa.bool_())
     of_files = [pa.field(name, pa.bool_()) for name in verdicts if name.startswith(LABELS_COLUMN)]
     schema = pa.schema([*SCHEMA, *of_files])
     return pa.table({name: columns[name] for name in schema.names}, schema=schema)
@@ -233,18 +228,17 @@ def _verdict(
     return pa.array(positive, mask=~judged)
 
 
-def _captions(library: Library, split: str, ids: IntArray, *, of_images: bool) -> pa.ListArray:
+def _captions(split: Split, ids: IntArray, *, of_images: bool) -> pa.ListArray:
     """(N,) lists of raw texts: the caption of each caption id, or all captions of each image id."""
     captions = [ids[place : place + 1] for place in range(ids.size)]
-    content = library.split(split)
     if of_images:
-        captions = [content.caption_ids[content.caption_image_ids == image] for image in ids]
+        captions = [split.caption_ids[split.caption_image_ids == image] for image in ids]
     offsets = np.append(0, np.cumsum([group.size for group in captions])).astype(np.int32)
-    return pa.ListArray.from_arrays(offsets, content.texts_of(np.concatenate(captions)))
+    return pa.ListArray.from_arrays(offsets, split.texts_of(np.concatenate(captions)))
 
 
-def _same_categories(library: Library, split: str, images: IntArray, others: IntArray) -> pa.BooleanArray:
+def _same_categories(split: Split, images: IntArray, others: IntArray) -> pa.BooleanArray:
     """Whether two images show the same categories (a plausible match at zeta 0); null if either shows none."""
-    sets = library.split(split).categories()
+    sets = split.categories()
     left, right = (sets.present[find_positions(ids, sets.image_ids)[0]] for ids in (images, others))
     return pa.array((left == right).all(axis=1), mask=~(left.any(axis=1) & right.any(axis=1)))

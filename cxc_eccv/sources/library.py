@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -23,12 +23,22 @@ from cxc_eccv.sources.download import where_from
 from cxc_eccv.sources.raw_files import RawFiles
 from cxc_eccv.sources.readers import CategorySets, EntailmentPairs, Instances, LabelFile, MinedPairs, SplitTables
 from cxc_eccv.sources.reading import require_known
-from cxc_eccv.types import IntArray, find_positions
+from cxc_eccv.types import IntArray, find_positions, find_sides
 
 COCO_IMAGES = "http://images.cocodataset.org"  # address of COCO's images, by folder and file name
 COCO_BUCKET = "https://s3.amazonaws.com/images.cocodataset.org"  # the same files; that host has no certificate
 
 Content = TypeVar("Content")
+
+
+class HasItems(Protocol):
+    """Judgments of queries and gallery items."""
+
+    def without(self, query_ids: IntArray, gallery_ids: IntArray, /) -> Self:
+        """Those of the other queries and items."""
+
+
+Judged = TypeVar("Judged", bound=HasItems)
 
 
 class Library(RawFiles):
@@ -228,6 +238,7 @@ class Split:
         images: ``image_id``, ``file_name``, ``folder``; the folder is ``val2014``, for example, and empty for Flickr.
         captions: ``caption_id``, ``image_id``, ``text``; texts as in the file.
         cut_caption_ids: captions beyond five per image, which are in no table.
+        part_of: the whole split, if this is a part of it.
 
     Example:
         >>> split = Library("sample").split("test")
@@ -241,6 +252,12 @@ class Split:
     images: pa.Table
     captions: pa.Table
     cut_caption_ids: IntArray = field(repr=False)
+    part_of: Split | None = field(default=None, repr=False)
+
+    @property
+    def whole(self) -> Split:
+        """The split that this is a part of, or this split itself; labels are read for it."""
+        return self.part_of or self
 
     @property
     def image_ids(self) -> IntArray:
@@ -263,9 +280,28 @@ class Split:
 
     def first(self, limit: int | None) -> Split:
         """The first ``limit`` images by id, with their captions; None keeps all."""
-        kept = pa.array(np.sort(self.image_ids)[:limit])
-        images, captions = (table.filter(pc.is_in(table["image_id"], kept)) for table in (self.images, self.captions))
-        return replace(self, images=images, captions=captions)
+        others = np.sort(self.image_ids)[self.image_ids.size if limit is None else limit :]
+        return self.without(others, self.caption_ids[np.isin(self.caption_image_ids, others)])
+
+    def without(self, image_ids: IntArray, caption_ids: IntArray) -> Split:
+        """The part of the split without these images and captions."""
+        images, captions = ~np.isin(self.image_ids, image_ids), ~np.isin(self.caption_ids, caption_ids)
+        if images.all() and captions.all():
+            return self
+        return replace(
+            self, images=self.images.filter(images), captions=self.captions.filter(captions), part_of=self.whole
+        )
+
+    def left_out(self, side: str) -> IntArray:
+        """The ids of a side of the whole split that are not in this part of it, ascending."""
+        return np.setdiff1d(self.whole.ids(side), self.ids(side))
+
+    def cut(self, judged: Judged, direction: str) -> Judged:
+        """Judgments of the whole split without what is left out here, possibly without any query."""
+        if self.part_of is None:
+            return judged
+        query_side, gallery_side = find_sides(direction)
+        return judged.without(self.left_out(query_side), self.left_out(gallery_side))
 
     def texts_of(self, caption_ids: IntArray) -> pa.Array:
         """The captions' raw texts; null for ids outside the split."""

@@ -188,8 +188,8 @@ class Task:
             raise NotApplicable(f"{self.name} is about {self.collection.title}, not {split.collection.title}")
         if split.name not in self.splits:
             raise NotApplicable(f"{self.name} has no {split.name} split, only {', '.join(self.splits)}")
-        judged: Judged = getattr(part, reads)(split, part.direction)
-        return judged
+        judged: Judged = getattr(part, reads)(split.whole, part.direction)
+        return split.cut(judged, part.direction)
 
     def judgments(self, split: Split, direction: str) -> Judgments:
         """The positives, or judged items with labels, of every query in one direction.

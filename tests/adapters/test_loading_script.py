@@ -55,7 +55,7 @@ def find_declared(sample_library):
     told = {}
     for name, config in sample_configs().items():
         tables = {
-            split: conform(config.rows(sample_library, split, BuildOptions()).table, config.features, name)
+            split: conform(config.rows(sample_library.split(split), BuildOptions()).table, config.features, name)
             for split in config.splits
             if split in sample_library.splits
         }

@@ -131,7 +131,7 @@ def test_the_cache_key_covers_every_file_that_is_read(name, sample_library):
     config = dataset_configs()[name]
     library = type(sample_library)("sample")
     for split in set(config.splits) & set(library.splits):
-        config.rows(library, split, BuildOptions())
+        config.rows(library.split(split), BuildOptions())
     read = {library.catalog.entry(file).group for file in library.files_used()}
     assert read <= set(config.sources)
 

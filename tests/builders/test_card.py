@@ -94,7 +94,7 @@ def test_the_card_tells_everything_declared(name):
 def test_statistics_agree_with_a_slow_loop(name, sample_library):
     config = dataset_configs()[name]
     for split in set(config.splits) & set(sample_library.splits):
-        rows = config.rows(sample_library, split, BuildOptions())
+        rows = config.rows(sample_library.split(split), BuildOptions())
         found = split_statistics(conform(rows.table, config.features, name), split, rows.left_out)
         assert found["rows"] == rows.table.num_rows
         assert found["left_out"] == rows.left_out

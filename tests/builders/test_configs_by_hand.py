@@ -48,7 +48,7 @@ def rows(tmp_path):
 
     def build(name, **options):
         config = dataset_configs()[name]
-        built = config.rows(library, "test", BuildOptions(**options))
+        built = config.rows(library.split("test"), BuildOptions(**options))
         found = conform(built.table, config.features, name).to_pylist()
         for column, feature in config.features.items():
             if isinstance(feature, ClassLabel):

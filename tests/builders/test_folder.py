@@ -78,7 +78,7 @@ def test_every_declared_row_is_in_the_files(built, sample_library):
     places = {(part.config.name, part.split) for part in summary.splits}
     for name, config in sample_configs().items():
         for split in set(config.splits) & set(sample_library.splits):
-            rows = config.rows(sample_library, split, BuildOptions()).table
+            rows = config.rows(sample_library.split(split), BuildOptions()).table
             expected = conform(rows, config.features, name).to_pylist()
             files = sorted((output / name).glob(f"{split}-*.parquet"))
             assert {pq.ParquetFile(file).num_row_groups for file in files} <= {1}

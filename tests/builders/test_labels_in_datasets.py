@@ -41,7 +41,7 @@ def judged_by(rows, name):
 def test_rows_say_which_labels_are_of_the_file(file, sample_library):
     options = BuildOptions(labels=(str(file),))
     library = Library("sample", labels=[file])
-    rows = dataset_configs()["retrieval"].rows(library, "test", options).table.to_pylist()
+    rows = dataset_configs()["retrieval"].rows(library.split("test"), options).table.to_pylist()
     pairs, gains = random_pairs(sample_library)
     wanted = dict(zip(pairs, gains, strict=True))
     names = ["i2t", "t2i", "t2t", "i2i"]
@@ -56,12 +56,12 @@ def test_rows_say_which_labels_are_of_the_file(file, sample_library):
         assert positive or not by_rule
     assert len(found) == 2 * len(pairs)  # every query of the sample has a positive, so that no judgment is left out
     # Without the file the dataset is as it was.
-    plain = dataset_configs()["retrieval"].rows(Library("sample"), "test", BuildOptions()).table.to_pylist()
+    plain = dataset_configs()["retrieval"].rows(Library("sample").split("test"), BuildOptions()).table.to_pylist()
     assert not judged_by(plain, "mine")
     official = [entry for row in rows for entry in row["positives"] if entry["rules"] != ["mine: majority, 1.0.0"]]
     assert len(official) == sum(len(row["positives"]) for row in plain)
     library = Library("sample", labels=[file])
-    rows = dataset_configs()["pairs"].rows(library, "test", BuildOptions(labels=(str(file),))).table.to_pylist()
+    rows = dataset_configs()["pairs"].rows(library.split("test"), BuildOptions(labels=(str(file),))).table.to_pylist()
     assert any("mine" in entry["sources"] for row in rows for entry in row["weak_positives"])
 
 

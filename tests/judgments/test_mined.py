@@ -54,7 +54,7 @@ def change_facts(file, **facts):
 
 
 def rows_of(config, split, library, options=BuildOptions()):  # noqa: B008 - frozen
-    return dataset_configs()[config].rows(library, split, options).table.to_pylist()
+    return dataset_configs()[config].rows(library.split(split), options).table.to_pylist()
 
 
 def test_mined_pairs_are_weak_positives_with_their_own_source(mined, sample_library):

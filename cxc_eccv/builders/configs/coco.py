@@ -19,35 +19,34 @@ from cxc_eccv.builders.config import (
 from cxc_eccv.judgments.evidence import MERGED, label_sources
 from cxc_eccv.judgments.qrels import MergedPairs, merge
 from cxc_eccv.sources.catalog import SPLITS
-from cxc_eccv.sources.library import COCO_IMAGES, Library
+from cxc_eccv.sources.library import COCO_IMAGES, Split
 from cxc_eccv.types import DIRECTIONS, find_positions
 
 MERGED_GROUPS = tuple(dict.fromkeys(group for name in MERGED for group in label_sources()[name].groups))
 """Groups of raw files of the sources that are merged."""
 
 
-def captions_rows(library: Library, split: str, options: BuildOptions) -> Rows:
+def captions_rows(split: Split, options: BuildOptions) -> Rows:
     """One row per image, in Karpathy order."""
-    content = library.split(split)
-    order, sizes = captions_by_image(library, split)
+    order, sizes = captions_by_image(split)
     captions = {
-        "id": content.caption_ids[order],
-        "text": content.captions["text"].combine_chunks().take(pa.array(order)),
-        "invalid": np.isin(content.caption_ids[order], library.invalid_ids("caption")),
+        "id": split.caption_ids[order],
+        "text": split.captions["text"].combine_chunks().take(pa.array(order)),
+        "invalid": np.isin(split.caption_ids[order], split.library.invalid_ids("caption")),
     }
-    names, folders = content.images["file_name"].to_pylist(), content.images["folder"].to_pylist()
+    names, folders = split.images["file_name"].to_pylist(), split.images["folder"].to_pylist()
     columns = {
-        "image_id": content.images["image_id"],
-        "file_name": content.images["file_name"],
-        "coco_url": _addresses(library.edition, folders, names),
-        "split": [split] * len(names),
+        "image_id": split.images["image_id"],
+        "file_name": split.images["file_name"],
+        "coco_url": _addresses(split.library.edition, folders, names),
+        "split": [split.name] * len(names),
         "captions": struct_lists(sizes, captions),
-        "categories": _category_names(library, split),
-        "invalid": np.isin(content.image_ids, library.invalid_ids("image")),
+        "categories": _category_names(split),
+        "invalid": np.isin(split.image_ids, split.library.invalid_ids("image")),
     }
     left_out = {}
-    if content.cut_caption_ids.size:
-        left_out["captions beyond the fifth of an image"] = int(content.cut_caption_ids.size)
+    if split.cut_caption_ids.size:
+        left_out["captions beyond the fifth of an image"] = int(split.cut_caption_ids.size)
     return Rows(pa.table(columns), left_out)
 
 
@@ -57,8 +56,8 @@ def _addresses(edition: str, folders: list[str], names: list[str]) -> pa.Array:
     return pa.array(at_coco if edition == "official" else [None] * len(names), pa.string())
 
 
-def _category_names(library: Library, split: str) -> pa.Array:
-    sets = library.split(split).categories()
+def _category_names(split: Split) -> pa.Array:
+    sets = split.categories()
     image, category = np.nonzero(sets.present)
     names = pa.array(sets.category_names).take(pa.array(category))
     return list_column(np.bincount(image, minlength=sets.image_ids.size), names)
@@ -98,45 +97,41 @@ CAPTIONS = DatasetConfig(
 )
 
 
-def pairs_rows(library: Library, split: str, options: BuildOptions) -> Rows:
+def pairs_rows(split: Split, options: BuildOptions) -> Rows:
     """One row per caption, in Karpathy order."""
-    content = library.split(split)
     columns = {
-        "image_id": content.caption_image_ids,
-        "file_name": content.files_of(content.caption_image_ids),
-        "caption_id": content.caption_ids,
-        "caption": content.captions["text"],
-        **_judged_captions(library, split, options),
+        "image_id": split.caption_image_ids,
+        "file_name": split.files_of(split.caption_image_ids),
+        "caption_id": split.caption_ids,
+        "caption": split.captions["text"],
+        **_judged_captions(split, options),
     }
     return Rows(pa.table(columns))
 
 
-def _judged_captions(library: Library, split: str, options: BuildOptions) -> dict[str, pa.ListArray]:
+def _judged_captions(split: Split, options: BuildOptions) -> dict[str, pa.ListArray]:
     """Per caption: the captions of other images that are positives of its image, and those judged negative."""
-    merged = merge(library.split(split), "i2t", policy=options.policy, thresholds=options.thresholds)
-    of_same_image = library.split(split).caption_image_ids[merged.items] == merged.query_ids[merged.queries]
+    merged = merge(split, "i2t", policy=options.policy, thresholds=options.thresholds)
+    of_same_image = split.caption_image_ids[merged.items] == merged.query_ids[merged.queries]
     positive, negative = merged.positive & ~of_same_image, ~merged.positive & ~of_same_image
     return {
-        "weak_positives": _captions_per_caption(library, split, merged, positive, "sources", merged.said_positive),
-        "judged_negatives": _captions_per_caption(
-            library, split, merged, negative, "judged_negative_by", merged.said_negative
-        ),
+        "weak_positives": _captions_per_caption(split, merged, positive, "sources", merged.said_positive),
+        "judged_negatives": _captions_per_caption(split, merged, negative, "judged_negative_by", merged.said_negative),
     }
 
 
 def _captions_per_caption(
-    library: Library, split: str, merged: MergedPairs, keep: NDArray[np.bool_], column: str, says: NDArray[np.bool_]
+    split: Split, merged: MergedPairs, keep: NDArray[np.bool_], column: str, says: NDArray[np.bool_]
 ) -> pa.ListArray:
     """Per caption: the kept captions of its image, with the sources that said so."""
-    content = library.split(split)
-    ids = content.caption_ids[merged.items[keep]]
+    ids = split.caption_ids[merged.items[keep]]
     columns = {
         "caption_id": ids,
-        "caption": content.texts_of(ids),
+        "caption": split.texts_of(ids),
         column: subset_lists(says[keep], merged.sources),
     }
     of_images = struct_lists(np.bincount(merged.queries[keep], minlength=merged.query_ids.size), columns)
-    return of_images.take(pa.array(find_positions(content.caption_image_ids, merged.query_ids)[0]))
+    return of_images.take(pa.array(find_positions(split.caption_image_ids, merged.query_ids)[0]))
 
 
 PAIRS = DatasetConfig(
@@ -182,13 +177,13 @@ JUDGMENT = {
 }
 
 
-def retrieval_rows(library: Library, split: str, options: BuildOptions) -> Rows:
+def retrieval_rows(split: Split, options: BuildOptions) -> Rows:
     """Queries of i2t, t2i, t2t and i2i in turn, each in Karpathy order."""
     tables: list[pa.Table] = []
     left_out: dict[str, int] = {}
     for direction in DIRECTIONS:
-        pairs = merge(library.split(split), direction, policy=options.policy, thresholds=options.thresholds)
-        tables.append(_judged_queries(library, split, direction, pairs))
+        pairs = merge(split, direction, policy=options.policy, thresholds=options.thresholds)
+        tables.append(_judged_queries(split, direction, pairs))
         left_out |= {f"{direction}: {rule}": number for rule, number in _left_out(pairs, options.policy).items()}
     return Rows(pa.concat_tables(tables).combine_chunks(), left_out)
 
@@ -203,8 +198,7 @@ def _left_out(pairs: MergedPairs, policy: str) -> dict[str, int]:
     return {rule: number for rule, number in counts.items() if number}
 
 
-def _judged_queries(library: Library, split: str, direction: str, pairs: MergedPairs) -> pa.Table:
-    content = library.split(split)
+def _judged_queries(split: Split, direction: str, pairs: MergedPairs) -> pa.Table:
     asked = np.unique(pairs.queries[pairs.positive])
     query_ids = pairs.query_ids[asked]
     by_image = direction[0] == "i"
@@ -212,11 +206,11 @@ def _judged_queries(library: Library, split: str, direction: str, pairs: MergedP
     columns = {
         "query_id": query_ids,
         "direction": pa.array([direction] * asked.size, pa.string()),
-        "query_caption": nothing if by_image else content.texts_of(query_ids),
-        "query_file_name": content.files_of(query_ids) if by_image else nothing,
-        "query_invalid": np.isin(query_ids, library.invalid_ids("image" if by_image else "caption")),
+        "query_caption": nothing if by_image else split.texts_of(query_ids),
+        "query_file_name": split.files_of(query_ids) if by_image else nothing,
+        "query_invalid": np.isin(query_ids, split.library.invalid_ids("image" if by_image else "caption")),
     }
-    invalid_ids = library.invalid_ids("image" if direction[2] == "i" else "caption")
+    invalid_ids = split.library.invalid_ids("image" if direction[2] == "i" else "caption")
     for name, chosen in (("positives", pairs.positive), ("negatives", ~pairs.positive)):
         keep = chosen & np.isin(pairs.queries, asked)
         sizes = np.bincount(np.searchsorted(asked, pairs.queries[keep]), minlength=asked.size)

@@ -13,7 +13,7 @@ from cxc_eccv.builders.config import (
     columns,
     nullable,
 )
-from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.library import Split
 from cxc_eccv.types import FloatArray
 
 RATING_COLUMNS = {
@@ -25,9 +25,9 @@ RATING_COLUMNS = {
 }
 
 
-def with_single_ratings(columns: dict[str, object], library: Library, kind: str, split: str) -> Rows:
+def with_single_ratings(columns: dict[str, object], split: Split, kind: str) -> Rows:
     """Rows of CxC with the number and standard deviation of their single ratings; null without the file of these."""
-    table, single = library.split(split).ratings(kind), library.split(split).annotators(kind)
+    table, single = split.ratings(kind), split.annotators(kind)
     if single is None:
         unknown = {name: pa.nulls(table.num_rows, feature.pa_type) for name, (feature, _) in RATING_COLUMNS.items()}
         return Rows(pa.table(columns | unknown))
@@ -48,23 +48,22 @@ def with_single_ratings(columns: dict[str, object], library: Library, kind: str,
     return Rows(pa.table(columns | spread), {rule: left_out} if left_out else {})
 
 
-def sits_rows(library: Library, split: str, options: BuildOptions) -> Rows:
+def sits_rows(split: Split, options: BuildOptions) -> Rows:
     """One row per rated pair, in the order of the raw file."""
-    content = library.split(split)
-    table = library.split(split).ratings("sits")
+    table = split.ratings("sits")
     caption_ids, image_ids = np.asarray(table["left_id"]), np.asarray(table["right_id"])
     ratings = np.asarray(table["rating"])
     columns = {
         "caption_id": caption_ids,
-        "caption": content.texts_of(caption_ids),
-        "caption_image_id": content.owners_of(caption_ids),
+        "caption": split.texts_of(caption_ids),
+        "caption_image_id": split.owners_of(caption_ids),
         "image_id": image_ids,
-        "file_name": content.files_of(image_ids),
+        "file_name": split.files_of(image_ids),
         "rating": ratings,
         "positive": ratings >= options.sits,
         "sampling_method": table["sampling_method"],
     }
-    return with_single_ratings(columns, library, "sits", split)
+    return with_single_ratings(columns, split, "sits")
 
 
 SITS = DatasetConfig(
@@ -95,23 +94,22 @@ SITS = DatasetConfig(
 )
 
 
-def sts_rows(library: Library, split: str, options: BuildOptions) -> Rows:
+def sts_rows(split: Split, options: BuildOptions) -> Rows:
     """One row per rated pair, in the order of the raw file."""
-    content = library.split(split)
-    table = library.split(split).ratings("sts")
+    table = split.ratings("sts")
     columns: dict[str, object] = {}
     for number, side in (("1", "left_id"), ("2", "right_id")):
         caption_ids = np.asarray(table[side])
-        image_ids = content.owners_of(caption_ids)
+        image_ids = split.owners_of(caption_ids)
         columns |= {
             f"caption{number}_id": caption_ids,
-            f"caption{number}": content.texts_of(caption_ids),
+            f"caption{number}": split.texts_of(caption_ids),
             f"image{number}_id": image_ids,
-            f"file_name{number}": content.files_of(image_ids),
+            f"file_name{number}": split.files_of(image_ids),
         }
     ratings = np.asarray(table["rating"])
     columns |= {"rating": ratings, "positive": ratings >= options.sts, "sampling_method": table["sampling_method"]}
-    return with_single_ratings(columns, library, "sts", split)
+    return with_single_ratings(columns, split, "sts")
 
 
 STS = DatasetConfig(
@@ -143,24 +141,23 @@ STS = DatasetConfig(
 )
 
 
-def sis_rows(library: Library, split: str, options: BuildOptions) -> Rows:
+def sis_rows(split: Split, options: BuildOptions) -> Rows:
     """One row per rated ordered pair, in the order of the raw file."""
-    content = library.split(split)
-    table = library.split(split).ratings("sis")
+    table = split.ratings("sis")
     left, right = (np.asarray(table[side]) for side in ("left_id", "right_id"))
     reverse = _reverse_ratings(table)
     ratings = np.asarray(table["rating"])
     columns = {
         "image1_id": left,
-        "file_name1": content.files_of(left),
+        "file_name1": split.files_of(left),
         "image2_id": right,
-        "file_name2": content.files_of(right),
+        "file_name2": split.files_of(right),
         "rating": ratings,
         "reverse_rating": nullable(reverse),
         "positive": np.fmax(ratings, reverse) >= options.sis,
         "sampling_method": table["sampling_method"],
     }
-    return with_single_ratings(columns, library, "sis", split)
+    return with_single_ratings(columns, split, "sis")
 
 
 def _reverse_ratings(table: pa.Table) -> FloatArray:

@@ -20,32 +20,31 @@ from cxc_eccv.judgments.flickr8k import read_crowd, read_experts
 from cxc_eccv.judgments.plausible import category_distances, with_categories
 from cxc_eccv.judgments.qrels import entailed_pairs
 from cxc_eccv.sources.collections.flickr8k import COLLECTION as FLICKR8K
-from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.library import Split
 from cxc_eccv.types import CROSS_MODAL, IntArray, find_positions
 
 
-def eccv_rows(library: Library, split: str, options: BuildOptions) -> Rows:
+def eccv_rows(split: Split, options: BuildOptions) -> Rows:
     """Image queries first, then caption queries, each in the order of the raw file."""
-    parts = [_verified_queries(library, split, direction) for direction in CROSS_MODAL]
+    parts = [_verified_queries(split, direction) for direction in CROSS_MODAL]
     return Rows(pa.concat_tables(parts).combine_chunks())
 
 
-def _verified_queries(library: Library, split: str, direction: str) -> pa.Table:
-    content = library.split(split)
-    table = library.split("test").eccv("eccv", direction)
+def _verified_queries(split: Split, direction: str) -> pa.Table:
+    table = split.eccv("eccv", direction)
     queries, items = np.asarray(table["query_id"]), np.asarray(table["item_id"])
-    reachable = find_positions(items, item_ids(library.split(split), direction)[1])[1]
+    reachable = find_positions(items, item_ids(split, direction)[1])[1]
     starts = np.flatnonzero(np.diff(queries, prepend=-1))
     query_ids = queries[starts]
     by_image = direction == "i2t"
     nothing = pa.nulls(query_ids.size, pa.string())
-    positives = content.texts_of(items) if by_image else content.files_of(items)
+    positives = split.texts_of(items) if by_image else split.files_of(items)
     sizes = np.diff(starts, append=queries.size)
     columns = {
         "query_id": query_ids,
         "direction": [direction] * query_ids.size,
-        "query_caption": nothing if by_image else content.texts_of(query_ids),
-        "query_file_name": content.files_of(query_ids) if by_image else nothing,
+        "query_caption": nothing if by_image else split.texts_of(query_ids),
+        "query_file_name": split.files_of(query_ids) if by_image else nothing,
         "positive_texts": list_column(sizes, positives),
         "positives": list_column(sizes, items),
         "unreachable": list_column(np.add.reduceat(~reachable, starts), items[~reachable]),
@@ -91,42 +90,41 @@ ECCV_CAPTION = DatasetConfig(
 ENTAILMENT_LABELS = ("not_entailed", "entailed")
 
 
-def entailment_rows(library: Library, split: str, options: BuildOptions) -> Rows:
+def entailment_rows(split: Split, options: BuildOptions) -> Rows:
     """Pairs by image, then caption, in Karpathy order; an image's own captions are left out."""
-    content = library.split(split)
-    pairs = entailed_pairs(library.split(split), policy=options.policy, thresholds=options.thresholds)
+    pairs = entailed_pairs(split, policy=options.policy, thresholds=options.thresholds)
     image_ids, caption_ids = pairs.query_ids[pairs.queries], pairs.gallery_ids[pairs.items]
-    of_same_image = content.owners_of(caption_ids) == image_ids
+    of_same_image = split.owners_of(caption_ids) == image_ids
     keep = ~of_same_image
     image_ids, caption_ids = image_ids[keep], caption_ids[keep]
     columns = {
         "image_id": image_ids,
-        "file_name": content.files_of(image_ids),
-        "premise": _premises(library, split).take(pa.array(pairs.queries[keep])),
+        "file_name": split.files_of(image_ids),
+        "premise": _premises(split).take(pa.array(pairs.queries[keep])),
         "caption_id": caption_ids,
-        "hypothesis": content.texts_of(caption_ids),
+        "hypothesis": split.texts_of(caption_ids),
         "label": pa.array(ENTAILMENT_LABELS).take(pa.array(pairs.positive[keep].astype(np.int8))),
         "sources": subset_lists(pairs.judged[keep], pairs.sources),
         "judged_negative_by": subset_lists(pairs.said_negative[keep], pairs.sources),
         "rules": subset_lists(pairs.said_positive[keep], pairs.rules),
         "rating": nullable(pairs.ratings[keep]),
-        "votes": _votes(library, split, image_ids, caption_ids),
+        "votes": _votes(split, image_ids, caption_ids),
         "conflict": pairs.conflict[keep],
     }
     left_out = {"pairs of an image with its own caption": int(of_same_image.sum())}
     return Rows(pa.table(columns), pairs.left_out | left_out)
 
 
-def _premises(library: Library, split: str) -> pa.ListArray:
-    order, sizes = captions_by_image(library, split)
-    return list_column(sizes, library.split(split).captions["text"].combine_chunks().take(pa.array(order)))
+def _premises(split: Split) -> pa.ListArray:
+    order, sizes = captions_by_image(split)
+    return list_column(sizes, split.captions["text"].combine_chunks().take(pa.array(order)))
 
 
-def _votes(library: Library, split: str, image_ids: IntArray, caption_ids: IntArray) -> pa.Array:
-    pairs = library.split(split).entailment()
+def _votes(split: Split, image_ids: IntArray, caption_ids: IntArray) -> pa.Array:
+    pairs = split.entailment()
     if pairs is None:
         return pa.array([[]] * image_ids.size, pa.list_(pa.string()))
-    row_of, _ = match_hypotheses(library.split(split), pairs)
+    row_of, _ = match_hypotheses(split, pairs)
     votes = pairs.table["votes"].to_pylist()
     wanted = zip(image_ids.tolist(), caption_ids.tolist(), strict=True)
     return pa.array([votes[row_of[key]] if key in row_of else [] for key in wanted], pa.list_(pa.string()))
@@ -171,16 +169,16 @@ ENTAILMENT = DatasetConfig(
 ZETAS = (0, 1, 2)
 
 
-def plausible_rows(library: Library, split: str, options: BuildOptions) -> Rows:
+def plausible_rows(split: Split, options: BuildOptions) -> Rows:
     """One row per image with at least one category, in Karpathy order."""
-    image_ids, present = with_categories(library.split(split))
-    sets = library.split(split).categories()
+    image_ids, present = with_categories(split)
+    sets = split.categories()
     _, category = np.nonzero(present)
     distances = category_distances(present)
     sizes, names = present.sum(axis=1), pa.array(sets.category_names)
     columns = {
         "image_id": image_ids,
-        "file_name": library.split(split).files_of(image_ids),
+        "file_name": split.files_of(image_ids),
         "categories": list_column(sizes, names.take(pa.array(category))),
         "category_ids": list_column(sizes, sets.category_ids[category]),
     }
@@ -222,25 +220,24 @@ DECISIONS = ("no", "undecided", "yes", "original")
 SOURCES = ("crowd", "experts", "both")
 
 
-def flickr8k_rows(library: Library, split: str, options: BuildOptions) -> Rows:
+def flickr8k_rows(split: Split, options: BuildOptions) -> Rows:
     """Every pair that the crowd or the experts judged, by image and caption in the order of the split."""
-    content = library.split(split, FLICKR8K)
     keys = ["image_id", "caption_id"]
-    pairs = read_crowd(content).join(read_experts(content), keys, join_type="full outer")
+    pairs = read_crowd(split).join(read_experts(split), keys, join_type="full outer")
     images, captions = (
         find_positions(np.asarray(pairs[key]), ids)[0]
-        for key, ids in zip(keys, (content.image_ids, content.caption_ids), strict=True)
+        for key, ids in zip(keys, (split.image_ids, split.caption_ids), strict=True)
     )
     order = np.lexsort((captions, images))
     pairs, images, captions = pairs.take(pa.array(order)).combine_chunks(), images[order], captions[order]
     yes, no = (pairs[name] for name in ("yes", "no"))
-    linked = content.caption_image_ids[captions] == content.image_ids[images]
+    linked = split.caption_image_ids[captions] == split.image_ids[images]
     by_crowd, by_experts = pc.is_valid(yes).to_numpy(), pc.is_valid(pairs["rating1"]).to_numpy()
     surplus = np.sign(pc.fill_null(pc.subtract(yes, no), 0).to_numpy())
     decided = pa.array(DECISIONS).take(pa.array(np.where(linked, 3, surplus + 1)))
     table = {
-        "file_name": content.images["file_name"].take(pa.array(images)),
-        "caption": content.captions["text"].take(pa.array(captions)),
+        "file_name": split.images["file_name"].take(pa.array(images)),
+        "caption": split.captions["text"].take(pa.array(captions)),
         "decision": pc.if_else(pa.array(by_crowd | linked), decided, pa.scalar(None, pa.string())),
         "yes": yes,
         "no": no,
@@ -282,6 +279,7 @@ FLICKR8K_HUMAN = DatasetConfig(
     splits=("test",),
     rows=flickr8k_rows,
     sources=("flickr8k",),
+    data=FLICKR8K,
     defects=(
         "721 pairs are an image with its own caption; of 21 of these fewer than half of the votes are yes. The tasks "
         "take the original link for a match all the same.",

@@ -14,6 +14,7 @@ from scipy.stats import mode
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.plan import Plan
 from cxc_eccv.evaluation.report import describe_run, make_provenance, name_model
+from cxc_eccv.evaluation.restriction import describe_parts
 from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.catalog import describe_data
@@ -123,7 +124,7 @@ def explain_run(
         similarity=scoring["similarity"],
         similarity_from=scoring["similarity_from"],
         model=model,
-        restriction=chosen.restriction.facts,
+        restriction=describe_parts(chosen.request, run, chosen.splits.values()),
         others={"concepts": about, "wordnet": WORDNET},
     )
     title = model or (run.path.name if run.path is not None else "run")

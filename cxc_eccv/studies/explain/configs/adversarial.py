@@ -7,15 +7,15 @@ import pyarrow as pa
 from datasets import Features, Value
 
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
-from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.library import Split
 from cxc_eccv.studies.explain.altering import Altered, all_kinds, alter_tagged, require_seed
 from cxc_eccv.studies.explain.altering.sentences import describe_tagger, tag_sentences
 
 
-def rows(library: Library, split: str, options: BuildOptions) -> Rows:
+def rows(split: Split, options: BuildOptions) -> Rows:
     """One row per caption and kind, by kind in alphabetical order, then in Karpathy order."""
     require_seed(options.seed)
-    captions = library.split(split).captions
+    captions = split.captions
     sentences = tag_sentences(captions["text"].to_pylist(), options.tagger)
     ids = captions["caption_id"].to_pylist()
     kinds = all_kinds().values()

@@ -4,12 +4,12 @@ import pyarrow as pa
 from datasets import Features, Value
 
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
-from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.library import Split
 
 
-def rows(library: Library, split: str, options: BuildOptions) -> Rows:
+def rows(split: Split, options: BuildOptions) -> Rows:
     """One row per caption, with the number of its words."""
-    table = library.split(split).captions
+    table = split.captions
     lengths = [len(text.split()) for text in table["text"].to_pylist()]
     return Rows(pa.table({"caption_id": table["caption_id"], "words": pa.array(lengths, pa.int64())}))
 

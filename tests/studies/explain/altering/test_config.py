@@ -37,7 +37,7 @@ def require_consistent(rows):
 
 
 def test_the_rows_of_the_sample(sample_library, options):
-    rows = CONFIG.rows(sample_library, "test", options).table.to_pylist()
+    rows = CONFIG.rows(sample_library.split("test"), options).table.to_pylist()
     require_consistent(rows)
     texts = dict(
         zip(*(sample_library.split("test").captions[name].to_pylist() for name in ("caption_id", "text")), strict=True)
@@ -89,7 +89,7 @@ def test_without_its_tagger_the_others_are_built(tmp_path):
 @pytest.mark.parametrize("seed", [0.5, "1", None])
 def test_a_seed_that_is_no_whole_number(seed, sample_library, tagger):
     with pytest.raises(InvalidOption, match="give a whole number"):
-        CONFIG.rows(sample_library, "test", BuildOptions(tagger=tagger, seed=seed))
+        CONFIG.rows(sample_library.split("test"), BuildOptions(tagger=tagger, seed=seed))
 
 
 def test_what_holds_of_the_real_captions(real_library, tagger):
