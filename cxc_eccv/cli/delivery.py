@@ -43,13 +43,18 @@ def deliver(
     run_file: str | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Write the files of a report, then print it; a failure to write does not stop the printing."""
+    """Write the files of a report, then print it; ``run_file`` is the text of run.yaml.
+
+    A failure to write does not stop the printing.
+    """
     from cxc_eccv.report.console import print_report
+    from cxc_eccv.report.folder import save_report
 
     try:
         written = []
         if output is not None:
-            written = write_report(report, output, images=images, run_file=run_file, overwrite=overwrite)
+            shown = add_command(report)
+            written = save_report(shown, output, images=images, run_file=run_file, overwrite=overwrite)
     finally:
         print_report(report)
     say_written(written)
@@ -70,20 +75,9 @@ def say_kept(run: EmbeddingsRun, was_there: bool) -> None:
         say(f"{did}: {run.path}", err=True)
 
 
-def write_report(
-    report: Report,
-    output: Path,
-    *,
-    images: Path | None = None,
-    run_file: str | None = None,
-    overwrite: bool = False,
-) -> list[Path]:
-    """Write the files of a report, with the command among its facts; ``run_file`` is the text of run.yaml."""
-    from cxc_eccv.report.folder import save_report
-
-    if COMMAND.get() is not None:
-        report = replace(report, provenance=replace(report.provenance, command=COMMAND.get()))
-    return save_report(report, output, images=images, run_file=run_file, overwrite=overwrite)
+def add_command(report: Report) -> Report:
+    """The report with the command among its facts."""
+    return replace(report, provenance=replace(report.provenance, command=COMMAND.get()))
 
 
 SECRETS = ("--hub-token", "--hub_token")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cxc_eccv.cli.delivery import check_folder, write_report
+from cxc_eccv.cli.delivery import add_command, check_folder
 from cxc_eccv.terminal import say
 from cxc_eccv.writing import replaced_folder
 
@@ -34,7 +34,7 @@ def demo(
     ```
     """
     from cxc_eccv.demo import earlier_files, run_demo, sample_images
-    from cxc_eccv.report.folder import FILES, HTML
+    from cxc_eccv.report.folder import FILES, HTML, save_report
 
     check_folder(output)
     if output is None:
@@ -43,7 +43,7 @@ def demo(
     else:
         with replaced_folder(output, (*earlier_files(output), *FILES)) as folder:
             report = run_demo(folder)
-            write_report(report, folder, images=sample_images())
+            save_report(add_command(report), folder, images=sample_images())
     _summarize(report, None if output is None else output / HTML)
 
 

@@ -14,7 +14,6 @@ import typer
 from cxc_eccv import __version__
 from cxc_eccv.cli.data_options import DATA
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
-from cxc_eccv.sources.catalog import SAMPLE
 
 if TYPE_CHECKING:
     from cxc_eccv.sources.library import Library
@@ -102,6 +101,7 @@ def _made_with(library: Library) -> dict[str, str]:
 
 def _find_data_dir() -> Path | str | None:
     """The folder of the raw files; None for the download cache."""
+    from cxc_eccv.sources.catalog import SAMPLE
     from cxc_eccv.sources.download import mirror_folder
 
     folder = mirror_folder(DATA.get().data_dir)

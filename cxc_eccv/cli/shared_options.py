@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from cxc_eccv.errors import UnknownName
-from cxc_eccv.sources.catalog import SPLIT_NAMES
 
 OF_LABELS, OF_STATISTICS, OF_ENCODING = "Labels", "Statistics", "Encoding"
 """Panels of the help; other options come first, without one."""
@@ -86,6 +85,8 @@ def names(values: Sequence[str] | None) -> list[str] | None:
 
 def split_name(split: str) -> str:
     """The dataset's name of a split; ``val`` is ``validation``."""
+    from cxc_eccv.sources.catalog import SPLIT_NAMES
+
     if split not in SPLIT_NAMES:
         raise UnknownName("split", split, SPLIT_NAMES)
     return SPLIT_NAMES[split]

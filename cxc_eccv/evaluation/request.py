@@ -98,8 +98,10 @@ class Request(Intervals):
         for option in ("limit", "bounds_depth"):
             if getattr(self, option) is not None:
                 check_whole(option, getattr(self, option))
-        check_name("evaluate", self.name, InvalidOption)
-        check_training_data(self.training_data or ())
+        if self.name is not None:
+            check_name("evaluate", self.name, InvalidOption)
+        if self.training_data is not None:
+            check_training_data(self.training_data)
         self.make_options()
         self._check_unjudged()
 

@@ -58,6 +58,8 @@ GROUPS = {
         "Score a run or a model, and save, load and show the report.",
         {
             "cxc_eccv": ("evaluate", "evaluate_model", "evaluate_rankings", "load_report"),
+            "cxc_eccv.evaluation": ("Request",),
+            "cxc_eccv.types.models": ("Encoding",),
             "cxc_eccv.types": ("Report", "Result", "Bounds"),
         },
     ),
