@@ -17,7 +17,6 @@ from cxc_eccv.cli.named_models import load_runs
 from cxc_eccv.cli.shared_options import Names, Similarity, Thumbnails, split_name
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import print_shown, say, upper_first
-from cxc_eccv.types.json_records import to_json
 from cxc_eccv.writing import recorded_folder
 
 if TYPE_CHECKING:
@@ -189,6 +188,8 @@ def explanations_to_json(
     ``paired`` has their differences from the first; numbers of altered queries are among the first's, and with
     intervals under ``adversarial``.
     """
+    from cxc_eccv.types.json_records import to_json
+
     first, *others = (
         {
             "model": model.model,
@@ -209,6 +210,8 @@ def explanations_to_json(
 def join_tables(explanations: Sequence[Explanation]) -> pa.Table:
     """A row per model, direction and failure, with their provenance in the metadata."""
     import pyarrow as pa
+
+    from cxc_eccv.types.json_records import to_json
 
     parts = []
     for explanation in explanations:

@@ -15,8 +15,6 @@ from cxc_eccv.cli.named_models import check_model, load_named_model, needs_train
 from cxc_eccv.cli.shared_options import BatchSize, Device, split_name
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import print_shown
-from cxc_eccv.types.provenance import Provenance
-from cxc_eccv.types.strict_json import JsonObject
 from cxc_eccv.writing import recorded_folder, refuse_unwritable
 
 if TYPE_CHECKING:
@@ -25,6 +23,8 @@ if TYPE_CHECKING:
     from cxc_eccv.studies.explain.query_corpus import Corpus, QueryCorpusReport
     from cxc_eccv.tables import Table
     from cxc_eccv.types import Embeddings
+    from cxc_eccv.types.provenance import Provenance
+    from cxc_eccv.types.strict_json import JsonObject
 
 OF_MODEL = ("batch_size", "device", "summarizer", "summaries")
 """Options that are for ``--model`` alone."""
@@ -168,6 +168,7 @@ def _check_summaries(summarizer: str | None, file: Path | None) -> None:
 def _load_captions(file: Path, name: str | None) -> tuple[Embeddings, Provenance]:
     """The captions' vectors in a file, and what a report says of it."""
     from cxc_eccv.runs import load_embeddings
+    from cxc_eccv.types.provenance import Provenance
 
     run = load_embeddings(file)
     if run.captions is None:
@@ -179,6 +180,7 @@ def _load_encoder(model: str, options: dict[str, Any]) -> tuple[Encode, Provenan
     """What turns texts into vectors of a model, which are kept; and what a report says of it."""
     loaded = load_named_model(model, device=options["device"], name=options["name"])
     from cxc_eccv.encoding import Encoding, encode_once
+    from cxc_eccv.types.provenance import Provenance
 
     def encode(captions: Any) -> Embeddings:  # noqa: ANN401 - as of encode_once
         run, was_there = encode_once(loaded, captions=captions, encoding=Encoding(batch_size=options["batch_size"]))
