@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeAlias
 
 import typer
 from rich.table import Table
@@ -15,6 +15,15 @@ from rich.text import Text
 from cxc_eccv.cli.data_options import DATA
 from cxc_eccv.errors import UnknownName
 from cxc_eccv.terminal import say, shown_text
+
+if TYPE_CHECKING:
+    from cxc_eccv.builders.config import DatasetConfig
+    from cxc_eccv.metrics.spec import Spec
+    from cxc_eccv.sources.catalog import Entry
+    from cxc_eccv.tasks.task import Task
+
+Facts: TypeAlias = Mapping[str, str | Sequence[str] | None]
+"""Name of a fact to its text, or to several; empty or None where it is unknown."""
 
 SECTION = re.compile(r"^\s*(?:Args|Returns|Raises|References|Examples?|See Also):", re.MULTILINE)
 
@@ -64,7 +73,7 @@ class Item(NamedTuple):
     """What stands in the line of an item, and how to get all that is known of it."""
 
     summary: str
-    describe: Callable[[], Mapping[str, Any]]
+    describe: Callable[[], Facts]
     state: str = ""
 
 
@@ -77,7 +86,7 @@ def _tasks() -> dict[str, Item]:
     }
 
 
-def _of_task(task: Any) -> dict[str, Any]:  # noqa: ANN401 - a Task, imported late
+def _of_task(task: Task) -> Facts:
     return {
         "title": task.title,
         "description": task.description,
@@ -99,11 +108,11 @@ def _metrics() -> dict[str, Item]:
     return {name: Item(_describe(spec), partial(_of_metric, spec)) for name, spec in metrics().items()}
 
 
-def _describe(spec: Any) -> str:  # noqa: ANN401 - a Spec, imported late
+def _describe(spec: Spec) -> str:
     return SECTION.split(spec.description)[0]
 
 
-def _of_metric(spec: Any) -> dict[str, Any]:  # noqa: ANN401 - a Spec, imported late
+def _of_metric(spec: Spec) -> Facts:
     from cxc_eccv.registry import tasks
 
     low, high = spec.bounds
@@ -125,7 +134,7 @@ def _configs() -> dict[str, Item]:
     return {name: Item(config.title, partial(_of_config, config)) for name, config in dataset_configs().items()}
 
 
-def _of_config(config: Any) -> dict[str, Any]:  # noqa: ANN401 - a DatasetConfig, imported late
+def _of_config(config: DatasetConfig) -> Facts:
     return {
         "title": config.title,
         "description": config.description,
@@ -143,7 +152,7 @@ def _sources() -> dict[str, Item]:
     data_dir = DATA.get().data_dir
     catalog = catalog_of(data_dir)
 
-    def describe(entry: Any) -> dict[str, Any]:  # noqa: ANN401 - an Entry, imported late
+    def describe(entry: Entry) -> Facts:
         group = catalog.group(entry.group)
         return {
             "title": entry.title,
@@ -191,7 +200,7 @@ def _first_paragraph(text: str) -> str:
     return " ".join(text.partition("\n\n")[0].split())
 
 
-def _print_facts(title: str, facts: Mapping[str, Any]) -> None:
+def _print_facts(title: str, facts: Facts) -> None:
     """A title and, below it, every fact that is known, beside its name."""
     texts = {name: value if isinstance(value, str) else ", ".join(value or ()) for name, value in facts.items()}
     _print_grid(title, [[name, " ".join(text.split())] for name, text in texts.items() if text])

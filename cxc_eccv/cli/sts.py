@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
@@ -21,6 +21,7 @@ from cxc_eccv.writing import write_texts
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from cxc_eccv.encoding import TextEncoder
     from cxc_eccv.sources.library import Library
     from cxc_eccv.sts import StsReport
 
@@ -66,7 +67,12 @@ def sts(
         report = _evaluate_baseline(str(baseline), library, wanted, vectors)
     else:
         check_model(model, batch_size=batch_size, dtype=dtype)
-        report = _evaluate_model(model, library, wanted, {"batch_size": batch_size, "device": device, "dtype": dtype})
+        with needs_train_extra():
+            from cxc_eccv.encoding import text_encoder
+
+        register_models()
+        encoder = text_encoder(model, batch_size=batch_size, device=device, dtype=dtype)
+        report = _evaluate_encoder(encoder, model, library, wanted)
     try:
         written = _write(report, output)
     finally:
@@ -81,14 +87,9 @@ def _evaluate_baseline(name: str, library: Library, tasks: list[str], vectors: P
     raise InvalidOption(f"--baseline {name}: no study is installed that brings baselines")
 
 
-def _evaluate_model(model: str, library: Library, tasks: list[str], options: dict[str, Any]) -> StsReport:
+def _evaluate_encoder(encoder: TextEncoder, model: str, library: Library, tasks: list[str]) -> StsReport:
     from cxc_eccv.sts import evaluate_sts
 
-    with needs_train_extra():
-        from cxc_eccv.encoding import text_encoder
-
-    register_models()
-    encoder = text_encoder(model, **options)
     report = evaluate_sts(encoder, library, tasks, model=Path(model).name if Path(model).is_dir() else model)
     if encoder.truncated:
         say(f"cxc-eccv: {encoder.truncated} sentences were longer than the model's context, and were cut", err=True)
