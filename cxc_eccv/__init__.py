@@ -39,8 +39,8 @@ __all__ = [
 HOMES = {
     "Library": "cxc_eccv.sources.library",
     "MultiPositiveCollator": "cxc_eccv.contrastive",
-    "attach_images": "cxc_eccv.builders.images",
-    "build_folder": "cxc_eccv.builders.writing",
+    "attach_images": "cxc_eccv.builders.image_columns",
+    "build_folder": "cxc_eccv.builders.folder_writing",
     "collect_positives": "cxc_eccv.contrastive",
     "compare": "cxc_eccv.comparison",
     "evaluate": "cxc_eccv.evaluation",
@@ -59,9 +59,9 @@ HOMES = {
 
 if TYPE_CHECKING:
     from cxc_eccv.adapters import metric
-    from cxc_eccv.builders.images import attach_images
+    from cxc_eccv.builders.folder_writing import build_folder
+    from cxc_eccv.builders.image_columns import attach_images
     from cxc_eccv.builders.packaged import load
-    from cxc_eccv.builders.writing import build_folder
     from cxc_eccv.comparison import compare, load_reports
     from cxc_eccv.contrastive import MultiPositiveCollator, collect_positives, multi_positive_loss
     from cxc_eccv.evaluation import evaluate, evaluate_rankings

@@ -165,7 +165,7 @@ def run_demo(folder: Path) -> Report:
     """
     import datasets
 
-    from cxc_eccv.builders.writing import build_folder
+    from cxc_eccv.builders.folder_writing import build_folder
     from cxc_eccv.evaluation import evaluate
 
     build_folder(folder / DATASET, data_dir="sample", images=sample_images(), progress=False)

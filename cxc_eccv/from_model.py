@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import pyarrow as pa
 
-from cxc_eccv.builders.images import ImageFolder
+from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.errors import InvalidOption, raise_all
 from cxc_eccv.evaluation import Fields, Request, evaluate_request, make_plan
 from cxc_eccv.evaluation.calls import find_library
 from cxc_eccv.runs.run import AnyRun
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.types import IntArray, Report, find_sides
-from cxc_eccv.types.models import PLAIN, Encoding
+from cxc_eccv.types.model_options import PLAIN, Encoding
 
 if TYPE_CHECKING:
     from cxc_eccv.encoding import LoadedModel

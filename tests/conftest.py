@@ -239,7 +239,7 @@ def sample_content(sample_library):
     """A report of the sample with per-query values, and its example queries."""
     from report_samples import sample_report
 
-    from cxc_eccv.report.collect import collect_examples
+    from cxc_eccv.evaluation.examples import collect_examples
 
     run, report = sample_report(sample_library)
     return report, collect_examples(run, report, sample_library)

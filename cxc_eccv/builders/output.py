@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import cxc_eccv
-from cxc_eccv.builders.config import BuildOptions, DatasetConfig
+from cxc_eccv.builders.declared import BuildOptions, DatasetConfig
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.runs.run import hash_file
 from cxc_eccv.sources.catalog import describe_data, fingerprint_files

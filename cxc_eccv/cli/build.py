@@ -113,8 +113,8 @@ def build(
       --configs captions,sits --splits test
     ```
     """
-    from cxc_eccv.builders.config import BuildOptions
-    from cxc_eccv.builders.writing import build_folder
+    from cxc_eccv.builders.declared import BuildOptions
+    from cxc_eccv.builders.folder_writing import build_folder
 
     summary = build_folder(
         output,

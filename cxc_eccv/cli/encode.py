@@ -109,7 +109,7 @@ def encode(
       --model openai/clip-vit-base-patch32 --images val2014 --output clip.npz
     ```
     """
-    from cxc_eccv.types.models import Encoding
+    from cxc_eccv.types.model_options import Encoding
 
     check_output(output, SUFFIXES)
     _check_values(only, score, top_k)
@@ -167,7 +167,7 @@ def _say_wrote(output: Path, wrote: str, library: Library, split: str) -> None:
 
 def _check_values(only: str | None, score: str, top_k: int) -> None:
     from cxc_eccv.types import check_whole
-    from cxc_eccv.types.models import SCORES
+    from cxc_eccv.types.model_options import SCORES
 
     if only not in (None, "images", "captions"):
         raise UnknownName("side", only, ["images", "captions"])

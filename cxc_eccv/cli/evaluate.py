@@ -386,7 +386,7 @@ def _is_finished(folder: Path, run_file: str) -> bool:
 def _encode(model: str, context: typer.Context, request: Request, library: Library) -> EmbeddingsRun:
     """The model's embeddings of the split's images and captions, made now or before; says where they are kept."""
     from cxc_eccv.from_model import find_items
-    from cxc_eccv.types.models import Encoding
+    from cxc_eccv.types.model_options import Encoding
 
     images = context.params["images"]
     check_model(model, images)

@@ -129,7 +129,7 @@ def _of_metric(spec: Spec) -> Facts:
 
 
 def _configs() -> dict[str, Item]:
-    from cxc_eccv.builders.config import dataset_configs
+    from cxc_eccv.builders.declared import dataset_configs
 
     return {name: Item(config.title, partial(_of_config, config)) for name, config in dataset_configs().items()}
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def check_model(model: str, images: Path | None = None, *, batch_size: int = 64, dtype: str | None = None) -> None:
     """Refuse, before torch is imported, what no model, folder of images, size of batches or type of weights can be."""
     from cxc_eccv.sources.download import image_folder
-    from cxc_eccv.types.models import Encoding, check_dtype, check_source
+    from cxc_eccv.types.model_options import Encoding, check_dtype, check_source
 
     if images is not None:
         image_folder(images)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from cxc_eccv.comparison.ranks import ModelRank, rank_tables, ranks_under_any_labels
+from cxc_eccv.comparison.model_ranks import ModelRank, rank_tables, ranks_under_any_labels
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.statistics import POWER
 from cxc_eccv.tables import MISSING, Cell, Table, tables_to_console

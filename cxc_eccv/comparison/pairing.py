@@ -14,7 +14,7 @@ from cxc_eccv.metrics.kinds import WholeMetric
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.registry import metric_variants, task
 from cxc_eccv.types import FloatArray, IntArray, Report, Result
-from cxc_eccv.types.models import DATA_SETS, UNKNOWN
+from cxc_eccv.types.model_options import DATA_SETS, UNKNOWN
 from cxc_eccv.types.provenance import DataFacts
 from cxc_eccv.types.reported import group_by_reason
 from cxc_eccv.types.strict_json import JsonObject

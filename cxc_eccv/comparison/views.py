@@ -10,8 +10,8 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
-from cxc_eccv.comparison.agreement import ModelAgreement
 from cxc_eccv.comparison.differences import Comparison
+from cxc_eccv.comparison.label_agreement import ModelAgreement
 from cxc_eccv.comparison.published import Joined, Row
 from cxc_eccv.registry import metric_labelled
 from cxc_eccv.sources.catalog import OFFICIAL, describe_data

@@ -6,7 +6,7 @@ from cxc_eccv.encoding.processes import sharded_ranks, split_ranks
 from cxc_eccv.encoding.second_stage import rerank
 from cxc_eccv.encoding.towers import TextEncoder, text_encoder
 from cxc_eccv.encoding.whole_run import encode, encode_once
-from cxc_eccv.types.models import Encoding, TenCrops
+from cxc_eccv.types.model_options import Encoding, TenCrops
 
 __all__ = [
     "Encoding",

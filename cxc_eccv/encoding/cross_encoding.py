@@ -32,7 +32,7 @@ from cxc_eccv.runs import ScoresRun
 from cxc_eccv.runs.array_files import write_npz
 from cxc_eccv.runs.run import MODEL
 from cxc_eccv.types import Embeddings, IntArray, find_positions
-from cxc_eccv.types.models import PLAIN, SCORES, Encoding
+from cxc_eccv.types.model_options import PLAIN, SCORES, Encoding
 from cxc_eccv.writing import check_output, replaced_file
 
 MOST_PAIRS = 10_000_000

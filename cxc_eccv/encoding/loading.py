@@ -48,7 +48,7 @@ from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError
 from cxc_eccv.ranking.device import torch_on
 from cxc_eccv.runs.embeddings import SIMILARITIES
 from cxc_eccv.runs.run import check_name
-from cxc_eccv.types.models import DTYPES, check_dtype, check_source
+from cxc_eccv.types.model_options import DTYPES, check_dtype, check_source
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

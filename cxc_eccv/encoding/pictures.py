@@ -20,7 +20,7 @@ from cxc_eccv.encoding.loading import LoadedModel
 from cxc_eccv.encoding.open_clip import OpenClip
 from cxc_eccv.encoding.towers import image_features
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, ModelError, SourceMissing, TowerMissing
-from cxc_eccv.types.models import Encoding, TenCrops
+from cxc_eccv.types.model_options import Encoding, TenCrops
 
 CONVERTED = ("1", "L", "LA", "La", "P", "PA", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "LAB", "HSV")
 """Modes with 8 bits per channel; for others Pillow would clip values instead of scaling them."""

@@ -19,7 +19,7 @@ from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.runs.rankings import RankedLists, write_rankings
 from cxc_eccv.types import IntArray, Judgments, check_whole, find_positions
 from cxc_eccv.types.ids import make_indptr
-from cxc_eccv.types.models import PLAIN, Encoding
+from cxc_eccv.types.model_options import PLAIN, Encoding
 from cxc_eccv.writing import check_output
 
 

@@ -18,7 +18,7 @@ from cxc_eccv.encoding.open_clip import OpenClip
 from cxc_eccv.encoding.text_input import Prompt, TextInput, Tokens
 from cxc_eccv.errors import InvalidOption, ModelError, TowerMissing
 from cxc_eccv.types import IntArray, check_whole
-from cxc_eccv.types.models import Encoding, check_pooling
+from cxc_eccv.types.model_options import Encoding, check_pooling
 
 CLASS_TOKENS = ("cls_token", "class_token", "class_embedding")
 """Names of the parameter for the class token of an image."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 from huggingface_hub import hf_hub_download, metadata_load, try_to_load_from_cache
 
-from cxc_eccv.types.models import name_collections
+from cxc_eccv.types.model_options import name_collections
 
 CARD, DATA_CONFIG = "README.md", "data_config.json"
 

@@ -29,7 +29,7 @@ from cxc_eccv.runs.embeddings import FORMATS
 from cxc_eccv.runs.run import read_record
 from cxc_eccv.sources.download import encodings_folder
 from cxc_eccv.types import Embeddings
-from cxc_eccv.types.models import PLAIN, Encoding
+from cxc_eccv.types.model_options import PLAIN, Encoding
 from cxc_eccv.writing import check_output
 
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, RunTooShallow, raise_all
 from cxc_eccv.evaluation.answers import Answers
+from cxc_eccv.evaluation.examples import collect_examples
 from cxc_eccv.evaluation.measure import MeasuredPart, find_faults, measure
 from cxc_eccv.evaluation.needs import Measured, Ranks
 from cxc_eccv.evaluation.plan import Plan, PlannedPart, choose_metrics, make_plan
@@ -26,7 +27,7 @@ from cxc_eccv.registry import task
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Judgments, PositiveRanks, Report
-from cxc_eccv.types.models import FROM_CARD, check_training_data
+from cxc_eccv.types.model_options import FROM_CARD, check_training_data
 from cxc_eccv.types.provenance import LabelFacts, Provenance
 
 
@@ -72,8 +73,8 @@ def evaluate(
         unjudged: how Entail@K treats retrieved pairs without a label: ``not_entailed`` counts them as 0, ``leave_out``
             takes the fraction among labelled pairs; a function of image ids and caption ids, a table with ``image_id``,
             ``caption_id`` and ``label``, or a ``ClassifierJudge`` labels them. Results state policy and coverage.
-        per_query: keep the value of every query in ``report.per_query``, and the run, so that ``report.save`` writes
-            what comparisons and the HTML page need.
+        per_query: keep the value of every query in ``report.per_query``, and some queries with what the run retrieves
+            in ``report.examples``, which comparisons and the HTML page need.
         similarity: ``cosine`` or ``dot``, for embeddings; None for the similarity in the file, or cosine. The
             provenance records the similarity and who chose it.
         block_size: queries that a thread scores at once, for embeddings; None for about 80 MB of scores in total.
@@ -139,7 +140,7 @@ def evaluate_request(run: Run, request: Request, library: Library, *, progress: 
     _refuse_empty_tasks(report, request.tasks)
     if isinstance(request.answers, Answers):
         request.answers.refuse_unused(report, request.split)
-    return replace(report, origin=(run, library)) if request.per_query else report
+    return replace(report, examples=collect_examples(run, report, library)) if request.per_query else report
 
 
 def plan_run(run: Run, request: Request, library: Library) -> Plan:

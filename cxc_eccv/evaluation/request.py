@@ -25,7 +25,7 @@ from cxc_eccv.sources.collections.collection import Collection
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import Intervals
 from cxc_eccv.types import IntArray, check_whole
-from cxc_eccv.types.models import check_training_data
+from cxc_eccv.types.model_options import check_training_data
 from cxc_eccv.types.provenance import Provenance
 
 SPLITS = ("validation", "test")

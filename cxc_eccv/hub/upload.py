@@ -16,8 +16,8 @@ from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 from huggingface_hub.constants import SPACES_SDK_TYPES
 
 import cxc_eccv
-from cxc_eccv.builders.cards import point_examples
-from cxc_eccv.builders.config import dataset_configs
+from cxc_eccv.builders.dataset_cards import point_examples
+from cxc_eccv.builders.declared import dataset_configs
 from cxc_eccv.builders.output import FORMAT, MANIFEST_NAME
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.hub import leaderboard

@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.builders.images import ImageFolder
+from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.errors import ModelError, SourceMissing
 from cxc_eccv.evaluation import Request, evaluate_request, make_plan
 from cxc_eccv.ranking.prepare import to_unit_length
 from cxc_eccv.registry import task
-from cxc_eccv.report.collect import collect_examples
-from cxc_eccv.report.folder import write_folder
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.runs.embeddings import SIMILARITIES
 from cxc_eccv.sources.library import Library
@@ -86,8 +84,3 @@ def score(run: EmbeddingsRun, request: Request, library: Library, direction: str
             request, tasks=[part.key for part in parts if part.task.part(part.name).direction == direction]
         )
     return evaluate_request(run, request, library, progress=False)
-
-
-def write(folder: Path, report: Report, run: EmbeddingsRun, library: Library) -> None:
-    """Write the folder of a report, with the items retrieved for some queries."""
-    write_folder(folder, report, collect_examples(run, report, library))

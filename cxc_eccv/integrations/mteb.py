@@ -12,13 +12,14 @@ from mteb.abstasks.task_metadata import TaskMetadata
 from mteb.types import PromptType
 from torch.utils.data import DataLoader
 
-from cxc_eccv.builders.cards import bibtex, sources_of
-from cxc_eccv.builders.config import dataset_configs
+from cxc_eccv.builders.dataset_cards import bibtex, sources_of
+from cxc_eccv.builders.declared import dataset_configs
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation import Request
 from cxc_eccv.evaluation.request import check_split
-from cxc_eccv.integrations.model_runs import image_files, main_key, make_run, score, write
+from cxc_eccv.integrations.model_runs import image_files, main_key, make_run, score
 from cxc_eccv.integrations.mteb_files import LANGUAGE, SUBSET, data_revision, task_name, task_scores
+from cxc_eccv.report.folder import write_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings, Report
 
@@ -108,7 +109,9 @@ class CxcEccvTask(mteb.AbsTask):
         request = Request(split=hf_split, per_query=True, name=name)
         self.report = report = score(run, request, self.library, self.direction)
         if self.output is not None:
-            write(self.output / name.replace("/", "__") / f"{hf_split}_{self.direction}", report, run, self.library)
+            write_folder(
+                self.output / name.replace("/", "__") / f"{hf_split}_{self.direction}", report, report.examples
+            )
         return task_scores(report)
 
     def _encode(

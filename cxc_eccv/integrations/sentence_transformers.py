@@ -14,8 +14,9 @@ from sentence_transformers.sentence_transformer.evaluation import SentenceEvalua
 from cxc_eccv.encoding.pictures import open_picture
 from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
 from cxc_eccv.evaluation import Request
-from cxc_eccv.integrations.model_runs import image_files, main_key, make_run, score, write
+from cxc_eccv.integrations.model_runs import image_files, main_key, make_run, score
 from cxc_eccv.registry import metric_labelled
+from cxc_eccv.report.folder import write_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings, Report, check_whole
 
@@ -115,7 +116,7 @@ class CxcEccvEvaluator(SentenceEvaluator):
         if self._key not in report.scores:
             raise UnknownName("primary metric", self._key, report.scores)
         if self.write_report and output_path is not None:
-            write(Path(output_path) / self._folder_name(epoch, steps), report, run, self.library)
+            write_folder(Path(output_path) / self._folder_name(epoch, steps), report, report.examples)
         metrics: dict[str, float] = self.prefix_name_to_metrics(report.scores, self.name)
         self.store_metrics_in_model_card_data(model, metrics, epoch, steps)
         return metrics

@@ -15,7 +15,7 @@ from cxc_eccv.sources.library import Split
 from cxc_eccv.sources.readers import read_flickr8k_crowd, read_flickr8k_experts
 from cxc_eccv.sources.reading import require_known
 from cxc_eccv.types import CROSS_MODAL, IntArray, Judgments, RatedPairs
-from cxc_eccv.types.judged import orient
+from cxc_eccv.types.judgments import orient
 
 NEGATIVE, LINKED, FOUND = 0, 1, 2
 """Verdicts: judged no match, a match that the original links have, a match beyond them."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
 from cxc_eccv.sources.library import Split
 from cxc_eccv.types import CROSS_MODAL, FloatArray, IntArray, find_positions
-from cxc_eccv.types.judged import orient
+from cxc_eccv.types.judgments import orient
 
 CLASSES_AT_ONCE = 512
 WORD = 8

@@ -30,7 +30,7 @@ from cxc_eccv.judgments.evidence import (
 from cxc_eccv.sources.library import Split
 from cxc_eccv.types import CROSS_MODAL, FloatArray, IntArray, Judgments, RatedPairs, find_positions
 from cxc_eccv.types.ids import find_distinct, make_indptr
-from cxc_eccv.types.judged import orient
+from cxc_eccv.types.judgments import orient
 
 POLICIES = ("union", "strict", "override")
 

@@ -7,7 +7,7 @@ import numpy as np
 from cxc_eccv.metrics.kinds import JudgedMetric, RankMetric, SumOver
 from cxc_eccv.types import FloatArray, IntArray, JudgedRanks, PositiveRanks
 from cxc_eccv.types.ids import number_within
-from cxc_eccv.types.judged import positive_ranks_of
+from cxc_eccv.types.judgments import positive_ranks_of
 
 
 def map_at_r(ranks: PositiveRanks | JudgedRanks, *, judged_only: bool = False) -> FloatArray:

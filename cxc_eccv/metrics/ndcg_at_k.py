@@ -9,7 +9,7 @@ from cxc_eccv.metrics.chances import count_chances
 from cxc_eccv.metrics.kinds import HIGHEST_GAIN, JudgedMetric, TopMetric
 from cxc_eccv.types import FloatArray, JudgedRanks, Judgments, PositiveRanks, TopK, check_whole, look_up_gains
 from cxc_eccv.types.ids import number_within
-from cxc_eccv.types.judged import positive_ranks_of
+from cxc_eccv.types.judgments import positive_ranks_of
 
 
 def ndcg_at_k(

@@ -6,7 +6,7 @@ import numpy as np
 
 from cxc_eccv.metrics.kinds import BestRank, JudgedMetric, RankMetric
 from cxc_eccv.types import FloatArray, JudgedRanks, PositiveRanks, check_whole
-from cxc_eccv.types.judged import positive_ranks_of
+from cxc_eccv.types.judgments import positive_ranks_of
 
 
 def recall_at_k(ranks: PositiveRanks | JudgedRanks, k: int = 1, *, judged_only: bool = False) -> FloatArray:

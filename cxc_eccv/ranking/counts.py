@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,21 @@ from cxc_eccv.kernels import row_counts
 from cxc_eccv.types import IntArray, Judgments, find_positions
 from cxc_eccv.types.ids import find_distinct
 
-if TYPE_CHECKING:
-    from cxc_eccv.ranking.readers import RowReader
+
+class Asking(Protocol):
+    """What needs queries to rank items: judgments, or a reader of rows."""
+
+    @property
+    def query_ids(self) -> IntArray:
+        """(Q,) ids of the queries."""
+
+    @property
+    def gallery_ids(self) -> IntArray:
+        """(N,) ids of the items."""
+
+    @property
+    def without_self(self) -> bool:
+        """Whether a query does not rank itself."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,9 +68,9 @@ class MergedJudgments:
         return int(self.segments.max()) + 1
 
     @classmethod
-    def of(cls, judgments: Mapping[str, Judgments], readers: Sequence[RowReader] = ()) -> MergedJudgments:
+    def of(cls, judgments: Mapping[str, Judgments], readers: Sequence[Asking] = ()) -> MergedJudgments:
         """Merge the judgments of one direction by task name, with the queries and items of the readers."""
-        asking: list[Judgments | RowReader] = [*judgments.values(), *readers]
+        asking: list[Asking] = [*judgments.values(), *readers]
         without_self = {judged.without_self for judged in asking}
         if len(without_self) > 1:
             raise DataError("judgments that leave the query out of its ranking cannot be merged with those that do not")

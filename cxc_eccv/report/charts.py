@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from cxc_eccv.report.ranks import BestRanks
+from cxc_eccv.evaluation.best_ranks import BestRanks
 from cxc_eccv.types import FloatArray, IntArray, Report, Result
 from cxc_eccv.wording import direction_name, list_names, share, task_name
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from cxc_eccv.errors import DataError
+from cxc_eccv.evaluation.examples import SCHEMA
 from cxc_eccv.evaluation.report_files import (
     DIGEST,
     PER_QUERY,
@@ -20,10 +21,9 @@ from cxc_eccv.evaluation.report_files import (
     write_report,
 )
 from cxc_eccv.parquet import write_parquet
-from cxc_eccv.report.cards import SCHEMA, find_shown_files
-from cxc_eccv.report.collect import collect_examples
 from cxc_eccv.report.page import Page
 from cxc_eccv.report.pages import page_images, render_html, render_markdown
+from cxc_eccv.report.query_cards import find_shown_files
 from cxc_eccv.sources.download import image_folder
 from cxc_eccv.types import Report
 from cxc_eccv.writing import refuse_foreign, refuse_unwritable, replaced_folder
@@ -45,16 +45,13 @@ def save_report(
     overwrite: bool = False,
 ) -> list[Path]:
     """Write a report's folder, see :meth:`cxc_eccv.types.reported.Report.save`; ``overwrite`` replaces any file."""
-    examples, folder = report.examples, Path(folder)
+    folder = Path(folder)
     if images is not None:
         images = image_folder(images)
     refuse_unwritable(folder, FILES)
     if not overwrite:
         refuse_foreign_files(folder)
-    if examples is None and report.origin is not None and report.per_query is not None:
-        run, library = report.origin
-        examples = collect_examples(run, report, library)
-    return write_folder(folder, report, examples, images, run_file)
+    return write_folder(folder, report, report.examples, images, run_file)
 
 
 def refuse_foreign_files(folder: Path) -> None:

@@ -17,14 +17,14 @@ from markupsafe import Markup, escape
 from PIL import Image, ImageOps
 
 from cxc_eccv import wording
-from cxc_eccv.builders.images import ImageFolder
+from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.comparison import Comparison, ModelAgreement
-from cxc_eccv.comparison.ranks import COCO, group_ranks
-from cxc_eccv.report.cards import find_shown_files
+from cxc_eccv.comparison.model_ranks import group_ranks
+from cxc_eccv.evaluation.best_ranks import COCO
 from cxc_eccv.report.charts import Segment, line_chart, segments, span
 from cxc_eccv.report.page import Page
-from cxc_eccv.report.ranks import LABELS, Verdicts, finding
-from cxc_eccv.report.rows import (
+from cxc_eccv.report.query_cards import find_shown_files
+from cxc_eccv.report.score_tables import (
     NOTHING,
     caution_lines,
     curve_table,
@@ -37,6 +37,7 @@ from cxc_eccv.report.rows import (
     skipped_lines,
     verdict_table,
 )
+from cxc_eccv.report.verdicts import LABELS, Verdicts, finding
 from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.tables import tables_to_markdown
 from cxc_eccv.terminal import markdown_text, upper_first

@@ -234,6 +234,9 @@ class RankingsRun(AnyRun):
         """Why this direction cannot be ranked, or None."""
         return None if direction in self.lists else f"the run has no {direction} rankings"
 
+    def as_embeddings(self) -> None:
+        """None, as there are no vectors."""
+
     def why_unrated(self, direction: str) -> str:
         """Why pairs have no similarity."""
         return "rankings have no similarities of rated pairs"

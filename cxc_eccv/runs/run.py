@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,9 +18,6 @@ from cxc_eccv.types.ids import check_ids, shorten
 from cxc_eccv.types.provenance import ItemFacts, RunFacts
 from cxc_eccv.types.strict_json import JsonFault, decode_json
 from cxc_eccv.writing import replaced_file
-
-if TYPE_CHECKING:
-    from cxc_eccv.runs.embeddings import EmbeddingsRun
 
 MODEL = "model"
 
@@ -153,10 +150,6 @@ class AnyRun:
         """(Q,) ids of the queries of a direction."""
         return self.ids(find_sides(direction)[0])
 
-    def as_embeddings(self) -> EmbeddingsRun | None:
-        """The run itself if it has vectors, else None."""
-        return None
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoresRun(AnyRun):
@@ -199,6 +192,9 @@ class ScoresRun(AnyRun):
         object.__setattr__(self, "scores", to_array(f"{where}, scores", self.scores))
         _refuse_other_shapes(where, self)
         _refuse_non_finite(where, self)
+
+    def as_embeddings(self) -> None:
+        """None, as there are no vectors."""
 
     def why_not(self, direction: str) -> str | None:
         """Why this direction cannot be ranked, or None."""

@@ -12,7 +12,7 @@ from cxc_eccv.sources.library import Split
 from cxc_eccv.sources.reading import read_ids
 from cxc_eccv.tasks.task import NotApplicable, Part, Task
 from cxc_eccv.types import CROSS_MODAL, IntArray, Judgments, find_positions
-from cxc_eccv.types.judged import orient
+from cxc_eccv.types.judgments import orient
 
 IMAGES, CAPTIONS, FOLDS = 5_000, 25_000, 5
 

@@ -10,7 +10,7 @@ from cxc_eccv.types.ids import (
     check_whole,
     find_positions,
 )
-from cxc_eccv.types.judged import (
+from cxc_eccv.types.judgments import (
     CROSS_MODAL,
     DIRECTIONS,
     SIDES,

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cxc_eccv.terminal import visible
-from cxc_eccv.types.models import UNKNOWN, describe_training_data
+from cxc_eccv.types.model_options import UNKNOWN, describe_training_data
 from cxc_eccv.types.provenance import Provenance
 from cxc_eccv.types.strict_json import JsonObject
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
-
-    from cxc_eccv.runs import Run
-    from cxc_eccv.sources.library import Library
 
 SPREAD = "_std"
 """Suffix of a metric's label that stands for the standard deviation over its samples."""
@@ -99,7 +95,8 @@ class Result:
 class Report:
     """All results of one run and their provenance.
 
-    ``print`` shows the tables of the command line; a notebook shows them as HTML.
+    ``print`` shows the tables of the command line; a notebook shows them as HTML. How is told by ``cxc_eccv.report``,
+    which imports everything below it and is therefore imported only when it is asked for.
 
     Attributes:
         results: one row per task, direction and metric.
@@ -108,8 +105,7 @@ class Report:
         per_query: the value of every query, or None unless evaluated with ``per_query=True``. Columns: ``query_id``,
             ``task``, ``direction``, ``metric``, ``value``, and ``best_rank``, the rank of the query's best positive,
             null where the task ranks no positives.
-        examples: chosen queries with their top items, from a saved report; None before :meth:`save` makes them.
-        origin: with ``per_query``, the run and the raw files from which :meth:`save` makes the examples.
+        examples: chosen queries with their top items, or None unless evaluated with ``per_query=True``.
 
     Example:
         >>> print(Report((Result("coco_5k", "i2t", "recall_at_1", 0.5, 5000, low=0.48, high=0.52),)))
@@ -129,7 +125,6 @@ class Report:
     provenance: Provenance = field(default_factory=Provenance)
     per_query: pa.Table | None = None
     examples: pa.Table | None = field(default=None, compare=False)
-    origin: tuple[Run, Library] | None = field(default=None, compare=False)
 
     @property
     def name(self) -> str:
@@ -289,8 +284,9 @@ class Report:
             >>> [path.name for path in Report(()).save(f"{tempfile.mkdtemp()}/out")][:2]
             ['report.json', 'per_query.parquet']
         """
-        written: list[Path] = _import_shower("folder").save_report(self, folder, images=images)
-        return written
+        from cxc_eccv.report.folder import save_report
+
+        return save_report(self, folder, images=images)
 
     def __repr__(self) -> str:
         tasks = len({result.task for result in self.results})
@@ -298,17 +294,14 @@ class Report:
         return visible(f"<Report of {name}: {len(self.results)} results of {tasks} tasks, {split} split>")
 
     def __str__(self) -> str:
-        text: str = _import_shower("console").report_text(self)
-        return text
+        from cxc_eccv.report.console import report_text
+
+        return report_text(self)
 
     def _repr_html_(self) -> str:
-        html: str = _import_shower("console").report_html(self)
-        return html
+        from cxc_eccv.report.console import report_html
 
-
-def _import_shower(name: str) -> Any:  # noqa: ANN401 - a module of a higher layer
-    """A module of the package that shows and saves reports; it needs tasks, metrics and labels."""
-    return importlib.import_module(f"cxc_eccv.report.{name}")
+        return report_html(self)
 
 
 COLUMNS = ["task", "direction", "metric", "value", "low", "high", "n_queries", "ties", "coverage"]

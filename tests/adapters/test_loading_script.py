@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sample_configs import sample_configs
 
-from cxc_eccv.builders.config import BuildOptions
+from cxc_eccv.builders.declared import BuildOptions
 from cxc_eccv.builders.output import conform
 
 pytestmark = pytest.mark.thorough

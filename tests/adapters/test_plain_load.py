@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from cxc_eccv.builders.config import BuildOptions
-from cxc_eccv.builders.writing import build_folder
+from cxc_eccv.builders.declared import BuildOptions
+from cxc_eccv.builders.folder_writing import build_folder
 
 pytestmark = pytest.mark.thorough
 

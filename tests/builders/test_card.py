@@ -17,11 +17,11 @@ from huggingface_hub import DatasetCard
 from markdown_it import MarkdownIt
 from sample_configs import sample_configs
 
-from cxc_eccv.builders.cards import config_card, size_category
-from cxc_eccv.builders.config import BuildOptions, dataset_configs, select_configs
+from cxc_eccv.builders.dataset_cards import config_card, size_category
+from cxc_eccv.builders.declared import BuildOptions, dataset_configs, select_configs
+from cxc_eccv.builders.folder_writing import build_folder
 from cxc_eccv.builders.output import conform
 from cxc_eccv.builders.statistics import split_statistics, statistics_tables
-from cxc_eccv.builders.writing import build_folder
 from cxc_eccv.errors import UnknownName
 from cxc_eccv.sources.catalog import load_catalog
 from cxc_eccv.terminal import code_block, markdown_cell, markdown_text

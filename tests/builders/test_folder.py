@@ -19,9 +19,9 @@ from huggingface_hub import DatasetCard
 from PIL import Image
 from sample_configs import sample_configs
 
-from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows, dataset_configs
+from cxc_eccv.builders.declared import BuildOptions, DatasetConfig, Rows, dataset_configs
+from cxc_eccv.builders.folder_writing import build_folder
 from cxc_eccv.builders.output import conform
-from cxc_eccv.builders.writing import build_folder
 from cxc_eccv.errors import (
     DataError,
     InvalidOption,
@@ -274,15 +274,15 @@ def test_foreign_files_are_kept_unless_told(tmp_path):
 
 SLOW_BUILD = """
 import sys, time
-from cxc_eccv.builders import writing
-write = writing.write_shards
+from cxc_eccv.builders import folder_writing
+write = folder_writing.write_shards
 def slow(*arguments):
     written = write(*arguments)
     print("written", flush=True)
     time.sleep(60)
     return written
-writing.write_shards = slow
-writing.build_folder(sys.argv[1], configs=["sis"], data_dir="sample", progress=False)
+folder_writing.write_shards = slow
+folder_writing.build_folder(sys.argv[1], configs=["sis"], data_dir="sample", progress=False)
 """
 
 
@@ -306,8 +306,8 @@ def test_a_killed_build_leaves_the_previous_one(tmp_path):
 
 UNGUARDED = """
 import sys
-from cxc_eccv.builders.config import BuildOptions
-from cxc_eccv.builders.writing import build_folder
+from cxc_eccv.builders.declared import BuildOptions
+from cxc_eccv.builders.folder_writing import build_folder
 build_folder(sys.argv[1], configs=["sts"], data_dir="sample", num_proc=2, progress=False)
 """
 

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 
-from cxc_eccv.builders.config import dataset_configs
-from cxc_eccv.builders.images import ImageFolder, attach_images, embed_images
+from cxc_eccv.builders.declared import dataset_configs
+from cxc_eccv.builders.folder_writing import build_folder
+from cxc_eccv.builders.image_columns import ImageFolder, attach_images, embed_images
 from cxc_eccv.builders.output import portable_schema
-from cxc_eccv.builders.writing import build_folder
 from cxc_eccv.demo import sample_images
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
 

@@ -5,12 +5,13 @@ import json
 import pytest
 from label_files import random_pairs, write_label_file
 
-from cxc_eccv.builders import cards
-from cxc_eccv.builders.config import BuildOptions, dataset_configs
+from cxc_eccv.builders import dataset_cards
+from cxc_eccv.builders.declared import BuildOptions, dataset_configs
+from cxc_eccv.builders.folder_writing import build_folder
 from cxc_eccv.builders.packaged import cache_key
-from cxc_eccv.builders.writing import build_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_labels
+from cxc_eccv.types.json_records import to_json
 
 
 @pytest.fixture
@@ -80,10 +81,10 @@ def test_manifest_and_card_name_the_file_and_its_terms(tmp_path, file):
     assert other.keys() == manifest.keys() - {"labels"}
     assert "labels_mine" not in (tmp_path / "plain" / "README.md").read_text()
     assert plain.conflicts != summary.conflicts  # the file contradicts some
-    told = {"name": "mine", **read_labels(file).summary}
-    assert "licence" not in cards._labels_line("labels_mine_test", told, "0")
+    told = {"name": "mine", **to_json(read_labels(file).summary)}
+    assert "licence" not in dataset_cards._labels_line("labels_mine_test", told, "0")
     assert "labelled by 3 people, 106 of them positive by the rule `majority`; licence `cc-by-nc-4.0`; sha256" in (
-        cards._labels_line("labels_mine_test", told | {"licence": "cc-by-nc-4.0"}, "0")
+        dataset_cards._labels_line("labels_mine_test", told | {"licence": "cc-by-nc-4.0"}, "0")
     )
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import datasets
 import pytest
 
-from cxc_eccv.builders.writing import build_folder
+from cxc_eccv.builders.folder_writing import build_folder
 
 
 @pytest.fixture

@@ -53,8 +53,8 @@ def reports():
 
 def built():
     """Rules and groups of the config ``retrieval``, and the card of a folder with the new config."""
-    from cxc_eccv.builders.config import dataset_configs
-    from cxc_eccv.builders.writing import build_folder
+    from cxc_eccv.builders.declared import dataset_configs
+    from cxc_eccv.builders.folder_writing import build_folder
 
     wanted = ["retrieval", "lengths"]
     build_folder(FOLDER / "data", configs=wanted, splits=["test"], data_dir="sample", progress=False)

@@ -10,7 +10,7 @@ from mined_files import write_mined
 from pages import ROOT
 from PIL import Image
 
-from cxc_eccv.builders.writing import build_folder
+from cxc_eccv.builders.folder_writing import build_folder
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
 from cxc_eccv.sources.download import mirror_folder

@@ -18,14 +18,14 @@ from cxc_eccv.comparison.pairing import check_comparable
 from cxc_eccv.comparison.published import check_as_published
 from cxc_eccv.errors import DataError, InvalidOption, RunTooShallow, UnknownName
 from cxc_eccv.evaluation import evaluate_rankings
+from cxc_eccv.evaluation.examples import collect_examples
 from cxc_eccv.evaluation.relabelling import relabel
 from cxc_eccv.registry import task, tasks
-from cxc_eccv.report.cards import example_cards
-from cxc_eccv.report.collect import collect_examples
 from cxc_eccv.report.console import render
 from cxc_eccv.report.page import Page
 from cxc_eccv.report.pages import render_html, render_markdown
 from cxc_eccv.report.paper import paper_tables
+from cxc_eccv.report.query_cards import example_cards
 from cxc_eccv.runs import ScoresRun
 from cxc_eccv.sources.collections.coco import COLLECTION as COCO
 from cxc_eccv.sources.library import Library
@@ -275,14 +275,16 @@ def check_folds(report, library, said, orders, metrics):
 
 
 @pytest.fixture(scope="module")
-def reports(library):
-    """The same run on the labels of the tasks and on others, with values of queries."""
+def scores(library):
     random, content = np.random.default_rng(0), library.split("test")
-    run = ScoresRun(
-        content.image_ids,
-        content.caption_ids,
-        random.standard_normal((content.image_ids.size, content.caption_ids.size)),
-    )
+    drawn = random.standard_normal((content.image_ids.size, content.caption_ids.size))
+    return ScoresRun(content.image_ids, content.caption_ids, drawn)
+
+
+@pytest.fixture(scope="module")
+def reports(library, scores):
+    """The same run on the labels of the tasks and on others, with values of queries."""
+    run = scores
     options = {"data_dir": library, "progress": False, "per_query": True, "name": "CLIP"}
     return ce.evaluate(run, **options), ce.evaluate(run, **options, sources=SOURCES)
 
@@ -386,8 +388,8 @@ def test_nothing_that_a_label_file_says_runs_in_a_page(tmp_path, sample_library,
     assert "\\*\\*x\\*\\*" in (tmp_path / "report" / "report.md").read_text()
 
 
-def test_shown_queries_tell_what_the_labels_say(library, reports, tmp_path_factory, sample_library):
-    plain, run = reports[0], reports[0].origin[0]
+def test_shown_queries_tell_what_the_labels_say(library, reports, scores, tmp_path_factory, sample_library):
+    plain, run = reports[0], scores
     # Of every image's ten captions, one is labelled a match and eight are labelled none.
     best = run.caption_ids[np.argsort(-run.scores, axis=1)[:, :9]].tolist()
     pairs = [(image, caption) for image, own in zip(run.image_ids.tolist(), best, strict=True) for caption in own]
@@ -424,9 +426,9 @@ def test_papers_models_do_not_stand_beside_it(reports):
         check_as_published("mine", reports[1])
 
 
-def test_reports_on_other_labels_are_not_compared(reports, library, tmp_path, sample_library):
+def test_reports_on_other_labels_are_not_compared(reports, scores, library, tmp_path, sample_library):
     plain, report = reports
-    run = report.origin[0]
+    run = scores
     with pytest.raises((InvalidOption, DataError), match="the set of labels is"):
         check_comparable(ScoredReport.of("plain", plain), ScoredReport.of("mine", report))
     check_comparable(ScoredReport.of("one", report), ScoredReport.of("other", report))

@@ -17,8 +17,8 @@ from cxc_eccv.cli.app import main
 from cxc_eccv.comparison import ScoredReport, compare, join, published_tables
 from cxc_eccv.errors import InvalidOption, MissingIds
 from cxc_eccv.evaluation import evaluate
+from cxc_eccv.evaluation.examples import collect_examples
 from cxc_eccv.registry import task
-from cxc_eccv.report.collect import collect_examples
 from cxc_eccv.report.console import print_report
 from cxc_eccv.report.page import Page
 from cxc_eccv.report.pages import render_html, render_markdown

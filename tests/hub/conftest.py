@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from local_hub import client, hub, running_client, running_hub
 
-from cxc_eccv.builders.writing import build_folder
+from cxc_eccv.builders.folder_writing import build_folder
 
 __all__ = ["built", "client", "hub", "running_client", "running_hub"]
 

@@ -3,8 +3,8 @@
 import pytest
 import yaml
 
-from cxc_eccv.builders.cards import point_examples
-from cxc_eccv.builders.writing import build_folder
+from cxc_eccv.builders.dataset_cards import point_examples
+from cxc_eccv.builders.folder_writing import build_folder
 
 REPO = "org/data"
 

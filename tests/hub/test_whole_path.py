@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from cxc_eccv.builders.writing import build_folder
+from cxc_eccv.builders.folder_writing import build_folder
 from cxc_eccv.evaluation import evaluate, report_to_json
 from cxc_eccv.hub.checks import checked_report
 from cxc_eccv.hub.leaderboard import leaderboard_tasks

@@ -5,8 +5,8 @@ import oracles
 import pytest
 from report_samples import near_run, sample_report
 
-from cxc_eccv.report.cards import SCHEMA, reason_of
-from cxc_eccv.report.collect import collect_examples, reads_categories, sources_of
+from cxc_eccv.evaluation.examples import SCHEMA, collect_examples, reads_categories, sources_of
+from cxc_eccv.report.query_cards import reason_of
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.types import Embeddings
 

@@ -13,8 +13,8 @@ import cxc_eccv as ce
 from cxc_eccv.cli.app import main
 from cxc_eccv.demo import sample_images
 from cxc_eccv.errors import DataError, InvalidOption
-from cxc_eccv.report.cards import reason_of
 from cxc_eccv.report.console import print_report
+from cxc_eccv.report.query_cards import reason_of
 from cxc_eccv.types import Report, Result
 from cxc_eccv.types.json_records import from_json, to_json
 from cxc_eccv.types.provenance import Provenance
@@ -113,7 +113,7 @@ def test_what_is_loaded_is_what_was_saved(report, saved, sample_content, tmp_pat
 
 
 def test_a_report_without_values_of_queries_comes_back_without(report, tmp_path):
-    bare = dataclasses.replace(report, per_query=None)
+    bare = dataclasses.replace(report, per_query=None, examples=None)
     bare.save(tmp_path / "bare")
     loaded = ce.load_report(tmp_path / "bare")
     assert (loaded.results, loaded.per_query) == (report.results, None)

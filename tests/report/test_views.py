@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from report_samples import report_of_ranks
 
-from cxc_eccv.comparison.ranks import label_tasks
+from cxc_eccv.evaluation.best_ranks import best_ranks, label_tasks
+from cxc_eccv.evaluation.examples import GROUPS, SHOWN_ITEMS, chosen_queries
 from cxc_eccv.registry import tasks
 from cxc_eccv.report.charts import curve_panels, line_chart, segments
-from cxc_eccv.report.collect import GROUPS, SHOWN_ITEMS, chosen_queries
 from cxc_eccv.report.page import Page
-from cxc_eccv.report.ranks import best_ranks, rank_bins, verdicts
+from cxc_eccv.report.verdicts import rank_bins, verdicts
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,7 @@ def test_labels_that_an_earlier_task_has_add_nothing():
 def test_which_tasks_rank_under_other_labels_follows_from_what_they_declare(monkeypatch):
     mine = replace(tasks()["coco_5k"], name="mine", label_sources=("coco", "entailment"))
     smaller = replace(mine, name="smaller", label_sources=("coco",))
-    monkeypatch.setattr("cxc_eccv.comparison.ranks.tasks", lambda: {**tasks(), "mine": mine, "smaller": smaller})
+    monkeypatch.setattr("cxc_eccv.evaluation.best_ranks.tasks", lambda: {**tasks(), "mine": mine, "smaller": smaller})
     ranking = label_tasks.__wrapped__()
     assert (ranking[0], ranking[-1]) == ("coco_5k", "mine")
     assert "smaller" not in ranking

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cxc_eccv import __version__
-from cxc_eccv.builders.cards import bibtex
+from cxc_eccv.builders.dataset_cards import bibtex
 from cxc_eccv.errors import MalformedSource, SourceMissing, UnknownName
 from cxc_eccv.sources.catalog import DRAWINGS, describe_data, load_catalog
 from cxc_eccv.types.provenance import DataFacts, ModifiedFile

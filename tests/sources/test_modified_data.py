@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 import cxc_eccv as ce
-from cxc_eccv.builders.config import BuildOptions
+from cxc_eccv.builders.declared import BuildOptions
+from cxc_eccv.builders.folder_writing import build_folder
 from cxc_eccv.builders.packaged import load
-from cxc_eccv.builders.writing import build_folder
 from cxc_eccv.comparison.pairing import notes_on
 from cxc_eccv.comparison.scored_report import ScoredReport
 from cxc_eccv.hub.card import merge_card

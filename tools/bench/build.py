@@ -18,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from cxc_eccv.builders.writing import build_folder
+from cxc_eccv.builders.folder_writing import build_folder
 from cxc_eccv.sources.download import fetch
 
 

@@ -126,7 +126,7 @@ GROUPS = {
                 *("WholeMetric", "FailureMetric"),
             ),
             "cxc_eccv.tasks.task": ("Task", "Part"),
-            "cxc_eccv.builders.config": ("DatasetConfig", "BuildOptions", "Rows"),
+            "cxc_eccv.builders.declared": ("DatasetConfig", "BuildOptions", "Rows"),
         },
     ),
 }

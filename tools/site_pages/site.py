@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cxc_eccv import registry
 from cxc_eccv.adapters.described import Description
-from cxc_eccv.builders.config import dataset_configs
+from cxc_eccv.builders.declared import dataset_configs
 from cxc_eccv.errors import DataError
 from cxc_eccv.metrics.spec import Spec
 from site_pages.command_page import commands

@@ -5,7 +5,7 @@ import pyarrow as pa
 from datasets import ClassLabel, Value
 from numpy.typing import NDArray
 
-from cxc_eccv.builders.config import (
+from cxc_eccv.builders.declared import (
     BuildOptions,
     DatasetConfig,
     Rows,

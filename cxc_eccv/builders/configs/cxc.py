@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from datasets import ClassLabel, Value
 
-from cxc_eccv.builders.config import (
+from cxc_eccv.builders.declared import (
     BuildOptions,
     DatasetConfig,
     Rows,

@@ -18,7 +18,7 @@ from cxc_eccv.registry import metric_labelled, task
 from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.statistics.agreement import GUARD_DIGITS, order_signs, tau_b
 from cxc_eccv.types import FloatArray, Report
-from cxc_eccv.types.models import name_collections
+from cxc_eccv.types.model_options import name_collections
 from cxc_eccv.types.reported import SPREAD
 from cxc_eccv.wording import unit_of
 

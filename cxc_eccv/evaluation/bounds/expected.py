@@ -12,7 +12,7 @@ from cxc_eccv.evaluation.bounds.retrieved import Flags, Retrieved
 from cxc_eccv.metrics.chances import add_event
 from cxc_eccv.types import FloatArray, IntArray, PositiveRanks, check_values
 from cxc_eccv.types.ids import number_within
-from cxc_eccv.types.judged import orient
+from cxc_eccv.types.judgments import orient
 
 ProbabilitiesOf = Callable[[IntArray, IntArray], Any]
 """Maps (P,) image and (P,) caption ids to (P,) probabilities that the image with its captions entails the caption."""

@@ -19,7 +19,7 @@ from cxc_eccv.evaluation.bounds.retrieved import Flags, Retrieved
 from cxc_eccv.metrics.kinds import RankMetric
 from cxc_eccv.metrics.spec import Variant
 from cxc_eccv.types import FloatArray, IntArray, Judgments, TopK, look_up_gains
-from cxc_eccv.types.judged import orient
+from cxc_eccv.types.judgments import orient
 
 LABELLINGS = 64
 """Random labellings behind the prediction of a metric at R."""

@@ -16,7 +16,7 @@ from cxc_eccv.judgments.evidence.source import (
 )
 from cxc_eccv.sources.library import Split
 from cxc_eccv.types import CROSS_MODAL
-from cxc_eccv.types.judged import orient
+from cxc_eccv.types.judgments import orient
 
 JUDGED = "mined pairs that an official source judges"
 

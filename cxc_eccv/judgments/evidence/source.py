@@ -24,7 +24,7 @@ from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.sources.readers import EntailmentPairs
 from cxc_eccv.types import CROSS_MODAL, FloatArray, IntArray, find_positions, find_sides
 from cxc_eccv.types.ids import find_distinct, number_within
-from cxc_eccv.types.judged import orient
+from cxc_eccv.types.judgments import orient
 
 KIND = {"i2t": "sits", "t2i": "sits", "t2t": "sts", "i2i": "sis"}  # Direction to the CxC ratings that judge it
 

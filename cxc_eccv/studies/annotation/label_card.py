@@ -81,7 +81,7 @@ def label_card(facts: Facts, table: pa.Table) -> str:
     from huggingface_hub import DatasetCard
 
     from cxc_eccv import __version__
-    from cxc_eccv.builders import cards
+    from cxc_eccv.builders import dataset_cards
     from cxc_eccv.sources.catalog import load_catalog
 
     scheme = schemes()[facts["scheme"]]
@@ -99,7 +99,7 @@ def label_card(facts: Facts, table: pa.Table) -> str:
         edition=code_span(facts["data"]["edition"]),
         version=markdown_text(facts["version"]),
         package=__version__,
-        example=code_block(f'{cards.LOAD_HERE}split="{facts["split"]}")\nprint(dataset[0])', "python"),
+        example=code_block(f'{dataset_cards.LOAD_HERE}split="{facts["split"]}")\nprint(dataset[0])', "python"),
         command=code_block(
             f"cxc-eccv evaluate model.npz --split {facts['split']} --labels PATH_OR_NAME "
             f"--sources {','.join([*facts['sources'], facts['name']])}",
@@ -107,7 +107,7 @@ def label_card(facts: Facts, table: pa.Table) -> str:
         ),
         licence=markdown_text(facts["licence"]) if "licence" in facts else "",
         own_citation=code_block(str(facts["citation"]).strip(), "bibtex") if "citation" in facts else "",
-        citations=cards.citations(["eccv_caption"], load_catalog()),
+        citations=dataset_cards.citations(["eccv_caption"], load_catalog()),
     )
     return f"{card.content.rstrip()}\n\n{MARK}"
 
@@ -139,22 +139,24 @@ def _card_data(facts: Facts, table: pa.Table) -> DatasetCardData:
     import datasets
     from huggingface_hub import DatasetCardData
 
-    from cxc_eccv.builders import cards
+    from cxc_eccv.builders import dataset_cards
 
-    # datasets identifies its cache of a local folder by the front matter, see builders/cards.py.
+    # datasets identifies its cache of a local folder by the front matter, see builders/dataset_cards.py.
     content, split = hashlib.sha256(), str(facts["split"])
     for batch in table.combine_chunks().to_batches(ROWS_AT_ONCE):
         content.update(json.dumps(batch.to_pydict()).encode())
     features, sizes = datasets.Features.from_arrow_schema(table.schema), {split: (table.num_rows, table.nbytes)}
     return DatasetCardData(
         pretty_name=f"{facts['name']}: matches of MS-COCO that people verified",
-        language=cards.LANGUAGE,
+        language=dataset_cards.LANGUAGE,
         license=facts.get("licence", "unknown"),
-        size_categories=cards.size_category(table.num_rows),
+        size_categories=dataset_cards.size_category(table.num_rows),
         task_categories=["image-to-text", "text-to-image"],
         tags=["image-text-retrieval", "ms-coco"],
         configs=[{"config_name": "default", "data_files": [{"split": split, "path": "labels.parquet"}]}],
-        dataset_info=[cards.dataset_info("default", features, sizes, description=f"sha256 {content.hexdigest()}")],
+        dataset_info=[
+            dataset_cards.dataset_info("default", features, sizes, description=f"sha256 {content.hexdigest()}")
+        ],
     )
 
 

@@ -10,7 +10,7 @@ from string import Formatter
 
 from PIL import Image
 
-from cxc_eccv.builders.images import ImageFolder
+from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.errors import InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.sources.library import COCO_IMAGES, Split
 from cxc_eccv.studies.asking.formats import CSV, HTML, JSONL, Format

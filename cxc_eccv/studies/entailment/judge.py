@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from cxc_eccv.builders.images import ImageFolder
+from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.cli.named_models import check_model, needs_train_extra
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.evaluation.policies import Judge

@@ -21,7 +21,7 @@ from PIL import Image
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import norm as sparse_norm
 
-from cxc_eccv.builders.images import ImageFolder
+from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.demo import RidgeModel, TfIdf
 from cxc_eccv.errors import MissingIds, SourceMissing
 from cxc_eccv.ranking.prepare import to_unit_length

@@ -16,7 +16,7 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 from torch.utils.data import Dataset, Sampler
 from transformers import PreTrainedTokenizerFast
 
-from cxc_eccv.builders.images import ImageFolder
+from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.encoding import Encoding, TenCrops, encode_once, load_model
 from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds
 from cxc_eccv.runs import load_embeddings

@@ -51,7 +51,7 @@ from cxc_eccv.studies.baselines.training import (
 )
 from cxc_eccv.studies.entailment.enhanced import Row
 from cxc_eccv.types import Embeddings, Report
-from cxc_eccv.types.models import check_source
+from cxc_eccv.types.model_options import check_source
 
 ABOUT = "Train the character GRU on captions of the same image, or on captions with image features."
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch.utils.data import Dataset, Sampler
 
-from cxc_eccv.builders.images import ImageFolder
+from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.demo import sample_images
 from cxc_eccv.encoding.pictures import open_picture, picture_mode
 from cxc_eccv.encoding.processes import Processes

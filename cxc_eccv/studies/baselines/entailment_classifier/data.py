@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch.nn import functional
 from torch.utils.data import Dataset, Sampler
 
-from cxc_eccv.builders.images import ImageFolder
+from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.encoding.pictures import open_picture
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.sources.library import Library

@@ -12,7 +12,7 @@ from cxc_eccv.sources.download import image_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.untrained import Baseline, Inputs
 from cxc_eccv.types import Report
-from cxc_eccv.types.models import check_source
+from cxc_eccv.types.model_options import check_source
 
 
 def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, EmbeddingsRun]:

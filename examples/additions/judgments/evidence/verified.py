@@ -9,7 +9,7 @@ from cxc_eccv.judgments.evidence.source import Evidence, Source, Thresholds
 from cxc_eccv.sources.columns import LABEL, NUMBER, read_columns
 from cxc_eccv.sources.library import Split
 from cxc_eccv.types import CROSS_MODAL
-from cxc_eccv.types.judged import orient
+from cxc_eccv.types.judgments import orient
 
 FORMS = {"image_id": NUMBER, "caption_id": NUMBER, "positive": LABEL}
 

@@ -10,7 +10,7 @@ import tiny_models
 from safetensors.numpy import load_file
 from torchrun import torchrun
 
-from cxc_eccv.builders.images import ImageFolder
+from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.encoding import Encoding, TenCrops, encode
 from cxc_eccv.encoding.towers import text_encoder
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, MissingIds, SourceMissing

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import cxc_eccv as ce
-from cxc_eccv.builders.config import BuildOptions, dataset_configs
+from cxc_eccv.builders.declared import BuildOptions, dataset_configs
 from cxc_eccv.builders.packaged import cache_key
 from cxc_eccv.errors import InvalidOption, SourceMissing
 from cxc_eccv.studies.explain.altering import all_kinds, alter_tagged

@@ -18,9 +18,9 @@ import datasets
 import pyarrow as pa
 from tqdm import tqdm
 
-from cxc_eccv.builders.cards import LICENCE_FILE, folder_card, licence_file
-from cxc_eccv.builders.config import DEFAULT_CONFIG, BuildOptions, DatasetConfig, select_configs
-from cxc_eccv.builders.images import ImageFolder, embed_images
+from cxc_eccv.builders.dataset_cards import LICENCE_FILE, folder_card, licence_file
+from cxc_eccv.builders.declared import DEFAULT_CONFIG, BuildOptions, DatasetConfig, select_configs
+from cxc_eccv.builders.image_columns import ImageFolder, embed_images
 from cxc_eccv.builders.output import (
     BuildSummary,
     NotBuilt,

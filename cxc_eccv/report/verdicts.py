@@ -1,4 +1,4 @@
-"""Best ranks of queries: how they are distributed, and how far the labels disagree."""
+"""How the best ranks of queries are distributed, and how far the labels disagree about them."""
 
 from __future__ import annotations
 
@@ -7,50 +7,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cxc_eccv.comparison.ranks import COCO, label_tasks
+from cxc_eccv.evaluation.best_ranks import COCO, BestRanks, align, directions_judged
 from cxc_eccv.registry import tasks
-from cxc_eccv.types import FloatArray, IntArray, Report, find_positions
+from cxc_eccv.types import FloatArray
 from cxc_eccv.wording import count, share, task_name
 
 UPPER = (1, 5, 10, 50, 100, 500, 1_000)
 LABELS = ("1", *(f"{low + 1} to {high:,}" for low, high in pairwise(UPPER)), "over 1,000", "not found")
 """The last range holds queries whose ranking ends before their best positive."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class BestRanks:
-    """Queries (Q,) and the 1-based ranks (Q,) of their best positives, infinite if none is within ``depth``."""
-
-    query_ids: IntArray
-    ranks: FloatArray
-    depth: int | None = None
-
-    @property
-    def finite(self) -> IntArray:
-        """The finite ranks."""
-        return self.ranks[np.isfinite(self.ranks)].astype(np.int64)
-
-
-def best_ranks(report: Report) -> dict[str, BestRanks]:
-    """``task/direction`` to the best ranks of its queries, for tasks that rank positives."""
-    if report.per_query is None:
-        return {}
-    table, lists = report.per_query, report.provenance.run.directions
-    keys = pc.binary_join_element_wise(table["task"].cast("string"), table["direction"].cast("string"), "/")
-    encoded = keys.combine_chunks().dictionary_encode()
-    codes, metrics = encoded.indices.to_numpy(), np.asarray(table["metric"].cast("string"))
-    queries, ranks = np.asarray(table["query_id"]), np.asarray(pc.fill_null(table["best_rank"].cast("double"), np.inf))
-    by_key = {}
-    for code, key in enumerate(encoded.dictionary.to_pylist()):
-        rows = np.flatnonzero(codes == code)
-        rows = rows[metrics[rows] == metrics[rows[0]]]  # every metric repeats the rank
-        if np.isfinite(ranks[rows]).any():
-            depth = lists[name].shallowest if (name := key.partition("/")[2]) in lists else None
-            by_key[key] = BestRanks(queries[rows], ranks[rows], depth)
-    return by_key
 
 
 def rank_bins(ranks: Mapping[str, BestRanks]) -> list[tuple[str, str, tuple[int, ...]]]:
@@ -83,11 +49,6 @@ class Verdicts:
         return self.total - self.added[COCO]
 
 
-def directions_judged(ranks: Mapping[str, BestRanks]) -> list[str]:
-    """Directions that at least one of the label tasks ranks, in the order of the report."""
-    return list(dict.fromkeys(key.partition("/")[2] for key in ranks if key.partition("/")[0] in label_tasks()))
-
-
 def verdicts(ranks: Mapping[str, BestRanks]) -> dict[str, list[Verdicts]]:
     """Direction to its verdicts at ranks 1, 5 and 10, if COCO 5K and another task rank it."""
     by_direction: dict[str, list[Verdicts]] = {}
@@ -102,18 +63,6 @@ def verdicts(ranks: Mapping[str, BestRanks]) -> dict[str, list[Verdicts]]:
             rows = [_at(k, queries.size, by_task) for k in (1, 5, 10) if depth is None or k <= depth]
             by_direction |= {direction: rows} if rows else {}
     return by_direction
-
-
-def align(ranks: Mapping[str, BestRanks], direction: str) -> tuple[IntArray, dict[str, FloatArray]]:
-    """All (Q,) queries of a direction, and task to (Q,) best ranks, NaN for queries that the task does not judge."""
-    ranked = {task: ranks[f"{task}/{direction}"] for task in label_tasks() if f"{task}/{direction}" in ranks}
-    ids = np.concatenate([best.query_ids for best in ranked.values()])
-    queries = ids[np.sort(np.unique(ids, return_index=True)[1])]
-    by_task = {}
-    for task, best in ranked.items():
-        places, known = find_positions(queries, best.query_ids)
-        by_task[task] = np.where(known, best.ranks[places], np.nan)
-    return queries, by_task
 
 
 def _at(k: int, n_queries: int, by_task: Mapping[str, FloatArray]) -> Verdicts:

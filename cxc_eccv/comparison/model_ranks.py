@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 
 import numpy as np
 
 from cxc_eccv.comparison.pairing import Pair
-from cxc_eccv.judgments.evidence import label_sources
-from cxc_eccv.registry import tasks
+from cxc_eccv.evaluation.best_ranks import label_tasks
 from cxc_eccv.statistics import queries_to_detect, rank_intervals
 from cxc_eccv.tables import MISSING, Table
 from cxc_eccv.types import DIRECTIONS, FloatArray
 from cxc_eccv.wording import list_names, task_name
 
-COCO = "coco_5k"
 SAMPLES_USED = 10_000
 """More samples do not sharpen the ranks."""
 
@@ -167,17 +164,3 @@ def explain_ranks(ranks: Sequence[ModelRank], confidence: float, *, any_labels: 
 def name_ranks(low: int, high: int) -> str:
     """One rank, or a range of ranks."""
     return str(low) if low == high else f"{low}-{high}"
-
-
-@cache
-def label_tasks() -> tuple[str, ...]:
-    """Tasks that rank the same galleries under different labels, COCO 5K first, then in the order of their sources.
-
-    Other tasks under the original links rank something else: folds or other pairs.
-    """
-    order = list(label_sources())
-    coco = [task for task in tasks().values() if task.collection.is_default]
-    ranking = [task for task in coco if task.parts_with("ranks") and not task.of_label_files]
-    labelled = [task for task in ranking if set(task.label_sources) - set(tasks()[COCO].label_sources)]
-    labelled.sort(key=lambda task: max(order.index(source) for source in task.label_sources))
-    return (COCO, *(task.name for task in labelled))

@@ -9,20 +9,56 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cxc_eccv.comparison.ranks import COCO
 from cxc_eccv.errors import RunTooShallow
-from cxc_eccv.evaluation import Request
+from cxc_eccv.evaluation.best_ranks import COCO, BestRanks, align, best_ranks, directions_judged
+from cxc_eccv.evaluation.request import Request
 from cxc_eccv.evaluation.restriction import find_parts
 from cxc_eccv.judgments.evidence import label_file_source, official_sources
 from cxc_eccv.judgments.qrels import MergedPairs, merge
 from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.registry import tasks
-from cxc_eccv.report.cards import LABELS_COLUMN, SCHEMA, no_examples
-from cxc_eccv.report.ranks import BestRanks, align, best_ranks, directions_judged
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.tasks.task import Task
 from cxc_eccv.types import FloatArray, IntArray, Judgments, Report, TopK, find_positions, find_sides
+
+SCHEMA = pa.schema(
+    [
+        ("direction", pa.string()),
+        ("group", pa.string()),  # label_dependent, worst or plain
+        ("query_id", pa.int64()),
+        ("query_file", pa.string()),  # of an image; null for a caption
+        ("query_texts", pa.list_(pa.string())),  # the caption, or all captions of the image
+        (
+            "coco_rank",
+            pa.int64(),
+        ),  # best rank under the original links; null if they do not judge the query, or it is not found
+        ("best_rank", pa.int64()),  # best rank under all labels; null if not found
+        ("rank", pa.int64()),
+        ("item_id", pa.int64()),
+        ("item_file", pa.string()),
+        ("item_texts", pa.list_(pa.string())),
+        ("score", pa.float64()),  # null for rankings without scores
+        ("positive", pa.bool_()),  # under any source
+        # Here and below, null if a source does not judge the pair.
+        *((source, pa.bool_()) for source in official_sources()),
+        ("cxc_rating", pa.float64()),
+        ("cxc_reverse", pa.float64()),  # image pairs: the rating given in the other order
+        ("same_categories", pa.bool_()),  # plausible match at zeta 0
+    ]
+)
+"""One row per query and retrieved item; reports on label files have a further column for each file."""
+
+LABELS_COLUMN = "labels_"
+"""Prefix of the columns of label files."""
+
+REASON = b"reason"
+
+
+def no_examples(reason: str) -> pa.Table:
+    """An empty table with the reason why it is empty."""
+    return SCHEMA.with_metadata({REASON: reason}).empty_table()
+
 
 GROUPS = {"label_dependent": 6, "worst": 4, "plain": 4}
 """Group to the number of queries shown of it, per direction."""
@@ -33,13 +69,16 @@ SHOWN_ITEMS = 10
 def collect_examples(run: Run, report: Report, library: Library) -> pa.Table:
     """The example queries of a report with their top ten items; an empty table holds the reason in its metadata."""
     ranks, sources, categories = best_ranks(report), sources_of(report), reads_categories(report)
+    directions = directions_judged(ranks)
+    if not directions:
+        return no_examples("no task ranked the whole galleries of the split")
     whole, similarity = library.split(report.provenance.split), report.provenance.similarity
     # Items that the report left out are not shown.
     facts = report.provenance.restriction
     request = Request(split=whole.name, limit=facts.limit, allow_missing=bool(facts.allow_missing))
     part = find_parts(request, library, run, [whole.collection]).get(whole.collection, whole)
     parts, reasons = [], []
-    for direction in directions_judged(ranks):
+    for direction in directions:
         merged = merge(whole, direction, sources=sources)
         asked = set(merged.query_ids[merged.queries[merged.positive]].tolist())
         chosen = [
@@ -55,7 +94,7 @@ def collect_examples(run: Run, report: Report, library: Library) -> pa.Table:
             continue
         parts.append(_table(merged, direction, chosen, top, whole, categories=categories))
     if not parts:
-        return no_examples("; ".join(reasons) or "no task ranked the whole galleries of the split")
+        return no_examples("; ".join(reasons))
     return pa.concat_tables(parts, promote_options="default")  # label files do not judge pairs within one modality
 
 

@@ -14,7 +14,7 @@ import datasets
 from datasets.splits import SplitDict, SplitInfo
 from huggingface_hub import DatasetCard, DatasetCardData
 
-from cxc_eccv.builders.config import DEFAULT_CONFIG, DatasetConfig
+from cxc_eccv.builders.declared import DEFAULT_CONFIG, DatasetConfig
 from cxc_eccv.builders.output import BuildSummary, SplitSummary
 from cxc_eccv.builders.statistics import (
     fields_table,
