@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import cxc_eccv.metrics
 import cxc_eccv.tasks
@@ -38,15 +38,15 @@ def metric_functions() -> Mapping[str, Spec]:
 
 def task(name: str) -> Task:
     """The task of this name."""
-    return _lookup("task", name, tasks())
+    return _look_up("task", name, tasks())
 
 
 def metric(name: str) -> Spec:
     """The metric of this name."""
-    return _lookup("metric", name, metrics())
+    return _look_up("metric", name, metrics())
 
 
-def metric_variants(name: str) -> tuple[Spec, list[dict[str, Any]]]:
+def metric_variants(name: str) -> tuple[Spec, list[dict[str, int]]]:
     """A metric and the parameters to call it with: its defaults, or the one in its name.
 
     Args:
@@ -69,7 +69,7 @@ def metric_variants(name: str) -> tuple[Spec, list[dict[str, Any]]]:
 
 
 @cache
-def metric_labelled(label: str) -> tuple[Spec, Mapping[str, Any]]:
+def metric_labelled(label: str) -> tuple[Spec, Mapping[str, int]]:
     """The metric and parameters of a label in report keys."""
     for spec in metrics().values():
         for parameters in spec.variants():
@@ -92,7 +92,7 @@ def is_main(key: str) -> bool:
     return task_name in tasks() and tasks()[task_name].main_metric == label
 
 
-def _lookup(kind: str, name: str, known: Mapping[str, Entry]) -> Entry:
-    if name not in known:
-        raise UnknownName(kind, name, known)
-    return known[name]
+def _look_up(kind: str, name: str, entries: Mapping[str, Entry]) -> Entry:
+    if name not in entries:
+        raise UnknownName(kind, name, entries)
+    return entries[name]

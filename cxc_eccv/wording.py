@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from typing import Any
 
 from cxc_eccv.errors import UnknownName
 from cxc_eccv.metrics.spec import UNITS, Spec
@@ -19,8 +18,8 @@ from cxc_eccv.types.reported import SPREAD
 
 def task_name(task: str) -> str:
     """The name that papers use; a task of another version is named in words."""
-    known = tasks().get(task)
-    return known.title if known else upper_first(task.replace("_", " "))
+    declared = tasks().get(task)
+    return declared.title if declared else upper_first(task.replace("_", " "))
 
 
 def metric_name(label: str, *, in_full: bool = False) -> str:
@@ -69,7 +68,7 @@ def list_names(names: Iterable[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _read(label: str) -> tuple[Spec | None, Mapping[str, Any], bool]:
+def _read(label: str) -> tuple[Spec | None, Mapping[str, int], bool]:
     """The metric of a label (None if unknown), its parameters, and whether the label is of its spread."""
     for stem in dict.fromkeys((label, label.removesuffix(SPREAD))):
         with suppress(UnknownName):

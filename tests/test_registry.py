@@ -28,7 +28,7 @@ def test_unknown_names_get_a_hint():
         registry.metric_variants("recal_at_5")
 
 
-def test_a_constant_under_another_name_than_its_file_is_refused(monkeypatch):
+def test_constant_not_named_like_its_file_is_refused(monkeypatch):
     module = types.ModuleType("cxc_eccv.metrics.wrong")
     module.SPEC = RankMetric(mrr, "MRR", depends_on=BestRank(), citation="x")
     monkeypatch.setitem(sys.modules, "cxc_eccv.metrics.wrong", module)
@@ -39,7 +39,7 @@ def test_a_constant_under_another_name_than_its_file_is_refused(monkeypatch):
         discovery.find_declared(sys.modules["cxc_eccv.metrics"], "SPEC", Task)
 
 
-def test_a_file_may_declare_several_and_each_name_stands_once(monkeypatch):
+def test_file_may_declare_several_of_unlike_names(monkeypatch):
     module = types.ModuleType("cxc_eccv.tasks.wrong")
     cxc = registry.task("cxc")
     module.TASKS = (replace(cxc, name="other"), replace(cxc, name="one"))

@@ -31,7 +31,7 @@ from cxc_eccv.metrics.kinds import (
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.sources.catalog import load_catalog
 
-MODULES: Mapping[type[Spec], type[MetricModule]] = {
+MODULES_BY_KIND: Mapping[type[Spec], type[MetricModule]] = {
     RankMetric: RankingModule,
     JudgedMetric: JudgedRankingModule,
     TopMetric: GradedRankingModule,
@@ -56,7 +56,7 @@ class Description:
         """The class for metrics of this kind."""
         if isinstance(self.spec, FailureMetric) and (self.spec.of_areas or self.spec.of_similarities):
             return ConceptSizesModule if self.spec.of_areas else SimilarConceptsModule
-        return MODULES[type(self.spec)]
+        return MODULES_BY_KIND[type(self.spec)]
 
     @property
     def title(self) -> str:
