@@ -17,7 +17,7 @@ from cxc_eccv.errors import UnknownName
 from cxc_eccv.terminal import say, shown_text
 
 if TYPE_CHECKING:
-    from cxc_eccv.builders.config import DatasetConfig
+    from cxc_eccv.builders.declared import DatasetConfig
     from cxc_eccv.metrics.spec import Spec
     from cxc_eccv.sources.catalog import Entry
     from cxc_eccv.tasks.task import Task

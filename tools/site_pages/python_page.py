@@ -59,7 +59,7 @@ GROUPS = {
         {
             "cxc_eccv": ("evaluate", "evaluate_model", "evaluate_rankings", "load_report"),
             "cxc_eccv.evaluation": ("Request",),
-            "cxc_eccv.types.models": ("Encoding",),
+            "cxc_eccv.types.model_options": ("Encoding",),
             "cxc_eccv.types": ("Report", "Result", "Bounds"),
         },
     ),
