@@ -36,7 +36,7 @@ def placed(run, library):
 
 
 def failed(run, library):
-    found = find_failures(run, library, "test", "t2t")
+    found = find_failures(run, library.split("test"), "t2t")
     return found.query_ids, found.item_ids, found.rival_ids
 
 

@@ -17,7 +17,7 @@ from cxc_eccv.judgments.evidence import MERGED, official_sources
 from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.parquet import read_parquet
 from cxc_eccv.registry import metrics
-from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.library import Split
 from cxc_eccv.sources.reading import parse_json, shown
 from cxc_eccv.studies.asking.exchange import find_format, find_images
 from cxc_eccv.studies.asking.questionnaire import Handout, describe_questions, list_files
@@ -43,8 +43,7 @@ FAILURE_COLUMNS = ("direction", "query_id", "truth_id", "retrieved_id", *CORRELA
 def export_failures(
     explained: pa.Table,
     output: str | Path,
-    library: Library,
-    split: str,
+    split: Split,
     *,
     form: str = "html",
     images: str | Path = "coco",
@@ -54,7 +53,7 @@ def export_failures(
     """Write randomly drawn failures for people to rate, with a known match and mismatch to every 18 of them."""
     check_whole("sample", sample)
     check_whole("seed", seed, least=0)
-    questionnaire = ask_failures(explained, library, split)
+    questionnaire = ask_failures(explained, split)
     places: dict[str, list[int]] = {CANDIDATE: [], POSITIVE: [], NEGATIVE: []}
     for place, (question,) in enumerate(questionnaire.sheets):
         places[question.role].append(place)
@@ -65,26 +64,25 @@ def export_failures(
     numbers = {CANDIDATE: sample, **{role: min(n_known, len(places[role])) for role in (POSITIVE, NEGATIVE)}}
     drawn = [int(place) for role, size in numbers.items() for place in random.choice(places[role], size, replace=False)]
     names = list_files([questionnaire.sheets[place][0] for place in drawn], SCHEME)
-    addresses = find_images(images, names, library.split(split))
+    addresses = find_images(images, names, split)
     questions = describe_questions([questionnaire], addresses, drawn)
     return find_format(form).export(output, questions, Handout(SCHEME))
 
 
-def ask_failures(explained: pa.Table, library: Library, split: str) -> Questionnaire:
+def ask_failures(explained: pa.Table, split: Split) -> Questionnaire:
     """Every failure of a text query, and the known pairs of all captions of the split, in the order of their ids."""
     asked = explained.filter(pc.not_equal(explained["direction"].cast("string"), "i2t"))
     columns = (np.asarray(asked[name]).tolist() for name in ("query_id", "truth_id", "retrieved_id"))
     rows = [(name, *ids, CANDIDATE) for name, *ids in zip(name_failures(asked), *columns, strict=True)]
     names = {row[0] for row in rows}
-    rows += [row for row in _list_known(library, split) if row[0] not in names]
-    content = library.split(split)
-    files = dict(zip(content.image_ids.tolist(), content.images["file_name"].to_pylist(), strict=True))
-    texts = dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True))
+    rows += [row for row in _list_known(split) if row[0] not in names]
+    files = dict(zip(split.image_ids.tolist(), split.images["file_name"].to_pylist(), strict=True))
+    texts = dict(zip(split.caption_ids.tolist(), split.captions["text"].to_pylist(), strict=True))
     questions = {}
     for name, query, truth, retrieved, role in rows:
         if query not in texts or not files.keys() >= {truth, retrieved}:
             raise DataError(
-                f"failure {name} is not in the {split} split of this data. Point --data-dir at the data that was "
+                f"failure {name} is not in the {split.name} split of this data. Point --data-dir at the data that was "
                 "explained."
             )
         words = " ".join(texts[query].split())
@@ -92,21 +90,20 @@ def ask_failures(explained: pa.Table, library: Library, split: str) -> Questionn
     return Questionnaire(SCHEME, [[questions[name]] for name in sorted(questions)], portable=True)
 
 
-def _list_known(library: Library, split: str) -> Iterator[tuple[str, int, int, int, str]]:
+def _list_known(split: Split) -> Iterator[tuple[str, int, int, int, str]]:
     """Yield id, query, right image, other image and role of two known pairs of every caption of the split.
 
     The other image of a match is one that a source calls positive, if any, and that of a mismatch any that none does.
     They depend on nothing but the data, so that answers count for the failures of every model.
     """
-    content = library.split(split)
-    images, matches = content.image_ids.tolist(), dict[int, set[int]]()
+    images, matches = split.image_ids.tolist(), dict[int, set[int]]()
     for direction in CROSS_MODAL:
-        merged = merge(library.split(split), direction, sources=[name for name in official_sources() if name in MERGED])
+        merged = merge(split, direction, sources=[name for name in official_sources() if name in MERGED])
         sides = merged.query_ids[merged.queries], merged.gallery_ids[merged.items]
         pairs = zip(*(side[merged.positive].tolist() for side in sides), strict=True)
         for image, caption in pairs if direction == "i2t" else (pair[::-1] for pair in pairs):
             matches.setdefault(caption, set()).add(image)
-    for query, truth in zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True):
+    for query, truth in zip(split.caption_ids.tolist(), split.caption_image_ids.tolist(), strict=True):
         start = int.from_bytes(blake2b(str(query).encode(), digest_size=8).digest())
         same = sorted(matches.get(query, set()) - {truth})
         if same:

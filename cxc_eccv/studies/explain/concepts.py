@@ -20,14 +20,15 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import DataError, UnknownName
-from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.collections.coco import COLLECTION as COCO
+from cxc_eccv.sources.library import Split
 from cxc_eccv.sources.readers import Instances
 from cxc_eccv.sources.wordnet import find_synset, load_category_words, load_wordnet
 from cxc_eccv.studies.explain.altering.sentences import plural_of
-from cxc_eccv.types import FloatArray, IntArray, find_positions
+from cxc_eccv.types import FloatArray, find_positions
 from cxc_eccv.types.seen import Concepts
 
-SOURCES = ("coco", "visual-genome")
+SOURCES = (COCO.name, "visual-genome")
 
 
 class CategorySynset(NamedTuple):
@@ -97,12 +98,7 @@ class ImageConcepts:
         return [self.images[image_id] for image_id in ids]
 
 
-def load_concepts(
-    library: Library,
-    split: str,
-    source: str = "coco",
-    annotations: Path | None = None,
-) -> ImageConcepts:
+def load_concepts(split: Split, source: str = COCO.name, annotations: Path | None = None) -> ImageConcepts:
     """Concepts of the images of a split.
 
     An annotation is one instance, whose box is clipped to the image; a group of unknown number (COCO's ``iscrowd``)
@@ -111,7 +107,6 @@ def load_concepts(
     of its annotations were left out.
 
     Args:
-        library: the raw files.
         split: one of COCO's Karpathy splits.
         source: ``coco``, full annotations if available, else category sets; or ``visual-genome``.
         annotations: a file of COCO annotations, full ones or category sets, or the folder with Visual Genome's
@@ -126,17 +121,18 @@ def load_concepts(
         DataError: a file is missing or malformed, or names no concept in an image of the split; WordNet is missing.
 
     Example:
-        >>> concepts = load_concepts(Library("sample"), "test")
+        >>> from cxc_eccv.sources.collections.coco import COLLECTION as COCO
+    from cxc_eccv.sources.library import Split
+        >>> concepts = load_concepts(Library("sample").split("test"))
         >>> concepts.source, concepts.counted, len(concepts.images)
         ('COCO instances', True, 60)
     """
     check_source(source)
-    image_ids = library.split(split).image_ids
-    if source == "coco":
-        return _collect(library.split(split).instances(annotations), split, image_ids, "COCO", _synset_of_category)
+    if source == COCO.name:
+        return _collect(split.instances(annotations), split, "COCO", _find_category_synset)
     load_wordnet()  # fails before a long file is read
     files = [] if annotations is None else [annotations / name for name in ("objects.json", "image_data.json")]
-    return _collect(library.visual_genome(*files), split, image_ids, "Visual Genome", _synset_of_object)
+    return _collect(split.library.visual_genome(*files), split, "Visual Genome", _find_object_synset)
 
 
 def check_source(source: str) -> None:
@@ -146,9 +142,10 @@ def check_source(source: str) -> None:
 
 
 def _collect(
-    content: Instances, split: str, image_ids: IntArray, source: str, find: Callable[[str, str | None], str | None]
+    content: Instances, split: Split, source: str, find: Callable[[str, str | None], str | None]
 ) -> ImageConcepts:
     """The concepts of the annotated images."""
+    image_ids = split.image_ids
     images, annotations = (
         table.filter(pa.array(find_positions(table["image_id"], image_ids)[1]))
         for table in (content.images, content.annotations)
@@ -158,14 +155,15 @@ def _collect(
         source = "COCO instances" if counted else "COCO categories"
     if not images.num_rows:
         raise DataError(
-            f"{source} annotates none of the {image_ids.size:,} images of {split}; give files that annotate them"
+            f"{source} annotates none of the {image_ids.size:,} images of {split.name}; give files that annotate them"
         )
     named, groups, left_out = _name_boxes(annotations, _shares(annotations, images) if counted else None, find)
     if not named:
         reasons = "".join(f"; left out: {count:,}, {reason}" for reason, count in left_out.items())
         raise DataError(
-            f"{source}: the file lists {images.num_rows:,} of the images of {split}, but none of their annotations "
-            f"names a concept ({annotations.num_rows:,} annotations{reasons}); give a file that names their objects"
+            f"{source}: the file lists {images.num_rows:,} of the images of {split.name}, but none of their "
+            f"annotations names a concept ({annotations.num_rows:,} annotations{reasons}); give a file that names their "
+            "objects"
         )
     boxes: dict[int, list[Box]] = {image_id: [] for image_id in images["image_id"].to_pylist()}
     for image_id, box in named:
@@ -176,7 +174,7 @@ def _collect(
             del boxes[image_id]
     return ImageConcepts(
         source,
-        split,
+        split.name,
         n_images=image_ids.size,
         images={image_id: _areas(shown, counted) for image_id, shown in boxes.items()},
         counted=counted,
@@ -226,7 +224,7 @@ def _shares(annotations: pa.Table, images: pa.Table) -> FloatArray:
     return np.hstack([low, high - low])
 
 
-def _synset_of_category(name: str, _synset: str | None) -> str:
+def _find_category_synset(name: str, _synset: str | None) -> str:
     table = synsets_of_categories()
     if name not in table:
         raise UnknownName("COCO category", name, table)
@@ -234,7 +232,7 @@ def _synset_of_category(name: str, _synset: str | None) -> str:
 
 
 @cache
-def _synset_of_object(_name: str, synset: str | None) -> str | None:
+def _find_object_synset(_name: str, synset: str | None) -> str | None:
     """The synset under its canonical name; None if WordNet 3.0 lacks it."""
     try:
         return None if synset is None else str(find_synset(synset).name())

@@ -18,7 +18,7 @@ from cxc_eccv.evaluation.restriction import describe_parts
 from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.catalog import describe_data
-from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.library import Split
 from cxc_eccv.sources.wordnet import VERSION as WORDNET
 from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
 from cxc_eccv.studies.explain.concepts import ImageConcepts
@@ -53,7 +53,7 @@ class Explanation:
     """The explained failures of one model; ``skipped`` has the reason for each direction it cannot be ranked in."""
 
     model: str
-    split: str
+    split: Split
     concepts: ImageConcepts
     directions: Mapping[str, Explained]
     skipped: Mapping[str, str]
@@ -62,8 +62,7 @@ class Explanation:
 
 def check_runs(
     runs: Mapping[str, Run],
-    library: Library,
-    split: str,
+    split: Split,
     *,
     directions: Sequence[str] | None = None,
     similarity: str | None = None,
@@ -75,7 +74,7 @@ def check_runs(
     selections = {}
     for model, run in runs.items():
         ranked(run, Options(similarity))
-        selections[model] = check_run(run, library, split, directions)
+        selections[model] = check_run(run, split, directions)
     _refuse_other_queries(
         {model: {part.name: part.needs[0].query_ids for part in each.parts} for model, each in selections.items()}
     )
@@ -97,9 +96,8 @@ def _refuse_other_queries(asked: Mapping[str, Mapping[str, IntArray]]) -> None:
 
 def explain_run(
     run: Run,
-    library: Library,
+    split: Split,
     concepts: ImageConcepts,
-    split: str = "test",
     *,
     selection: Plan | None = None,
     similarity: str | None = None,
@@ -107,11 +105,11 @@ def explain_run(
 ) -> Explanation:
     """Find and explain a run's failures, in the directions that :func:`check_run` selected."""
     scoring, model = ranked(run, Options(similarity)).scoring, name_model(run, name)
-    chosen = selection or check_run(run, library, split)
+    chosen = selection or check_run(run, split)
     explained = {}
     for direction in (part.name for part in chosen.parts):
-        failures = find_failures(run, library, split, direction, similarity=scoring["similarity"], selection=chosen)
-        texts = None if direction == "i2t" else library.split(split).texts_of(failures.query_ids).to_pylist()
+        failures = find_failures(run, split, direction, similarity=scoring["similarity"], selection=chosen)
+        texts = None if direction == "i2t" else split.texts_of(failures.query_ids).to_pylist()
         explained[direction] = explain_failures(failures, concepts, texts)
     about: JsonObject = {
         "source": concepts.source,
@@ -128,7 +126,8 @@ def explain_run(
         others={"concepts": about, "wordnet": WORDNET},
     )
     title = model or (run.path.name if run.path is not None else "run")
-    return Explanation(title, split, concepts, explained, chosen.skipped, make_provenance(library, split, facts))
+    provenance = make_provenance(split.library, split.name, facts)
+    return Explanation(title, split, concepts, explained, chosen.skipped, provenance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +160,10 @@ def compare_failures(baseline: Explanation, model: Explanation, *, seed: int = 0
     A direction that one of the two cannot be ranked in has no rows, and neither has a number that is defined for both
     on no query that both fail. Intervals are percentiles of a bootstrap over images.
     """
-    if (baseline.split, baseline.provenance.others["concepts"]) != (model.split, model.provenance.others["concepts"]):
+    if (baseline.split.name, baseline.provenance.others["concepts"]) != (
+        model.split.name,
+        model.provenance.others["concepts"],
+    ):
         raise InvalidOption(
             f"{baseline.model} and {model.model} were explained on different splits or concepts; explain both with the "
             "same"

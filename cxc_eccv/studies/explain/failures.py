@@ -29,7 +29,7 @@ from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.ranking.scores import one_blas_thread
 from cxc_eccv.runs import Run
-from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.library import Split
 from cxc_eccv.sources.wordnet import similarity_matrix
 from cxc_eccv.studies.explain.concepts import ImageConcepts, find_mentions
 from cxc_eccv.types import FloatArray, IntArray
@@ -107,7 +107,7 @@ class Failures:
         return int(self.asked_ids.size)
 
 
-def check_run(run: Run, library: Library, split: str, directions: Sequence[str] | None = None) -> Plan:
+def check_run(run: Run, split: Split, directions: Sequence[str] | None = None) -> Plan:
     """Select what a run's recall@1 is computed from, for these directions, or all that it can be ranked in.
 
     There is a part for each direction. ``skipped`` has the reason for each direction that is not selected; it is empty
@@ -121,14 +121,13 @@ def check_run(run: Run, library: Library, split: str, directions: Sequence[str] 
     for direction in wanted:
         if direction not in TASKS:
             raise UnknownName("direction", direction, TASKS)
-    request = Request(tasks=[f"{TASKS[name]}/{name}" for name in wanted], metrics="recall_at_1", split=split)
-    return replace(plan_run(run, request, library), skipped={} if directions else skipped)
+    request = Request(tasks=[f"{TASKS[name]}/{name}" for name in wanted], metrics="recall_at_1", split=split.name)
+    return replace(plan_run(run, request, split.library), skipped={} if directions else skipped)
 
 
 def find_failures(
     run: Run,
-    library: Library,
-    split: str,
+    split: Split,
     direction: str,
     *,
     similarity: str | None = None,
@@ -140,7 +139,7 @@ def find_failures(
     :func:`check_run`, if it was called before.
     """
     with one_blas_thread():
-        chosen = selection or check_run(run, library, split, [direction])
+        chosen = selection or check_run(run, split, [direction])
         (need,) = (need for part in chosen.parts if part.name == direction for need in part.needs)
         assert isinstance(need, Ranks)  # noqa: S101 - recall is computed from ranks
         judged = need.judged
@@ -151,8 +150,8 @@ def find_failures(
     raise_all(measured.errors.values())  # a ranking without an item of the gallery
     for caution in measured.cautions:
         warnings.warn(f"{direction}: {caution}", stacklevel=2)
-    top, truths = reader.result, images_behind(judged.query_ids, library.split(split), direction)
-    images = images_behind(top.ids, library.split(split), direction[::-1])
+    top, truths = reader.result, images_behind(judged.query_ids, split, direction)
+    images = images_behind(top.ids, split, direction[::-1])
     failed = np.flatnonzero(images[:, 0] != truths)
     return Failures(
         direction=direction,

@@ -21,7 +21,6 @@ from scipy.optimize import linear_sum_assignment
 
 from cxc_eccv.report.charts import Segment, segments
 from cxc_eccv.report.pages import page_images, page_style, template
-from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.wordnet import similarity_matrix
 from cxc_eccv.studies.explain.concepts import Box, ImageConcepts, Place, find_differences, locate_mentions
 from cxc_eccv.studies.explain.explanation import TITLES, Explanation
@@ -191,26 +190,24 @@ def judge_failures(explained: Explained) -> tuple[FloatArray, IntArray]:
     return shares, order[~np.isnan(shares[order])]
 
 
-def show_failures(
-    explanations: Sequence[Explanation], library: Library, shown: int = SHOWN, seed: int = 0
-) -> list[DirectionPage]:
+def show_failures(explanations: Sequence[Explanation], shown: int = SHOWN, seed: int = 0) -> list[DirectionPage]:
     """The failures of every model and direction as cards: some at random, and the worst ones of each kind."""
     return [
-        _show_direction(f"m{number}-{direction}", explanation, explained, library, shown, seed)
+        _show_direction(f"m{number}-{direction}", explanation, explained, shown, seed)
         for number, explanation in enumerate(explanations, start=1)
         for direction, explained in explanation.directions.items()
     ]
 
 
 def _show_direction(
-    anchor: str, explanation: Explanation, explained: Explained, library: Library, shown: int, seed: int
+    anchor: str, explanation: Explanation, explained: Explained, shown: int, seed: int
 ) -> DirectionPage:
     failures, split, images = explained.failures, explanation.split, explanation.concepts.images
     queries = chosen = [""] * len(failures)
     if failures.direction != "i2t":
-        queries = [text.strip() for text in library.split(split).texts_of(failures.query_ids).to_pylist()]
+        queries = [text.strip() for text in split.texts_of(failures.query_ids).to_pylist()]
     if failures.direction != "t2i":
-        chosen = [text.strip() for text in library.split(split).texts_of(failures.item_ids).to_pylist()]
+        chosen = [text.strip() for text in split.texts_of(failures.item_ids).to_pylist()]
     shares, order = judge_failures(explained)
     agreement = explained.table[MEASURES[0]].to_numpy().astype(np.float64)
     near = (shares == 1) & (agreement >= HALF)
@@ -227,7 +224,7 @@ def _show_direction(
         return Failure(query_ids[row], str(kinds[row]), queries[row], chosen[row], ranks[row], *words)
 
     rows = np.unique(np.concatenate([draws[:shown], *(members[:shown] for members in of_kind.values())]))
-    cards = _make_cards(explanation, explained, library, rows, [describe(row) for row in rows.tolist()])
+    cards = _make_cards(explanation, explained, rows, [describe(row) for row in rows.tolist()])
 
     def group(kind: str, title: str, meaning: str, members: IntArray) -> FailureGroup:
         return FailureGroup(kind, title, meaning, members.size, [cards[row] for row in members[:shown].tolist()])
@@ -258,12 +255,11 @@ def _choose_listed(missing: Mapping[int, AbstractSet[str]]) -> list[int]:
 
 
 def _make_cards(
-    explanation: Explanation, explained: Explained, library: Library, rows: IntArray, described: Sequence[Failure]
+    explanation: Explanation, explained: Explained, rows: IntArray, described: Sequence[Failure]
 ) -> dict[int, FailureCard]:
     """Row of each failure to its card."""
-    failures, images, split = explained.failures, explanation.concepts.images, explanation.split
-    names_of = library.split(split).files_of
-    files = (names_of(ids[rows]).to_pylist() for ids in (failures.truth_ids, failures.retrieved_ids))
+    failures, images = explained.failures, explanation.concepts.images
+    files = (explanation.split.files_of(ids[rows]).to_pylist() for ids in (failures.truth_ids, failures.retrieved_ids))
     # The concepts of all failures with numbers, so that a word means the same on the page and in the numbers.
     explained_rows = np.flatnonzero(np.asarray(explained.table[MEASURES[0]].is_valid()))
     seen = np.union1d(failures.truth_ids[explained_rows], failures.retrieved_ids[explained_rows])
@@ -275,23 +271,18 @@ def _make_cards(
     else:
         captions, others = [failure.query for failure in described], failures.retrieved_ids[rows]
         sides = "query", "retrieved image"
-    why = _compare_attributes(explanation, library, vocabulary, captions, others, *sides)
+    why = _compare_attributes(explanation, vocabulary, zip(captions, others.tolist(), strict=True), sides)
     columns = zip(described, explained.table.take(rows).to_pylist(), places, why, *files, strict=True)
     cards = (_make_card(explanation.concepts, *column) for column in columns)
     return dict(zip(rows.tolist(), cards, strict=True))
 
 
 def _compare_attributes(
-    explanation: Explanation,
-    library: Library,
-    vocabulary: Sequence[str],
-    texts: Sequence[str],
-    images: IntArray,
-    asking: str,
-    asked: str,
+    explanation: Explanation, vocabulary: Sequence[str], pairs: Iterable[tuple[str, int]], sides: tuple[str, str]
 ) -> list[list[str]]:
     """Sentences on colours and sizes of each text that no caption of its image has, for concepts that it shows."""
-    captions = library.split(explanation.split).captions
+    (texts, images), (asking, asked) = zip(*pairs, strict=True), sides
+    captions = explanation.split.captions
     captions = captions.filter(pa.array(np.isin(np.asarray(captions["image_id"]), images)))
     sentences = captions["text"].to_pylist()
     by_image: dict[int, list[tuple[str, Sequence[Place]]]] = {}
@@ -299,7 +290,7 @@ def _compare_attributes(
     for image, mention in zip(captions["image_id"].to_pylist(), mentions, strict=True):
         by_image.setdefault(image, []).append(mention)
     reasons = []
-    for text, places, image in zip(texts, locate_mentions(texts, vocabulary), images.tolist(), strict=True):
+    for text, places, image in zip(texts, locate_mentions(texts, vocabulary), images, strict=True):
         reasons.append(of_text := list[str]())
         shown = explanation.concepts.images[image].keys()
         for difference in find_differences(text, [place for place in places if place[2] & shown], by_image[image]):
@@ -439,7 +430,6 @@ def _judge_in_words(kind: str, rows: Sequence[Row], values: Mapping[str, Any], w
 
 def render_explained(
     explanations: Sequence[Explanation],
-    library: Library,
     tables: Sequence[Table] = (),
     *,
     images: str | Path | None = None,
@@ -451,7 +441,7 @@ def render_explained(
     ``images`` is a folder with the image files, at any depth, or None for concepts only; ``shown`` limits the failures
     of each kind and direction, and of those drawn at random.
     """
-    pages = show_failures(explanations, library, shown, seed)
+    pages = show_failures(explanations, shown, seed)
     files = sorted({image.file for page in pages for card in page.cards for image in (card.truth, card.retrieved)})
     uris = page_images(images, files, SIDE)
     script = resources.files(STUDY).joinpath("templates/explained.js").read_text(encoding="utf-8")

@@ -22,7 +22,7 @@ from cxc_eccv.errors import DataError, InvalidOption, MalformedRun
 from cxc_eccv.metrics.bootstrap_spearman import CodedPairs
 from cxc_eccv.registry import metrics
 from cxc_eccv.sources.catalog import describe_data
-from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.library import Split
 from cxc_eccv.statistics import ClusterBootstrap, Draws, Intervals, interval
 from cxc_eccv.statistics.agreement import krippendorff_alpha
 from cxc_eccv.studies.asking.answer_files import read_answers
@@ -67,10 +67,10 @@ class FailureRatings:
 
 
 def read_ratings(
-    paths: Sequence[str | Path], explained: pa.Table, library: Library, split: str, form: str | None = None
+    paths: Sequence[str | Path], explained: pa.Table, split: Split, form: str | None = None
 ) -> FailureRatings:
     """Read answered files of :func:`cxc_eccv.studies.explain.asked.export_failures` from one or more raters."""
-    answers = read_answers(paths, [ask_failures(explained, library, split)], form).answers
+    answers = read_answers(paths, [ask_failures(explained, split)], form).answers
     rows = answers.filter(pc.field("role") == CANDIDATE).to_pylist()
     if not rows:
         raise DataError("no failure has an answer")

@@ -15,7 +15,7 @@ from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.ranking.prepare import refuse_zero_vectors, to_unit_length
 from cxc_eccv.runs import EmbeddingsRun, Run
 from cxc_eccv.runs.embeddings import side_of_arrays
-from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.library import Split
 from cxc_eccv.statistics import ClusterBootstrap, draw_batches, enough_samples, holm, interval, two_sided_p_value
 from cxc_eccv.studies.explain.altering import all_kinds
 from cxc_eccv.studies.explain.query_corpus import (
@@ -145,8 +145,7 @@ def read_altered(altered: EmbeddingsRun, content_ids: IntArray, width: int) -> d
 def rerank(
     run: Run,
     altered: EmbeddingsRun,
-    library: Library,
-    split: str = "test",
+    split: Split,
     *,
     directions: Sequence[str] | None = None,
     similarity: str | None = None,
@@ -159,7 +158,7 @@ def rerank(
     whose vector differs from their original's count as altered, as in the paper (Lymperaiou et al., COLING 2022,
     sections 5 and 6.4, Tables 4 and 5). ``similarity`` is used in ``t2i``; ``t2t`` uses the cosine.
     """
-    captions = library.split(split).captions
+    captions = split.captions
     run, originals, queries, wanted = check_altered(run, altered, captions, directions)
     samples = enough_samples(TESTS * len(queries) * len(wanted), LEVEL)
     tests, rows = PairedBootstrap(seed, samples), []

@@ -15,7 +15,7 @@ SCROLLS_BY_ITSELF = ".scroll, nav, .hidden, .long, .skip"
 def html(sample_library):
     with pytest.MonkeyPatch.context() as patch:
         without_wordnet(patch)
-        return render_explained([explanation_of(sample_library)], sample_library, images=sample_images(), shown=4)
+        return render_explained([explanation_of(sample_library)], images=sample_images(), shown=4)
 
 
 def test_nothing_overflows_and_the_images_stand_side_by_side(visitor, html):

@@ -18,7 +18,7 @@ CATEGORIES = [{"id": 1, "name": "person"}, {"id": 18, "name": "dog"}, {"id": 34,
 
 @pytest.fixture(scope="module")
 def ids(sample_library):
-    return sample_library.split("test").image_ids.tolist()
+    return sample_library.split().image_ids.tolist()
 
 
 def image(number, width=200, height=100):
@@ -39,7 +39,7 @@ def load(tmp_path):
         text = json.dumps({"images": images, "annotations": records, "categories": categories})
         path.write_text(change(text))
         library = Library("sample")
-        found = load_concepts(library, "test", annotations=path)
+        found = load_concepts(library.split(), annotations=path)
         assert "instances" in library.files_used()
         return found
 
@@ -121,7 +121,7 @@ class TestCoco:
     def test_a_slow_loop_agrees_on_the_sample(self, sample_library):
         synsets = {name: entry.synset for name, entry in synsets_of_categories().items()}
         for split in ("validation", "test"):
-            found = load_concepts(sample_library, split)
+            found = load_concepts(sample_library.split(split))
             file = read_json(sample_library.split(split)._category_files()[0])
             names = {category["id"]: category["name"] for category in file["categories"]}
             sizes = {one["id"]: one["width"] * one["height"] for one in file["images"]}
@@ -177,12 +177,12 @@ class TestCoco:
         with pytest.raises(UnknownName, match="unknown COCO category 'aeroplane'; did you mean 'airplane'"):
             load([image(ids[0])], [box(ids[0], 5, 0, 0, 9, 9)], [{"id": 5, "name": "aeroplane"}])
         with pytest.raises(SourceMissing, match=r"nowhere\.json is not a file"):
-            load_concepts(Library("sample"), "test", annotations=tmp_path / "nowhere.json")
+            load_concepts(Library("sample").split("test"), annotations=tmp_path / "nowhere.json")
 
 
 class TestRealCoco:
     def test_category_sets_of_the_split(self, real_library):
-        found = load_concepts(real_library, "test")
+        found = load_concepts(real_library.split())
         assert (found.source, len(found.images)) == ("COCO categories", 5_000)
         assert sum(not shown for shown in found.images.values()) == 48
 
@@ -190,8 +190,11 @@ class TestRealCoco:
         ("split", "annotated", "boxes", "groups"), [("test", 33, 320, 5), ("validation", 30, 262, 3)]
     )
     def test_full_annotations_of_63_images(self, real_library, split, annotated, boxes, groups):
-        path = real_library._path("instances_subset")
-        found, sets = load_concepts(real_library, split, annotations=path), load_concepts(real_library, split)
+        path = real_library.path("instances_subset")
+        found, sets = (
+            load_concepts(real_library.split(split), annotations=path),
+            load_concepts(real_library.split(split)),
+        )
         assert (len(found.images), sum(map(len, found.boxes.values())), found.groups) == (annotated, boxes, groups)
         assert not found.left_out
         # Concepts agree however they are told, so that CA and NCS are the same from category sets alone.
@@ -207,10 +210,10 @@ class TestRealCoco:
 class TestTables:
     def test_the_categories_of_coco_and_of_the_sample(self, real_library, sample_library):
         entries = list(synsets_of_categories().values())
-        file = read_json(real_library._path("instances_subset"))["categories"]
+        file = read_json(real_library.path("instances_subset"))["categories"]
         assert [(entry.category_id, entry.category) for entry in entries[:80]] == [(c["id"], c["name"]) for c in file]
         assert len({entry.synset for entry in entries[:80]}) == 80
-        sets = sample_library.split("test").categories()
+        sets = sample_library.split().categories()
         assert [entry.category for entry in entries[80:]] == list(sets.category_names)
         assert [entry.category_id for entry in entries[80:]] == sets.category_ids.tolist()
 
@@ -254,7 +257,7 @@ def genome(tmp_path, ids, wordnet):
         }
         for name, content in contents.items():
             (tmp_path / name).write_text(json.dumps(content))
-        return load_concepts(Library("sample"), "test", "visual-genome", tmp_path)
+        return load_concepts(Library("sample").split("test"), "visual-genome", tmp_path)
 
     return read
 
@@ -340,4 +343,4 @@ class TestVisualGenome:
             (None, SourceMissing, r"visual_genome/objects\.json\) is not part of the embedded sample"),
         ):
             with pytest.raises(error, match=message):
-                load_concepts(Library("sample"), "test", "visual-genome", folder)
+                load_concepts(Library("sample").split("test"), "visual-genome", folder)

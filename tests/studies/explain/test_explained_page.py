@@ -47,12 +47,12 @@ def explanation(sample_library):
 
 @pytest.fixture(scope="module")
 def pages(explanation, sample_library):
-    return show_failures([explanation], sample_library)
+    return show_failures([explanation])
 
 
 @pytest.fixture(scope="module")
 def page(explanation, sample_library):
-    return render_explained([explanation], sample_library, images=sample_images())
+    return render_explained([explanation], images=sample_images())
 
 
 def cards_of(page):
@@ -171,7 +171,7 @@ def judge(explanation, sample_library, monkeypatch):
         concepts = dataclasses.replace(explanation.concepts, images=images, boxes={})
         explained = explain_failures(failure, concepts, [text], similarity=alike)
         changed = dataclasses.replace(explanation, concepts=concepts, directions={"t2i": explained})
-        (page,) = show_failures([changed], sample_library)
+        (page,) = show_failures([changed])
         (card,) = cards_of(page)
         return card.failure.kind, card.verdict
 
@@ -223,7 +223,7 @@ def test_a_near_miss_of_another_colour_says_so(explanation, sample_library, monk
 def test_a_caption_that_begins_with_blanks_is_marked_at_its_words(explanation, sample_library, monkeypatch):
     spaced = pa.array(["  one circle. \n"])
     monkeypatch.setattr(Split, "texts_of", lambda content, ids: spaced.take([0] * len(ids)))
-    (page, *_) = show_failures([explanation], sample_library, shown=1)
+    (page, *_) = show_failures([explanation], shown=1)
     assert cards_of(page)[0].marked == [("one ", False), ("circle", True), (".", False)]
 
 
@@ -258,7 +258,7 @@ def test_markup_in_data_is_shown_as_text(explanation, sample_library, monkeypatc
         provenance=Provenance(command=NASTY, run=RunFacts(file=NASTY), data=DataFacts(edition=NASTY)),
     )
     with pytest.warns(UserWarning, match="images shown are not below"):
-        text = render_explained([spoilt], sample_library, images=sample_images())
+        text = render_explained([spoilt], images=sample_images())
     shown = Page(text)
     assert not shown.all("iframe")
     assert text.count("<script") == 1  # our own
@@ -288,7 +288,7 @@ def test_structure_is_sound_and_images_say_what_they_show(page):
 
 
 def test_without_images_there_are_concepts_alone(explanation, sample_library):
-    shown = Page(render_explained([explanation], sample_library))
+    shown = Page(render_explained([explanation]))
     assert not shown.all("img", "figure")
     tables = [one for one in shown.all("table") if one["attrs"].get("class") == "concepts"]
     assert len(tables) == len(shown.all("article"))
@@ -296,13 +296,13 @@ def test_without_images_there_are_concepts_alone(explanation, sample_library):
 
 def test_an_image_that_is_not_there_is_an_empty_frame(explanation, sample_library, tmp_path):
     with pytest.warns(UserWarning, match=r"\d+ of \d+ images shown are not below .*has empty frames"):
-        text = render_explained([explanation], sample_library, images=tmp_path)
+        text = render_explained([explanation], images=tmp_path)
     assert "is not in the folder" in text
     assert "images are not in the folder of images; their frames are empty" in text
 
 
 def test_how_many_are_shown_of_how_many(explanation, sample_library):
-    text = render_explained([explanation], sample_library, shown=2)
+    text = render_explained([explanation], shown=2)
     counts = re.findall(r"([\d,]+) of ([\d,]+) failures: [^<]*? The (\d+) worst of them follow", text)
     assert counts
     assert all(shown == "2" and whole in ("300", "60") for _, whole, shown in counts)
@@ -314,7 +314,7 @@ def test_the_random_sample_follows_the_seed(explanation, sample_library):
     captions = dataclasses.replace(explanation, directions={"t2i": explanation.directions["t2i"]})
     drawn = []
     for seed in (0, 0, 1):
-        (page,) = show_failures([captions], sample_library, seed=seed)
+        (page,) = show_failures([captions], seed=seed)
         drawn.append([card.failure.query_id for card in page.drawn.cards])
         assert page.drawn.total == page.failures - page.unexplained
         assert len(set(drawn[-1])) == SHOWN
@@ -324,7 +324,7 @@ def test_the_random_sample_follows_the_seed(explanation, sample_library):
 
 def test_the_search_finds_failures_of_every_concept_that_is_missing(explanation, sample_library):
     images = explanation.concepts.images
-    for page in show_failures([explanation], sample_library, shown=1):
+    for page in show_failures([explanation], shown=1):
         failures = explanation.directions[page.direction].failures
         pairs = zip(failures.truth_ids.tolist(), failures.retrieved_ids.tolist(), strict=True)
         missing = Counter(name.partition(".")[0] for one, other in pairs for name in images[one].keys() - images[other])
@@ -340,7 +340,7 @@ def test_categories_alone_have_no_instances_and_no_boxes(explanation, sample_lib
     images = {image: dict.fromkeys(shown, np.empty(0)) for image, shown in concepts.images.items()}
     sets = dataclasses.replace(concepts, source="COCO categories", images=images, boxes={}, counted=False)
     explanation = explanation_of(sample_library, ["t2i"], concepts=sets)
-    shown = Page(render_explained([explanation], sample_library, images=sample_images()))
+    shown = Page(render_explained([explanation], images=sample_images()))
     assert not [one for one in shown.all("span") if one["attrs"].get("class", "").startswith("box")]
     assert "\N{MULTIPLICATION SIGN}" not in shown.all("main")[0]["text"]
     numbers = [one for one in shown.all("table") if one["attrs"].get("class") == "numbers"]
@@ -350,5 +350,5 @@ def test_categories_alone_have_no_instances_and_no_boxes(explanation, sample_lib
 def test_no_failure_at_all(explanation, sample_library):
     none = take(explanation.directions["t2i"].failures, 0)
     empty = Explained(none, explanation.directions["t2i"].table.slice(0, 0), {})
-    text = render_explained([dataclasses.replace(explanation, directions={"t2i": empty})], sample_library)
+    text = render_explained([dataclasses.replace(explanation, directions={"t2i": empty})])
     assert "Text to image: none of 300 queries failed." in Page(text).all("main")[0]["text"]

@@ -151,8 +151,8 @@ def explain_by_loops(failures, concepts):
 
 @pytest.mark.parametrize("direction", TASKS)
 def test_a_plain_loop_over_the_sample_agrees(sample_library, make_run, direction):
-    concepts = load_concepts(sample_library, "test")
-    failures = find_failures(make_run(sample_library), sample_library, "test", direction)
+    concepts = load_concepts(sample_library.split())
+    failures = find_failures(make_run(sample_library), sample_library.split(), direction)
     explained = explain_failures(failures, concepts, None, similarity=alike)
     expected = explain_by_loops(failures, concepts)
     for name, values in expected.items():
@@ -160,7 +160,7 @@ def test_a_plain_loop_over_the_sample_agrees(sample_library, make_run, direction
 
 
 def test_words_of_the_query_and_wordnet(sample_library, make_run, wordnet):
-    explanation = explain_run(make_run(sample_library), sample_library, load_concepts(sample_library, "test"))
+    explanation = explain_run(make_run(sample_library), sample_library.split(), load_concepts(sample_library.split()))
     assert list(explanation.directions) == list(TASKS)
     assert explanation.provenance.others["wordnet"] == "3.0"
     assert explanation.provenance.others["concepts"]["source"] == "COCO instances"
@@ -174,17 +174,17 @@ def test_words_of_the_query_and_wordnet(sample_library, make_run, wordnet):
 def test_directions_that_a_run_does_not_have(sample_library, make_run, wordnet):
     run = make_run(sample_library)
     texts, images = EmbeddingsRun(None, run.captions), EmbeddingsRun(run.images, None)
-    explanation = explain_run(texts, sample_library, load_concepts(sample_library, "test"))
+    explanation = explain_run(texts, sample_library.split(), load_concepts(sample_library.split()))
     assert list(explanation.directions) == ["t2t"]
     assert explanation.skipped == dict.fromkeys(("t2i", "i2t"), "the run has no images")
-    assert check_run(texts, sample_library, "test", ["t2t"]).skipped == {}
+    assert check_run(texts, sample_library.split(), ["t2t"]).skipped == {}
     for run, directions, error, message in (
         (texts, ["t2i"], InvalidOption, "the run has no images"),
         (texts, ["i2i"], UnknownName, "i2i"),
         (images, None, InvalidOption, "t2t cannot be explained"),
     ):
         with pytest.raises(error, match=message):
-            check_run(run, sample_library, "test", directions)
+            check_run(run, sample_library.split(), directions)
 
 
 AREA = np.array([0.1])

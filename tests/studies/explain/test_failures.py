@@ -118,15 +118,15 @@ TIES = "are decided by ties"
 @pytest.mark.parametrize("make", RUNS)
 @pytest.mark.parametrize("direction", TASKS)
 def test_failures_are_those_of_a_plain_loop(sample_library, make, direction):
-    content = sample_library.split("test")
+    content = sample_library.split()
     run = make(content)
     if (why := run.why_not(direction)) is not None:
         with pytest.raises(InvalidOption, match="cannot be computed: "):
-            find_failures(run, sample_library, "test", direction)
-        assert check_run(run, sample_library, "test").skipped[direction] == why
+            find_failures(run, sample_library.split(), direction)
+        assert check_run(run, sample_library.split()).skipped[direction] == why
         return
     depth = 1 if make is one_item else DEPTH
-    failures = find_failures(run, sample_library, "test", direction)
+    failures = find_failures(run, sample_library.split(), direction)
     assert content_of(failures) == fail_by_loops(run, direction, content, depth)
     report = evaluate(run, f"{TASKS[direction]}/{direction}", metrics=["recall_at_1"], data_dir=sample_library)
     assert len(failures) / failures.n_queries == pytest.approx(1 - report.results[0].value, abs=1e-12)
@@ -134,16 +134,16 @@ def test_failures_are_those_of_a_plain_loop(sample_library, make, direction):
 
 
 def test_where_all_scores_are_equal_every_query_fails_and_ties_are_told(sample_library):
-    run = equal_scores(sample_library.split("test"))
+    run = equal_scores(sample_library.split())
     with pytest.warns(UserWarning, match=f"t2i: .* {TIES}"):
-        failures = find_failures(run, sample_library, "test", "t2i")
+        failures = find_failures(run, sample_library.split(), "t2i")
     assert len(failures) == failures.n_queries
 
 
 @pytest.mark.parametrize("direction", TASKS)
 def test_the_rank_of_the_right_item_is_known_as_far_as_rankings_go(sample_library, direction):
-    content = sample_library.split("test")
-    whole, short = (find_failures(given(content, depth), sample_library, "test", direction) for depth in (None, 20))
+    content = sample_library.split()
+    whole, short = (find_failures(given(content, depth), sample_library.split(), direction) for depth in (None, 20))
     assert whole.truth_ranks.null_count == 0
     assert min(whole.truth_ranks.to_pylist()) > 1
     expected = [rank if rank <= 20 else None for rank in whole.truth_ranks.to_pylist()]
@@ -154,36 +154,36 @@ def test_the_rank_of_the_right_item_is_known_as_far_as_rankings_go(sample_librar
 @pytest.mark.filterwarnings(f"ignore:.*{TIES}")
 def test_a_rival_is_found_behind_all_captions_of_two_images(sample_library):
     """Two images each have one vector for all their captions, so nine captions stand before the third image."""
-    content = sample_library.split("test")
+    content = sample_library.split()
     pairs = np.searchsorted(np.sort(content.image_ids), content.caption_image_ids) // 2
     vectors = np.random.default_rng(0).standard_normal((pairs.max() + 1, 8))[pairs]
     run = EmbeddingsRun(None, Embeddings(content.caption_ids, vectors))
-    failures = find_failures(run, sample_library, "test", "t2t")
+    failures = find_failures(run, sample_library.split(), "t2t")
     assert len(failures) == failures.n_queries
     assert (failures.rival_ids[:, 0] >= 0).all()
 
 
 def test_a_run_is_refused_as_evaluate_refuses_it(sample_library):
-    content = sample_library.split("test")
+    content = sample_library.split()
     whole = random_vectors(content)
     few = EmbeddingsRun(whole.images, Embeddings(content.caption_ids[3:], whole.captions.vectors[3:]))
     foreign = EmbeddingsRun(whole.images, Embeddings(content.caption_ids + 10_000_000, whole.captions.vectors))
     for run in (few, foreign, random_vectors(sample_library.split("validation"))):
         with pytest.raises((MissingIds, UnknownIds)) as found:
-            find_failures(run, sample_library, "test", "t2i")
+            find_failures(run, sample_library.split(), "t2i")
         with pytest.raises((MissingIds, UnknownIds)) as expected:
             evaluate(run, "coco_5k/t2i", metrics=["recall_at_1"], data_dir=sample_library)
         assert str(found.value) == str(expected.value)
 
 
 def test_a_ranking_without_an_item_of_the_gallery_is_refused(sample_library):
-    content = sample_library.split("test")
+    content = sample_library.split()
     run = RankingsRun.from_dicts(t2i={caption: [-5] for caption in content.caption_ids.tolist()})
     with pytest.raises((RunTooShallow, UnknownIds)):
-        find_failures(run, sample_library, "test", "t2i")
+        find_failures(run, sample_library.split(), "t2i")
 
 
 def test_there_is_no_other_direction(sample_library):
-    run = random_vectors(sample_library.split("test"))
+    run = random_vectors(sample_library.split())
     with pytest.raises(UnknownName, match="direction"):
-        find_failures(run, sample_library, "test", "i2i")
+        find_failures(run, sample_library.split(), "i2i")

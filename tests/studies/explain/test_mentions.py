@@ -72,7 +72,7 @@ def test_the_list_has_words_for_every_category_of_coco(wordnet):
 )
 def test_what_captions_mention_is_what_their_images_show(wordnet, real_library, images, precision, recall):
     """Of the test split: WordNet's senses alone had 91.58% and 59.27%."""
-    shown = {image: set(names) for image, names in load_concepts(real_library, "test").images.items() if names}
+    shown = {image: set(names) for image, names in load_concepts(real_library.split("test")).images.items() if names}
     shown = dict(list(shown.items())[:images])
     captions = real_library.split("test").captions
     captions = captions.filter(pc.is_in(captions["image_id"], pa.array(shown)))

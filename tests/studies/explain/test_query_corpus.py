@@ -224,7 +224,7 @@ def test_failures_are_those_that_explain_finds(position, search, make_run, sampl
     scores = json.loads((tmp_path / "query_corpus.json").read_text())["scores"]
     run = load_run(tmp_path / "rankings.parquet")
     assert (run.model, run.corpus) == ("a text model", "the mean of their other captions")
-    found = find_failures(run, sample_library, "test", "t2i")
+    found = find_failures(run, sample_library.split("test"), "t2i")
     assert found.n_queries == (300 if position == "all" else 60)
     assert len(found) / found.n_queries == pytest.approx(scores[f"coco/query_{position}/fails"], abs=1e-12)
     known = found.truth_ranks.drop_null().to_numpy()
@@ -234,7 +234,7 @@ def test_failures_are_those_that_explain_finds(position, search, make_run, sampl
     with pytest.raises(InvalidOption, match=r"by the mean of their other captions, .* explain for this file"):
         evaluate(run, data_dir=sample_library)
     with pytest.raises(MissingIds, match=r"none of its queries is a caption of COCO's validation split"):
-        find_failures(run, sample_library, "validation", "t2i")
+        find_failures(run, sample_library.split("validation"), "t2i")
 
 
 @pytest.mark.usefixtures("wordnet")

@@ -35,7 +35,7 @@ PRINTED = dict(zip(CLASSES, (23.30, 5.83, 17.48, 11.65, 6.14, 7.77, 54.37), stri
 @pytest.fixture(scope="module")
 def explained(sample_library):
     """Failures of the sample's captions, each with the next image in its own one's place; numbers at random."""
-    content, random = sample_library.split("test"), np.random.default_rng(0)
+    content, random = sample_library.split(), np.random.default_rng(0)
     truths = content.caption_image_ids
     places = {image: place for place, image in enumerate(content.image_ids.tolist())}
     others = content.image_ids[[(places[image] + 1) % content.image_ids.size for image in truths.tolist()]]
@@ -57,7 +57,7 @@ def explained(sample_library):
 def exported(explained, sample_library, tmp_path):
     def export(form="jsonl", folder="asked", table=explained, **options):
         given = {"images": "images/{file_name}", "sample": 10} | options
-        return export_failures(table, tmp_path / folder, sample_library, "test", form=form, **given)[0]
+        return export_failures(table, tmp_path / folder, sample_library.split(), form=form, **given)[0]
 
     return export
 
@@ -157,7 +157,7 @@ def mark(*names):
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
 def test_a_row_has_all_that_a_rater_needs_and_empty_answers(form, exported, sample_library):
     rows = read_rows(exported(form))
-    content = sample_library.split("test")
+    content = sample_library.split()
     texts = dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True))
     files = dict(zip(content.image_ids.tolist(), content.images["file_name"].to_pylist(), strict=True))
     assert len({row["pair_id"] for row in rows}) == 12  # ten failures and two known pairs
@@ -201,7 +201,7 @@ def test_answers_of_several_raters_come_back(form, exported, explained, sample_l
     some = write_rows(path.with_name(f"some.{form}"), read_rows(path)[:4])
     ann = answer(path, tmp_path / f"ann.{form}", classes=["colour", "detail"])
     ben = answer(some, tmp_path / f"ben.{form}", rater="Ben ", classes=["alternatives"], rating=10)
-    rated = read_ratings([ann, ben], explained, sample_library, "test")
+    rated = read_ratings([ann, ben], explained, sample_library.split())
     assert len(rated.pair_ids) == 10
     assert Counter(rated.raters) == {"ann": 10, "ben": 4}
     assert Counter(rated.ratings.tolist()) == {7: 10, 10: 4}
@@ -222,7 +222,7 @@ def test_answers_of_several_raters_come_back(form, exported, explained, sample_l
 def test_a_wrong_row_is_refused_with_its_place(changed, told, exported, explained, sample_library, tmp_path):
     path = answer(exported(), tmp_path / "ann.jsonl", fourth=changed)
     with pytest.raises(MalformedSource, match=rf"ann\.jsonl, line 4.*{told}"):
-        read_ratings([path], explained, sample_library, "test")
+        read_ratings([path], explained, sample_library.split())
 
 
 def test_what_was_rated_holds_for_every_model_that_fails_in_the_same_way(exported, explained, sample_library, tmp_path):
@@ -232,11 +232,11 @@ def test_what_was_rated_holds_for_every_model_that_fails_in_the_same_way(exporte
     known = pairs - set(ids)
     kept = [place for place, name in enumerate(ids) if name in pairs or place % 3 == 0]
     of_another_model = explained.take(kept[::-1])
-    rated = read_ratings([path], of_another_model, sample_library, "test")
+    rated = read_ratings([path], of_another_model, sample_library.split())
     assert set(rated.pair_ids) == pairs - known
     lacking = explained.take([place for place, name in enumerate(ids) if name not in pairs])
     with pytest.raises(MalformedSource, match="an exported question; remove the line"):
-        read_ratings([path], lacking, sample_library, "test")
+        read_ratings([path], lacking, sample_library.split())
 
 
 def names_of(explained):
@@ -268,7 +268,7 @@ def test_known_pairs_are_counted_by_rater_and_no_failures(exported, explained, m
     for row in rows:
         row["answer"] = 9 if (row["image_id"], row["caption_id"]) in matches else 2
     write_rows(files[1], rows)
-    rated = read_ratings(files, explained, sample_library, "test")
+    rated = read_ratings(files, explained, sample_library.split())
     assert len(rated.pair_ids) == 30
     assert rated.known == {"ann": KnownAnswers(2, 4), "ben": KnownAnswers(4, 4)}
     raters, *_ = report_ratings(rated, explained).tables()

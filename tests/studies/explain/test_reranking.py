@@ -48,13 +48,13 @@ def slow_pairs(direction, run, content, ids, vectors):
 
 @pytest.mark.parametrize("direction", ["t2i", "t2t"])
 def test_a_plain_loop_agrees(direction, sample_library, make_run):
-    run, content = make_run(sample_library, width=6), sample_library.split("test")
+    run, content = make_run(sample_library, width=6), sample_library.split()
     near = np.repeat(run.images.vectors, 5, axis=0) + run.captions.vectors
     run = EmbeddingsRun(run.images, Embeddings(run.captions.ids, near))
     rows = np.random.default_rng(1).permutation(run.captions.ids.size)[:80]
     arrays = alter(run.captions, "size", rows)
     arrays["adversarial_size_embeddings"][:7] = run.captions.vectors[rows[:7]]  # nothing was altered
-    row = rerank(run, altered_run(**arrays), sample_library, directions=[direction]).rows[0]
+    row = rerank(run, altered_run(**arrays), sample_library.split(), directions=[direction]).rows[0]
     pairs = slow_pairs(direction, run, content, *arrays.values())
     changed = [pairs[caption] for caption in run.captions.ids[rows[7:]].tolist()]
     assert (row.queries, row.unchanged) == (80, 7)
@@ -76,13 +76,13 @@ def test_the_rounding_of_another_batch_is_no_alteration(noise, unchanged, sample
     run = EmbeddingsRun(run.images, Embeddings(run.captions.ids, 100 * run.captions.vectors))
     arrays = alter(run.captions, "size", np.arange(41), noise=100 * noise)
     arrays["adversarial_size_embeddings"][40] *= -1
-    assert rerank(run, altered_run(**arrays), sample_library, directions=["t2i"]).rows[0].unchanged == unchanged
+    assert rerank(run, altered_run(**arrays), sample_library.split(), directions=["t2i"]).rows[0].unchanged == unchanged
 
 
 def test_originals_and_their_cosines_are_those_of_evaluate_and_of_a_plain_sum(sample_library, make_run):
-    run, content = make_run(sample_library), sample_library.split("test")
+    run, content = make_run(sample_library), sample_library.split()
     arrays = alter(run.captions, "size", np.arange(12))
-    row = rerank(run, altered_run(**arrays), sample_library, directions=["t2i"]).rows[0]
+    row = rerank(run, altered_run(**arrays), sample_library.split(), directions=["t2i"]).rows[0]
     report = evaluate(run, tasks="coco_5k/t2i", metrics=["recall_at_k", "median_rank"], data_dir=sample_library)
     for label in ("recall_at_1", "recall_at_5", "recall_at_10", "median_rank"):
         assert row.whole[label].before == report.scores[f"coco_5k/t2i/{label}"]
@@ -98,13 +98,13 @@ def test_originals_and_their_cosines_are_those_of_evaluate_and_of_a_plain_sum(sa
 
 
 def test_a_clear_reversal_holds_and_no_change_does_not(sample_library, make_run):
-    run, content = make_run(sample_library), sample_library.split("test")
+    run, content = make_run(sample_library), sample_library.split()
     places = [run.images.ids.tolist().index(owner) for owner in content.caption_image_ids.tolist()]
     run = EmbeddingsRun(run.images, Embeddings(run.captions.ids, run.images.vectors[places]))
     every = np.arange(run.captions.ids.size)
     turned = {"adversarial_size_ids": run.captions.ids, "adversarial_size_embeddings": -run.captions.vectors}
     slight = alter(run.captions, "rare_synonym", every, seed=1, noise=0.001)
-    found = rerank(run, altered_run(**turned, **slight), sample_library, directions=["t2i"])
+    found = rerank(run, altered_run(**turned, **slight), sample_library.split(), directions=["t2i"])
     rows = {row.kind: row for row in found.rows}
     assert rows["size"].lower == rows["size"].queries == 300
     assert rows["size"].whole["recall_at_1"].change == -1
@@ -140,7 +140,7 @@ def test_bad_altered_queries_give_no_number(spoil, error, message, sample_librar
     arrays = spoil(alter(run.captions, "size", np.arange(5)), run.captions)
     altered = altered_run(**arrays) if arrays else EmbeddingsRun(None, Embeddings([1], [[1.0]]))
     with pytest.raises(error, match=message):
-        rerank(run, altered, sample_library)
+        rerank(run, altered, sample_library.split())
 
 
 def test_runs_that_cannot_be_asked(sample_library, make_run):
@@ -159,8 +159,8 @@ def test_runs_that_cannot_be_asked(sample_library, make_run):
         (fewer, altered, None, MissingIds, "lacks 1 of 300 captions"),
     ):
         with pytest.raises(error, match=message):
-            rerank(asked, queries, sample_library, directions=directions)
-    rows = rerank(text, altered, sample_library).rows
+            rerank(asked, queries, sample_library.split(), directions=directions)
+    rows = rerank(text, altered, sample_library.split()).rows
     assert [(row.direction, row.kind, row.queries) for row in rows] == [("t2t", "size", 5), ("t2t", "colour_in", 3)]
 
 

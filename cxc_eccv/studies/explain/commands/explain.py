@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,6 +22,7 @@ from cxc_eccv.writing import recorded_folder
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from cxc_eccv.sources.library import Split
     from cxc_eccv.studies.explain.concepts import ImageConcepts
     from cxc_eccv.studies.explain.explanation import Explanation, Paired
     from cxc_eccv.studies.explain.reranking import Reranking
@@ -104,10 +105,11 @@ def explain(
     from cxc_eccv.statistics import Intervals
     from cxc_eccv.studies.explain.concepts import check_source, load_concepts
     from cxc_eccv.studies.explain.explanation import check_runs, compare_failures, explain_run, make_tables
-    from cxc_eccv.tables import tables_to_console
+    from cxc_eccv.studies.explain.page import render_explained
+    from cxc_eccv.tables import tables_to_console, tables_to_markdown
 
     if show_concepts is not None:
-        _show_concepts(show_concepts, concepts, split_name(split), annotations)
+        _show_concepts(show_concepts, concepts, open_library().split(split_name(split)), annotations)
         return
     if not files:
         raise InvalidOption("nothing to explain: name a file of embeddings, scores or rankings")
@@ -116,19 +118,19 @@ def explain(
         raise InvalidOption("--adversarial is for one model; name one file, that of the model that encoded the queries")
     Intervals(seed=seed)
     check_source(concepts)
-    library, wanted = open_library(), split_name(split)
+    data = open_library().split(split_name(split))
     runs = load_runs(files, name)
-    selections = check_runs(runs, library, wanted, directions=direction, similarity=similarity)
+    selections = check_runs(runs, data, directions=direction, similarity=similarity)
     baseline = next(iter(runs.values()))
     if adversarial is not None:
         from cxc_eccv.studies.explain.reranking import check_altered, rerank, reranking_tables
 
         altered = load_embeddings(adversarial)
-        check_altered(baseline, altered, library.split(wanted).captions, direction)
+        check_altered(baseline, altered, data.captions, direction)
     load_wordnet()
-    shown = load_concepts(library, wanted, concepts, annotations)
+    shown = load_concepts(data, concepts, annotations)
     explained = [
-        explain_run(run, library, shown, wanted, similarity=similarity, name=model, selection=selections[model])
+        explain_run(run, data, shown, similarity=similarity, name=model, selection=selections[model])
         for model, run in runs.items()
     ]
     paired = [row for other in explained[1:] for row in compare_failures(explained[0], other, seed=seed)]
@@ -137,43 +139,34 @@ def explain(
         reranked = rerank(
             baseline,
             altered,
-            library,
-            wanted,
+            data,
             directions=direction,
             similarity=similarity,
             seed=seed,
         )
         tables += reranking_tables(reranked)
-    of_page = {"library": library, "images": images, "seed": seed}
     try:
-        written = [] if output is None else _write(output, explained, paired, reranked, tables, **of_page)
+        written = []
+        if output is not None:
+            texts = {
+                "explain.json": explanations_to_json(explained, paired, reranked, COMMAND.get()),
+                "explain.md": tables_to_markdown(tables),
+                "explain.html": render_explained(explained, tables, images=images, seed=seed),
+            }
+            written = _write(output, texts, join_tables(explained))
     finally:
         print_shown(tables_to_console(tables))
     say_written(written)
 
 
-def _write(
-    output: Path,
-    explained: Sequence[Explanation],
-    paired: Sequence[Paired],
-    reranked: Reranking | None,
-    tables: Sequence[Table],
-    **of_page: Any,  # noqa: ANN401 - of render_explained
-) -> list[Path]:
-    """Write the numbers, a row per failure, the tables and the page, all or nothing; other files are kept."""
+def _write(output: Path, texts: Mapping[str, str], failures: pa.Table) -> list[Path]:
+    """Write texts by the name of their file and a row per failure, all or nothing; other files are kept."""
     from cxc_eccv.parquet import write_parquet
-    from cxc_eccv.studies.explain.page import render_explained
-    from cxc_eccv.tables import tables_to_markdown
 
     with recorded_folder(output, FILES) as folder:
-        texts = {
-            "explain.json": explanations_to_json(explained, paired, reranked, COMMAND.get()),
-            "explain.md": tables_to_markdown(tables),
-            "explain.html": render_explained(explained, tables=tables, **of_page),
-        }
         for file, text in texts.items():
             (folder / file).write_text(text, encoding="utf-8", newline="\n")
-        write_parquet(join_tables(explained), folder / "failures.parquet")
+        write_parquet(failures, folder / "failures.parquet")
     return [output / file for file in FILES]
 
 
@@ -249,7 +242,7 @@ SHOWN = 15
 """Concepts of a split that are listed, the most frequent ones."""
 
 
-def _show_concepts(which: str, source: str, split: str, annotations: Path | None) -> None:
+def _show_concepts(which: str, source: str, split: Split, annotations: Path | None) -> None:
     """Print the counts of a split and its most frequent concepts, or the concepts of one image."""
     from cxc_eccv.sources.catalog import describe_data
     from cxc_eccv.studies.explain.concepts import load_concepts
@@ -258,11 +251,10 @@ def _show_concepts(which: str, source: str, split: str, annotations: Path | None
 
     if which != "all" and not which.isdecimal():
         raise InvalidOption(f"--show-concepts {which}: give all, or the COCO id of an image")
-    library = open_library()
-    image_concepts = load_concepts(library, split, source, annotations)
-    if which != "all" and int(which) not in library.split(split).image_ids:
-        raise InvalidOption(f"image {which} is not one of {split}; name its split with --split")
-    say(upper_first(describe_data(DataFacts(edition=library.edition), split)))
+    image_concepts = load_concepts(split, source, annotations)
+    if which != "all" and int(which) not in split.image_ids:
+        raise InvalidOption(f"image {which} is not one of {split.name}; name its split with --split")
+    say(upper_first(describe_data(DataFacts(edition=split.library.edition), split.name)))
     tables = _tabulate_split(image_concepts) if which == "all" else [_tabulate_image(image_concepts, int(which))]
     print_shown(tables_to_console(tables))
 

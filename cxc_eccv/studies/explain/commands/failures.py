@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -41,9 +41,7 @@ def export(
     from cxc_eccv.studies.explain.asked import export_failures, read_failures
 
     table, split = read_failures(explained)
-    library = open_library()
-    options: dict[str, Any] = {"form": form, "images": images, "sample": sample}
-    say_written(export_failures(table, output, library, split, **options))
+    say_written(export_failures(table, output, open_library().split(split), form=form, images=images, sample=sample))
     say(f"after people have answered: cxc-eccv failures ratings ANSWERS --explained {explained}")
 
 
@@ -80,7 +78,7 @@ def ratings(
         refuse_unwritable(output, file=True)
     table, split = read_failures(explained)
     library = open_library()
-    rated = read_ratings(files, table, library, split, form)
+    rated = read_ratings(files, table, library.split(split), form)
     hashes = {path.name: sha256_of(path) for path in (*files, explained / "failures.parquet")}
     facts = make_provenance(library, split, Provenance(others={"files": hashes}))
     report = report_ratings(rated, table, provenance=facts)

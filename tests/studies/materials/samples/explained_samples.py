@@ -51,6 +51,6 @@ def failures_of(library, direction, concepts, shift=7):
 
 def explanation_of(library, directions=("t2i", "i2t", "t2t"), model="ridge", concepts=None):
     """An explanation in which every query has failed."""
-    concepts = concepts or load_concepts(library, "test")
+    concepts = concepts or load_concepts(library.split("test"))
     explained = {direction: failures_of(library, direction, concepts) for direction in directions}
-    return Explanation(model, "test", concepts, explained, {}, {"data": {"edition": "sample"}})
+    return Explanation(model, library.split("test"), concepts, explained, {}, {"data": {"edition": "sample"}})
