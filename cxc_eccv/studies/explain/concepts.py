@@ -161,9 +161,8 @@ def _collect(
     if not named:
         reasons = "".join(f"; left out: {count:,}, {reason}" for reason, count in left_out.items())
         raise DataError(
-            f"{source}: the file lists {images.num_rows:,} of the images of {split.name}, but none of their "
-            f"annotations names a concept ({annotations.num_rows:,} annotations{reasons}); give a file that names their "
-            "objects"
+            f"{source}: the file lists {images.num_rows:,} of the images of {split.name}, but none of their annotations"
+            f" names a concept ({annotations.num_rows:,} annotations{reasons}); give a file that names their objects"
         )
     boxes: dict[int, list[Box]] = {image_id: [] for image_id in images["image_id"].to_pylist()}
     for image_id, box in named:

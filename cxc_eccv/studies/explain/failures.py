@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName, raise_all
 from cxc_eccv.evaluation import Request
-from cxc_eccv.evaluation.calls import plan_run
+from cxc_eccv.evaluation.measure import find_faults
 from cxc_eccv.evaluation.needs import Ranks
-from cxc_eccv.evaluation.plan import Plan
+from cxc_eccv.evaluation.plan import Plan, make_plan
 from cxc_eccv.evaluation.score import images_behind
 from cxc_eccv.metrics.concept_agreement import concept_agreement
 from cxc_eccv.metrics.concept_enumeration import concept_enumeration
@@ -122,7 +122,9 @@ def check_run(run: Run, split: Split, directions: Sequence[str] | None = None) -
         if direction not in TASKS:
             raise UnknownName("direction", direction, TASKS)
     request = Request(tasks=[f"{TASKS[name]}/{name}" for name in wanted], metrics="recall_at_1", split=split.name)
-    return replace(plan_run(run, request, split.library), skipped={} if directions else skipped)
+    plan = make_plan(request, split.library, run)
+    raise_all([*plan.refused, *find_faults(run, plan)])
+    return replace(plan, skipped={} if directions else skipped)
 
 
 def find_failures(
