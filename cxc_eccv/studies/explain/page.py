@@ -271,17 +271,17 @@ def _make_cards(
     else:
         captions, others = [failure.query for failure in described], failures.retrieved_ids[rows]
         sides = "query", "retrieved image"
-    why = _compare_attributes(explanation, vocabulary, zip(captions, others.tolist(), strict=True), sides)
+    why = _compare_attributes(explanation, vocabulary, list(zip(captions, others.tolist(), strict=True)), sides)
     columns = zip(described, explained.table.take(rows).to_pylist(), places, why, *files, strict=True)
     cards = (_make_card(explanation.concepts, *column) for column in columns)
     return dict(zip(rows.tolist(), cards, strict=True))
 
 
 def _compare_attributes(
-    explanation: Explanation, vocabulary: Sequence[str], pairs: Iterable[tuple[str, int]], sides: tuple[str, str]
+    explanation: Explanation, vocabulary: Sequence[str], pairs: Sequence[tuple[str, int]], sides: tuple[str, str]
 ) -> list[list[str]]:
     """Sentences on colours and sizes of each text that no caption of its image has, for concepts that it shows."""
-    (texts, images), (asking, asked) = zip(*pairs, strict=True), sides
+    texts, images, (asking, asked) = [text for text, _ in pairs], [image for _, image in pairs], sides
     captions = explanation.split.captions
     captions = captions.filter(pa.array(np.isin(np.asarray(captions["image_id"]), images)))
     sentences = captions["text"].to_pylist()

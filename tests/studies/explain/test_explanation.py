@@ -13,6 +13,7 @@ from shown_concepts import IMAGES, alike, concepts_of, failures_of
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.runs import EmbeddingsRun
+from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
 from cxc_eccv.studies.explain.commands.explain import explanations_to_json, join_tables
 from cxc_eccv.studies.explain.concepts import load_concepts
@@ -276,7 +277,7 @@ def explanation_of(model, failures, concepts_from="COCO"):
     explained = explain_failures(failures, concepts, None, similarity=alike)
     return Explanation(
         model,
-        "test",
+        Library("sample").split(),
         concepts,
         {"t2i": explained},
         {"i2t": "no rankings"},
@@ -369,7 +370,7 @@ def test_tables(pair):
     assert "| of the queries | 62.50% | 75.00% | +12.50% [" in both
     assert "| failed only by it | \u2014 | \u2014 | 25.00% [" in both
     one, other = pair
-    lacking = Explanation("other", "test", other.concepts, {}, {"t2i": "the run has no images"}, other.provenance)
+    lacking = Explanation("other", other.split, other.concepts, {}, {"t2i": "the run has no images"}, other.provenance)
     text = tables_to_markdown(make_tables([one, lacking]))
     assert "### Failures of one, t2i" in text
     assert "other: the run has no images." in text

@@ -127,7 +127,7 @@ IDS, VECTORS = "adversarial_size_ids", "adversarial_size_embeddings"
     [
         (lambda good, own: {}, MalformedRun, "has no altered queries"),
         (lambda good, own: {IDS: good[IDS]}, MalformedRun, "has 'adversarial_size_ids' but not"),
-        (lambda good, own: good | {IDS: good[IDS][:-1]}, MalformedRun, "has 4 rows, .* has 5"),
+        (lambda good, own: good | {IDS: good[IDS][:-1]}, MalformedRun, "has 5 rows for 4 ids"),
         (lambda good, own: good | {IDS: good[IDS][[0, 0, 1, 2, 3]]}, MalformedRun, "is in rows 0 and 1"),
         (lambda good, own: alter(own, "sise", np.arange(5)), UnknownName, "did you mean 'size'"),
         (lambda good, own: good | {IDS: good[IDS] + 10**9}, UnknownIds, "5 of 5 captions are not in"),

@@ -9,6 +9,7 @@ from shown_concepts import alike
 from cxc_eccv.studies.explain.concepts import load_concepts
 from cxc_eccv.studies.explain.explanation import Explanation
 from cxc_eccv.studies.explain.failures import Failures, explain_failures
+from cxc_eccv.types.provenance import DataFacts, Provenance
 
 
 def locate_words(texts, vocabulary):
@@ -53,4 +54,6 @@ def explanation_of(library, directions=("t2i", "i2t", "t2t"), model="ridge", con
     """An explanation in which every query has failed."""
     concepts = concepts or load_concepts(library.split("test"))
     explained = {direction: failures_of(library, direction, concepts) for direction in directions}
-    return Explanation(model, library.split("test"), concepts, explained, {}, {"data": {"edition": "sample"}})
+    return Explanation(
+        model, library.split("test"), concepts, explained, {}, Provenance(data=DataFacts(edition="sample"))
+    )
