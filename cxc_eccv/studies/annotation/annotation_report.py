@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -82,19 +83,20 @@ def report_project(
         counted = keep_sheets(answers, judged, ACCEPTED, BY_HAND)
         doubted = find_doubted(counted, project.split)
     return report_annotation(
-        answers,
-        project.candidates(),
-        project.scheme,
-        name=project.name,
-        sheets_asked=len(project.questions()),
-        questions={question.pair_id: question for sheet in project.questions() for question in sheet},
-        changes=changes or (NOT_MERGED if labels is None else NO_MODEL),
-        checks=checks,
-        rule=rule,
-        folder=str(project.folder),
-        cautions=[] if is_new else [OUT_OF_DATE],
-        provenance=facts,
-        doubted=doubted,
+        Annotation(
+            name=project.name,
+            scheme=project.scheme,
+            answers=answers,
+            candidates=project.candidates(),
+            sheets=project.questions(),
+            changes=changes or (NOT_MERGED if labels is None else NO_MODEL),
+            checks=checks,
+            rule=rule,
+            folder=str(project.folder),
+            cautions=() if is_new else (OUT_OF_DATE,),
+            provenance=facts,
+            doubted=doubted,
+        )
     )
 
 
@@ -108,26 +110,37 @@ def _is_settled(labels: LabelFile, accepted: pa.Table, scheme: Scheme) -> bool:
     return bool(settled.select(LABELS_SCHEMA.names).equals(labels.table))
 
 
-def report_annotation(
-    answers: pa.Table,
-    candidates: pa.Table,
-    scheme: Scheme,
-    *,
-    questions: Mapping[str, Question],
-    checks: Checks | None = None,
-    rule: str | None = None,
-    cautions: Sequence[str] = (),
-    **facts: Any,  # noqa: ANN401 - name, folder, sheets_asked, changes, doubted and provenance of AnnotationReport
-) -> AnnotationReport:
-    """Judge sheets and workers, and count the answers of accepted sheets; ``questions`` maps pair ids to questions."""
-    checks = checks or Checks()
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Annotation:
+    """What is reported on; the fields that AnnotationReport has too are its own."""
+
+    name: str
+    scheme: Scheme
+    answers: pa.Table
+    candidates: pa.Table
+    sheets: Sequence[Sequence[Question]]
+    changes: LabelChanges | str
+    checks: Checks = field(default_factory=Checks)
+    rule: str | None = None  # None for that of the scheme
+    folder: str = ""
+    cautions: tuple[str, ...] = ()
+    doubted: tuple[Doubted, ...] = ()
+    provenance: Provenance = field(default_factory=Provenance)
+
+
+def report_annotation(annotation: Annotation) -> AnnotationReport:
+    """Judge sheets and workers, and count the answers of accepted sheets."""
+    scheme, answers, checks, rule = annotation.scheme, annotation.answers, annotation.checks, annotation.rule
+    questions = {question.pair_id: question for sheet in annotation.sheets for question in sheet}
     judged = judge_sheets(answers, checks)
     accepted = keep_last(accept(answers, judged).filter(pc.field("role") == CANDIDATE))
     classes, codes = classify(accepted, scheme)
-    rows, listed = _find_lists(accepted, candidates)
+    rows, listed = _find_lists(accepted, annotation.candidates)
     return AnnotationReport(
+        name=annotation.name,
         scheme=scheme,
-        candidates=candidates.num_rows,
+        candidates=annotation.candidates.num_rows,
+        sheets_asked=len(annotation.sheets),
         golds={role: _count_sheets(answers.filter(pc.field("role") == role)) for role in (POSITIVE, NEGATIVE)},
         least_seconds=checks.least_seconds,
         accepts=checks.rule,
@@ -147,8 +160,11 @@ def report_annotation(
         },
         to_check=tuple(_tell(keep_sheets(answers, judged, BY_HAND), questions)),
         remarks=tuple(_tell(answers.filter(pc.field("remark") != ""), questions)),
-        cautions=tuple(cautions),
-        **facts,
+        changes=annotation.changes,
+        cautions=annotation.cautions,
+        doubted=annotation.doubted,
+        folder=annotation.folder,
+        provenance=annotation.provenance,
     )
 
 

@@ -50,21 +50,21 @@ class Together:
 
 def classify(answers: pa.Table, scheme: Scheme) -> tuple[tuple[str, ...], IntArray]:
     """The possible answers, and (A,) the index of each answer in them; a number goes to the nearest mark."""
-    given = [json.loads(answer) for answer in answers["answer"].to_pylist()]
+    values = [json.loads(answer) for answer in answers["answer"].to_pylist()]
     if scheme.answers:
         choices = [choice.name for choice in scheme.answers]
-        names, codes = [name.replace("_", " ") for name in choices], [choices.index(answer) for answer in given]
+        names, codes = [name.replace("_", " ") for name in choices], [choices.index(answer) for answer in values]
     elif scheme.scale is not None:
         low, high = scheme.scale
         names = [f"{low + place:g}" for place in range(int(high - low) + 1)]
-        codes = [int(np.floor(answer - low + 0.5)) for answer in given]
+        codes = [int(np.floor(answer - low + 0.5)) for answer in values]
     else:
         criteria = list(scheme.criteria or ())
         names = [
             " and ".join(name for place, name in enumerate(criteria) if code >> place & 1) or "none"
             for code in range(2 ** len(criteria))
         ]
-        codes = [sum(answer[name] << place for place, name in enumerate(criteria)) for answer in given]
+        codes = [sum(answer[name] << place for place, name in enumerate(criteria)) for answer in values]
     return tuple(names), np.array(codes, dtype=np.int64)
 
 

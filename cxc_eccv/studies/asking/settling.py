@@ -95,8 +95,8 @@ def settle(answers: pa.Table, scheme: Scheme, rule: str | None = None, *, least_
 
 def describe_labels(asked: pa.Table, accepted: pa.Table, labels: pa.Table) -> dict[str, Any]:
     """Facts on labels: ``people`` with accepted answers, ``counts``, and their ``agreement`` about positives."""
-    every, given = _candidates(asked), _candidates(accepted)
-    counted = keep_last(given)
+    every, answers = _candidates(asked), _candidates(accepted)
+    counted = keep_last(answers)
     pairs, items = number_pairs(counted)
     n_asked = len(number_pairs(every)[0])
     n_answers = np.bincount(items)
@@ -110,8 +110,8 @@ def describe_labels(asked: pa.Table, accepted: pa.Table, labels: pa.Table) -> di
     }
     counts = {
         "answers": every.num_rows,
-        "answers_not_accepted": every.num_rows - given.num_rows,
-        "answers_given_again": given.num_rows - counted.num_rows,
+        "answers_not_accepted": every.num_rows - answers.num_rows,
+        "answers_given_again": answers.num_rows - counted.num_rows,
         "pairs": n_asked,
         "pairs_without_accepted_answer": n_asked - len(pairs),
         "pairs_with_too_few_answers": len(pairs) - labels.num_rows,
@@ -139,5 +139,5 @@ def keep_last(answers: pa.Table) -> pa.Table:
 def _find_medians(answers: pa.Table, items: IntArray, counts: IntArray) -> FloatArray:
     """(P,) the lower median gain of each pair's answers; 0 if that answer is no positive."""
     gains = np.asarray(answers["gain"])
-    chosen = np.lexsort((gains, items))[np.cumsum(counts) - counts + (counts - 1) // 2]
-    return np.where(np.asarray(answers["positive"])[chosen], gains[chosen], 0.0)
+    medians = np.lexsort((gains, items))[np.cumsum(counts) - counts + (counts - 1) // 2]
+    return np.where(np.asarray(answers["positive"])[medians], gains[medians], 0.0)

@@ -202,9 +202,9 @@ def accept(answers: pa.Table, judged: Iterable[SheetQuality]) -> pa.Table:
 
 def keep_sheets(answers: pa.Table, judged: Iterable[SheetQuality], *verdicts: str) -> pa.Table:
     """The answers of the sheets with one of these verdicts."""
-    kept = {(sheet.sheet, sheet.worker) for sheet in judged if sheet.verdict in verdicts}
+    sheets = {(sheet.sheet, sheet.worker) for sheet in judged if sheet.verdict in verdicts}
     keys = zip(answers["sheet"].to_pylist(), answers["worker"].to_pylist(), strict=True)
-    return answers.filter(pa.array([key in kept for key in keys], pa.bool_()))
+    return answers.filter(pa.array([key in sheets for key in keys], pa.bool_()))
 
 
 @dataclass(frozen=True, slots=True)

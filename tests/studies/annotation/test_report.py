@@ -21,7 +21,7 @@ from report_samples import Page
 from rich.console import Console
 
 from cxc_eccv.statistics.agreement import cohen_kappa
-from cxc_eccv.studies.annotation.annotation_report import render_annotated, report_annotation
+from cxc_eccv.studies.annotation.annotation_report import Annotation, render_annotated, report_annotation
 from cxc_eccv.studies.annotation.annotation_tables import DRAWN
 from cxc_eccv.studies.annotation.proposing import CANDIDATES
 from cxc_eccv.studies.asking.answer_files import SCHEMA
@@ -37,13 +37,13 @@ ANSWERS = ["yes", "partially_yes", "mostly_no", "no"]
 def report_of(rows, candidates=None, *, scheme="eccv", **options):
     """A report on rows of answers."""
     answers = pa.Table.from_pylist(list(rows), schema=SCHEMA)
-    given = {"name": "mine", "sheets_asked": 4, "changes": NO_MODEL, "checks": Checks(), **options}
-    questions = {
-        row["pair_id"]: Question(row["pair_id"], row["image_id"], row["caption_id"], "a.jpg", "A dog.", row["role"], ())
+    questions = [
+        Question(row["pair_id"], row["image_id"], row["caption_id"], "a.jpg", "A dog.", row["role"], ())
         for row in answers.to_pylist()
-    }
+    ]
+    fields = {"name": "mine", "sheets": [questions, [], [], []], "changes": NO_MODEL, **options}
     candidates = sample_candidates(answers) if candidates is None else candidates
-    return report_annotation(answers, candidates, schemes()[scheme], questions=questions, **given)
+    return report_annotation(Annotation(answers=answers, candidates=candidates, scheme=schemes()[scheme], **fields))
 
 
 def counted(library):

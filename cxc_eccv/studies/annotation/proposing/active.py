@@ -13,11 +13,11 @@ from cxc_eccv.evaluation.calls import measure_request, split_key
 from cxc_eccv.evaluation.policies import PairValues
 from cxc_eccv.statistics import choose_probabilities, draw
 from cxc_eccv.statistics.prediction_powered import FEWEST_UNITS
-from cxc_eccv.studies.annotation.proposing.pool import Chosen, Pool, Strategy
+from cxc_eccv.studies.annotation.proposing.pool import Choice, Pool, Strategy
 from cxc_eccv.types import FloatArray, IntArray
 
 
-def _choose_active(pool: Pool) -> Chosen:
+def _choose_active(pool: Pool) -> Choice:
     """All pairs of the drawn units of a number; the priority of a pair is the probability with which it was drawn."""
     options, metric = pool.options, pool.options.metric or ""
     if options.budget is None or metric.count("/") != 2:
@@ -48,7 +48,7 @@ def _choose_active(pool: Pool) -> Chosen:
         "units": rows.size,
         "sum_of_probabilities": math.fsum(of_pairs),
     }
-    return Chosen(pairs, of_pairs, entries, facts)
+    return Choice(pairs, of_pairs, entries, facts)
 
 
 def _share_budget(deviations: FloatArray, costs: IntArray, budget: int, key: str) -> FloatArray:

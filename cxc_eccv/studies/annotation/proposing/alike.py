@@ -21,7 +21,7 @@ from cxc_eccv.runs import EmbeddingsRun, Run
 from cxc_eccv.sources.library import Split
 from cxc_eccv.studies.annotation.proposing.pool import (
     CANDIDATES,
-    Chosen,
+    Choice,
     Entries,
     Pool,
     Proposal,
@@ -85,11 +85,11 @@ def _with_side(runs: Mapping[str, Run], side: str) -> dict[str, EmbeddingsRun]:
 
 def _average_captions(name: str, run: EmbeddingsRun, content: Split) -> EmbeddingsRun:
     """A run with the mean vector of each image's captions as the image's vector."""
-    places, known = find_positions(content.caption_ids, run.ids("captions"))
-    if not known.all():
-        lacking = content.caption_ids[~known]
+    places, there = find_positions(content.caption_ids, run.ids("captions"))
+    if not there.all():
+        lacking = content.caption_ids[~there]
         raise MissingIds(
-            f"{name} lacks {lacking.size} of {known.size} captions of the split, the first: {lacking[0]}. Encode all "
+            f"{name} lacks {lacking.size} of {there.size} captions of the split, the first: {lacking[0]}. Encode all "
             "captions"
         )
     owners = find_positions(content.caption_image_ids, content.image_ids)[0]
@@ -165,12 +165,12 @@ def propose_alike(runs: Mapping[str, Run], split: Split, options: ProposalOption
         proposals = [{"model": row["model"], "direction": direction, "rank": row["rank"]}] if row["model"] else []
         ids = {"image_id": row["left_id"], "caption_id": row["right_id"], "proposals": proposals}
         rows.append({**ids, "strategy": "cxc", "priority": row["similarity"], "known": []})
-    n_rated, chosen = len(_unordered(table, SIDE_IDS) & rated), rows[: options.budget]
+    n_rated, candidates = len(_unordered(table, SIDE_IDS) & rated), rows[: options.budget]
     counts = {
         "proposed": table.num_rows,
         "distinct": table.num_rows,
         "judged_negative": 0,
-        "candidates": len(chosen),
+        "candidates": len(candidates),
         "known_positive": n_rated,
         "asked_before": table.num_rows - n_rated - len(rows),
         "open": len(rows),
@@ -180,9 +180,8 @@ def propose_alike(runs: Mapping[str, Run], split: Split, options: ProposalOption
         for name, run in runs.items()
     }
     facts = {"budget": options.budget, "depth": depth, "seed": options.seed}
-    candidates = pa.Table.from_pylist(chosen, schema=CANDIDATES)
     return Proposal(
-        candidates,
+        pa.Table.from_pylist(candidates, schema=CANDIDATES),
         CANDIDATES.empty_table(),
         ProposalFacts("cxc", split.name, facts, models, counts),
         lambda ids, _: np.zeros(ids.size, dtype=bool),
@@ -194,7 +193,7 @@ def _unordered(table: pa.Table, names: tuple[str, str]) -> set[frozenset[int]]:
     return set(map(frozenset, zip(*(table[name].to_pylist() for name in names), strict=True)))
 
 
-def _choose_cxc(pool: Pool) -> Chosen:
+def _choose_cxc(pool: Pool) -> Choice:
     """Distinct image-caption pairs: half from the caption pairs, half from the image pairs."""
     content = pool.pairs.content
     images = choose_image_pairs(pool.runs, content, neighbours=pool.depth)
@@ -212,7 +211,7 @@ def _choose_cxc(pool: Pool) -> Chosen:
     entries = [_enter(by_captions, captions, names, "t2t"), _enter(by_images, images, names, "i2i")]
     first, second = (pairs[pool.is_open(pairs)] for pairs in (by_captions, by_images))
     first, second = (pairs[np.sort(np.unique(pairs, return_index=True)[1])] for pairs in (first, second))
-    return Chosen(_take_halves(first, second, pool.options.budget), None, join_entries(entries))
+    return Choice(_take_halves(first, second, pool.options.budget), None, join_entries(entries))
 
 
 def _cross(pool: Pool, left: IntArray, right: IntArray) -> IntArray:
@@ -234,11 +233,11 @@ def _enter(pairs: IntArray, table: pa.Table, names: list[str], direction: str) -
 def _take_halves(first: IntArray, second: IntArray, budget: int | None) -> IntArray:
     """Half of the budget from the first pairs, half from other second pairs, in turn."""
     total = first.size + second.size if budget is None else budget
-    kept = first[: (total + 1) // 2]
-    others = second[~np.isin(second, kept)][: total - kept.size]
-    left = first[kept.size :]
-    left = left[~np.isin(left, others)][: total - kept.size - others.size]
-    return np.append(np.concatenate([kept, others])[in_turn(kept.size, others.size)], left)
+    half = first[: (total + 1) // 2]
+    others = second[~np.isin(second, half)][: total - half.size]
+    left = first[half.size :]
+    left = left[~np.isin(left, others)][: total - half.size - others.size]
+    return np.append(np.concatenate([half, others])[in_turn(half.size, others.size)], left)
 
 
 CXC = Strategy(name="cxc", choose=_choose_cxc, depth=NEIGHBOURS, directions=(), takes=())

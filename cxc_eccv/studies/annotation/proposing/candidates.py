@@ -24,7 +24,7 @@ from cxc_eccv.studies.annotation.proposing.pool import (
     NEAR,
     NONE,
     PROPOSAL,
-    Chosen,
+    Choice,
     Entries,
     JudgedPairs,
     Pairs,
@@ -85,18 +85,18 @@ def propose(runs: Mapping[str, Run], split: Split, options: ProposalOptions | No
 
 def _make_proposal(pool: Pool) -> Proposal:
     """Cut the pairs that the strategy chooses to the budget, and tabulate them with the known positives."""
-    chosen = pool.strategy.choose(pool)
-    every = find_distinct(np.append(chosen.pairs, chosen.entries.pairs))
-    candidates, priority = _cut(chosen, pool)
+    choice = pool.strategy.choose(pool)
+    every = find_distinct(np.append(choice.pairs, choice.entries.pairs))
+    candidates, priority = _cut(choice, pool)
     apart = every[pool.judged.are_positive(every) & ~np.isin(every, candidates)]
-    counts = _count(every, chosen.entries, pool) | {"candidates": candidates.size}
+    counts = _count(every, choice.entries, pool) | {"candidates": candidates.size}
     # Of all images and captions, not only of the queries.
     tops = [lists[:, :NEAR].ravel() for of_model in pool.lists.values() for lists in of_model.values()]
     near = find_distinct(np.concatenate([NONE.pairs, *tops]))
     return Proposal(
-        candidates=_tabulate(candidates, priority, chosen.entries, pool),
-        known=_tabulate(apart, None, chosen.entries, pool),
-        facts=_describe(pool, chosen, counts),
+        candidates=_tabulate(candidates, priority, choice.entries, pool),
+        known=_tabulate(apart, None, choice.entries, pool),
+        facts=_describe(pool, choice, counts),
         is_near=lambda image_ids, caption_ids: np.isin(pool.pairs.of_ids(image_ids, caption_ids, "is_near"), near),
     )
 
@@ -213,14 +213,14 @@ def _count(every: IntArray, entries: Entries, pool: Pool) -> dict[str, int]:
     }
 
 
-def _cut(chosen: Chosen, pool: Pool) -> tuple[IntArray, FloatArray | None]:
+def _cut(choice: Choice, pool: Pool) -> tuple[IntArray, FloatArray | None]:
     """The open pairs within the budget, in the order of asking, and their priorities."""
-    rows = np.flatnonzero(pool.is_open(chosen.pairs))
-    if chosen.priority is None:
-        return chosen.pairs[rows[: pool.options.budget]], None
+    rows = np.flatnonzero(pool.is_open(choice.pairs))
+    if choice.priority is None:
+        return choice.pairs[rows[: pool.options.budget]], None
     rows = pool.random.permutation(rows)
-    rows = rows[np.argsort(-chosen.priority[rows], kind="stable")][: pool.options.budget]
-    return chosen.pairs[rows], chosen.priority[rows]
+    rows = rows[np.argsort(-choice.priority[rows], kind="stable")][: pool.options.budget]
+    return choice.pairs[rows], choice.priority[rows]
 
 
 def _tabulate(pairs: IntArray, priority: FloatArray | None, entries: Entries, pool: Pool) -> pa.Table:
@@ -254,7 +254,7 @@ def _make_lists(lengths: IntArray, values: pa.Array) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(np.append(0, np.cumsum(lengths)), pa.int32()), values)
 
 
-def _describe(pool: Pool, chosen: Chosen, counts: Mapping[str, int]) -> ProposalFacts:
+def _describe(pool: Pool, choice: Choice, counts: Mapping[str, int]) -> ProposalFacts:
     models = {
         name: {
             "run": to_json(run.facts()),
@@ -263,7 +263,7 @@ def _describe(pool: Pool, chosen: Chosen, counts: Mapping[str, int]) -> Proposal
         }
         for name, run in pool.runs.items()
     }
-    options = _describe_options(pool) | dict(chosen.facts)
+    options = _describe_options(pool) | dict(choice.facts)
     return ProposalFacts(pool.strategy.name, pool.split.name, options, models, counts, _find_searched(pool), NEAR)
 
 

@@ -261,7 +261,7 @@ def rank_lists(run: Run, pairs: Pairs, depth: int) -> dict[str, IntArray]:
     return {direction: pairs.of_lists(direction, reader.result.ids) for direction, (reader,) in readers.items()}
 
 
-class Chosen(NamedTuple):
+class Choice(NamedTuple):
     """The pairs that a strategy chose."""
 
     pairs: IntArray  # (P,) numbers of distinct pairs; closed pairs are not asked about
@@ -275,7 +275,7 @@ class Strategy:
     """A way to choose pairs."""
 
     name: str
-    choose: Callable[[Pool], Chosen]
+    choose: Callable[[Pool], Choice]
     depth: int | None = None  # default number of items to read from each list; None if it reads no lists
     models: tuple[int, int | None] = (1, None)  # the fewest and the most; None for no limit
     directions: tuple[str, ...] = ("i2t", "t2i")  # directions that every model must rank

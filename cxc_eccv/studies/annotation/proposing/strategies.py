@@ -9,22 +9,22 @@ import numpy as np
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.annotation.proposing.active import ACTIVE
 from cxc_eccv.studies.annotation.proposing.alike import CXC
-from cxc_eccv.studies.annotation.proposing.pool import Chosen, Entries, Pool, Strategy
+from cxc_eccv.studies.annotation.proposing.pool import Choice, Entries, Pool, Strategy
 from cxc_eccv.types import DIRECTIONS, IntArray
 
 
-def _choose_eccv(pool: Pool) -> Chosen:
+def _choose_eccv(pool: Pool) -> Choice:
     """Every distinct pair of the lists; first the pair with the largest sum of reciprocal ranks."""
     pairs, places = pool.retrieved
     summed = np.bincount(places, 1 / pool.entries.ranks, minlength=pairs.size)
-    return Chosen(pairs, np.asarray(summed, dtype=np.float64), pool.entries)
+    return Choice(pairs, np.asarray(summed, dtype=np.float64), pool.entries)
 
 
 ECCV = Strategy(name="eccv", choose=_choose_eccv, depth=5)
 """ECCV Caption: the pairs that any of several models retrieves."""
 
 
-def _choose_disagreement(pool: Pool) -> Chosen:
+def _choose_disagreement(pool: Pool) -> Choice:
     """Every distinct pair of the lists; first the pair with the largest spread of reciprocal ranks."""
     pairs, places = pool.retrieved
     spread = np.zeros(pairs.size)
@@ -33,18 +33,18 @@ def _choose_disagreement(pool: Pool) -> Chosen:
         reciprocal = np.zeros((len(pool.runs), pairs.size))
         reciprocal[pool.entries.models[of_direction], places[of_direction]] = 1 / pool.entries.ranks[of_direction]
         spread += reciprocal.std(axis=0)
-    return Chosen(pairs, spread, pool.entries)
+    return Choice(pairs, spread, pool.entries)
 
 
 DISAGREEMENT = Strategy(name="disagreement", choose=_choose_disagreement, depth=25, models=(2, None))
 """Pairs that some models rank near the top and others do not."""
 
 
-def _choose_random(pool: Pool) -> Chosen:
+def _choose_random(pool: Pool) -> Choice:
     """Random open pairs with a query on one side, all equally likely."""
     if pool.options.budget is None:
         raise InvalidOption("strategy random needs a budget (--budget)")
-    return Chosen(draw_pairs(pool, pool.options.budget, *pool.queries), None)
+    return Choice(draw_pairs(pool, pool.options.budget, *pool.queries), None)
 
 
 def draw_pairs(pool: Pool, number: int, images: IntArray, captions: IntArray) -> IntArray:
@@ -68,7 +68,7 @@ RANDOM_SHARE = 0.1
 """Share of random pairs. The paper only says "a small part"."""
 
 
-def _choose_entailment(pool: Pool) -> Chosen:
+def _choose_entailment(pool: Pool) -> Choice:
     """A random open pair of each image's top 30 captions, in random order of the images, and random pairs."""
     lists = next(iter(pool.lists.values()))["i2t"][:, : pool.depth]
     images = pool.random.permutation(pool.queries[0])
@@ -85,7 +85,7 @@ def _choose_entailment(pool: Pool) -> Chosen:
     by_chance = by_chance[~np.isin(by_chance, drawn)][:n_random]
     pairs = pool.random.permutation(np.concatenate([drawn, by_chance]))
     of_list = np.zeros_like(drawn)
-    return Chosen(pairs, None, Entries(drawn, of_list, of_list + DIRECTIONS.index("i2t"), places + 1))
+    return Choice(pairs, None, Entries(drawn, of_list, of_list + DIRECTIONS.index("i2t"), places + 1))
 
 
 ENTAILMENT = Strategy(name="entailment", choose=_choose_entailment, depth=30, models=(1, 1), directions=("i2t",))

@@ -115,17 +115,19 @@ def join_proposals(verified: Verified, proposals: pa.Table, gallery_ids: IntArra
     proposers, gain = np.zeros(pairs.shape[1], np.int64), np.zeros(pairs.shape[1])
     np.bitwise_or.at(proposers, proposed, bits)
     gain[labelled] = verified.gains
-    kept = (gain > 0) & (proposers > 0)
-    if not kept.any():
+    is_label = (gain > 0) & (proposers > 0)
+    if not is_label.any():
         raise DataError("none of the models' proposals was verified, so there are no labels to score models on")
-    query_ids = np.unique(pairs[0, kept])
-    judgments = Judgments.from_pairs(query_ids, gallery_ids, *pairs[:, kept], gains=gain[kept])
+    query_ids = np.unique(pairs[0, is_label])
+    judgments = Judgments.from_pairs(query_ids, gallery_ids, *pairs[:, is_label], gains=gain[is_label])
     if judgments.unreachable.any():
         raise DataError(f"query {query_ids[judgments.unreachable.argmax()]} has a verified item outside the gallery")
-    ordered = np.lexsort((find_positions(pairs[1, kept], gallery_ids)[0], find_positions(pairs[0, kept], query_ids)[0]))
+    ordered = np.lexsort(
+        (find_positions(pairs[1, is_label], gallery_ids)[0], find_positions(pairs[0, is_label], query_ids)[0])
+    )
     n_unproposed = int(((gain > 0) & (proposers == 0)).sum())
     n_unanswered = int((~np.isin(np.arange(proposers.size), labelled)).sum())
-    return ProposedLabels(direction, judgments, proposers[kept][ordered], annotators, n_unproposed, n_unanswered)
+    return ProposedLabels(direction, judgments, proposers[is_label][ordered], annotators, n_unproposed, n_unanswered)
 
 
 def _list_proposers(proposals: pa.Table, direction: str) -> tuple[tuple[str, ...], IntArray, IntArray]:
@@ -154,9 +156,9 @@ def score_sets(top: TopK, labels: ProposedLabels) -> dict[str, FloatArray]:
     judgments = labels.judgments
     columns, size = find_positions(top.ids, judgments.gallery_ids)[0], judgments.gallery_ids.size
     listed = judgments.rows * size + judgments.indices  # ascending
-    wanted = np.arange(top.query_ids.size)[:, None] * size + columns
-    places = np.minimum(np.searchsorted(listed, wanted), listed.size - 1)
-    there = listed[places] == wanted
+    numbers = np.arange(top.query_ids.size)[:, None] * size + columns
+    places = np.minimum(np.searchsorted(listed, numbers), listed.size - 1)
+    there = listed[places] == numbers
     gains = np.where(there, np.asarray(judgments.gains)[places], 0.0)
     proposers = np.where(there, labels.proposers[places], 0)
     sizes = labels.sizes

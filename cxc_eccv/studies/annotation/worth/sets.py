@@ -61,14 +61,14 @@ class Positives:
 
 def check_sets(names: Sequence[str], library: Library) -> None:
     """Raise for names that are neither a source of labels nor plausible matches, and for repeated names."""
-    known = sources_of(library)
+    sources = sources_of(library)
     if not names:
-        raise InvalidOption(f"a set of labels has no source: choose among {', '.join(known)}, plausible_0")
+        raise InvalidOption(f"a set of labels has no source: choose among {', '.join(sources)}, plausible_0")
     for name in names:
         if list(names).count(name) > 1:
             raise InvalidOption(f"the set of labels {','.join(names)} has {name} twice: give it once")
-        if name not in known and not PLAUSIBLE.fullmatch(name):
-            raise UnknownName("source of labels", name, [*known, "plausible_0"])
+        if name not in sources and not PLAUSIBLE.fullmatch(name):
+            raise UnknownName("source of labels", name, [*sources, "plausible_0"])
 
 
 def find_positives(split: Split, direction: str, names: Sequence[str]) -> Positives | None:
@@ -133,15 +133,15 @@ def find_verified(split: Split, direction: str, source: str, proposals: pa.Table
 
 def _add_known(verified: Verified, proposals: pa.Table, direction: str) -> Verified:
     queries, items = split_pairs(proposals, direction)
-    known = np.asarray(pc.greater(pc.list_value_length(proposals["known"]), 0))
-    pairs = np.unique(np.stack([queries[known], items[known]]), axis=1)
+    is_known = np.asarray(pc.greater(pc.list_value_length(proposals["known"]), 0))
+    pairs = np.unique(np.stack([queries[is_known], items[is_known]]), axis=1)
     every = np.concatenate([np.stack([verified.queries, verified.items]), pairs], axis=1)
     first = np.sort(np.unique(every, axis=1, return_index=True)[1])  # people's answers take precedence
-    kept = first[np.isin(every[0, first], find_searched(proposals, direction))]
+    rows = first[np.isin(every[0, first], find_searched(proposals, direction))]
     ones = np.ones(pairs.shape[1])
     positive, gains = np.append(verified.positive, ones > 0), np.append(verified.gains, ones)
-    queries, items = every[:, kept]
-    return Verified(queries, items, positive[kept], gains[kept], np.append(verified.asked, ones == 0)[kept])
+    queries, items = every[:, rows]
+    return Verified(queries, items, positive[rows], gains[rows], np.append(verified.asked, ones == 0)[rows])
 
 
 def find_searched(proposals: pa.Table, direction: str) -> IntArray:
@@ -239,8 +239,8 @@ class Multiplicity:
 
 def count_positives(sizes: ArrayLike) -> Multiplicity:
     """Statistics of the number of positives (Table 3), from R of each counted query, 0 for no positive."""
-    given = np.asarray(sizes)
-    counts = given[given > 0]
+    every = np.asarray(sizes)
+    counts = every[every > 0]
     low, middle, high = np.quantile(counts, [0.25, 0.5, 0.75]).tolist()
     total, mean, largest = int(counts.sum()), float(counts.mean()), int(counts.max())
-    return Multiplicity(counts.size, given.size - counts.size, total, mean, (low, middle, high), largest)
+    return Multiplicity(counts.size, every.size - counts.size, total, mean, (low, middle, high), largest)

@@ -20,7 +20,7 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.annotation.proposing import candidates as candidates_file
 from cxc_eccv.studies.annotation.proposing import strategies as strategy_file
 from cxc_eccv.studies.annotation.proposing.alike import choose_caption_pairs, choose_image_pairs
-from cxc_eccv.studies.annotation.proposing.pool import CANDIDATES, Chosen, ProposalOptions
+from cxc_eccv.studies.annotation.proposing.pool import CANDIDATES, Choice, ProposalOptions
 from cxc_eccv.studies.annotation.proposing.strategies import ENTAILMENT, strategies
 from cxc_eccv.types import Embeddings
 
@@ -429,7 +429,7 @@ def test_pairs_of_equal_priority_are_drawn():
         pool = SimpleNamespace(
             random=np.random.default_rng(seed), options=ProposalOptions(budget=4), is_open=lambda pairs: pairs != 3
         )
-        found, of_pairs = candidates_file._cut(Chosen(pairs, priority), pool)
+        found, of_pairs = candidates_file._cut(Choice(pairs, priority), pool)
         assert set(found[:2].tolist()) == {8, 9}
         assert of_pairs.tolist() == [2.0, 2.0, 1.0, 1.0]
         drawn |= set(found[2:].tolist())

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pyarrow as pa
 
-from cxc_eccv.studies.annotation.annotation_report import report_annotation
+from cxc_eccv.studies.annotation.annotation_report import Annotation, report_annotation
 from cxc_eccv.studies.annotation.changes import LabelChange, LabelChanges
 from cxc_eccv.studies.annotation.proposing import CANDIDATES
 from cxc_eccv.studies.asking.answer_files import SCHEMA
@@ -92,20 +92,21 @@ def sample_annotation(
     )
     files = dict(zip(content.image_ids.tolist(), content.images["file_name"].to_pylist(), strict=True))
     names = ("pair_id", "image_id", "caption_id")
-    questions = {
-        name: Question(name, image, caption, files[image], " ".join(texts[caption].split()), "candidate", ())
+    questions = [
+        Question(name, image, caption, files[image], " ".join(texts[caption].split()), "candidate", ())
         for name, image, caption in zip(*(answers[name].to_pylist() for name in names), strict=True)
-    }
+    ]
     return report_annotation(
-        answers,
-        sample_candidates(answers, models),
-        schemes()[scheme],
-        name="mine",
-        sheets_asked=4,
-        questions=questions,
-        changes=changes,
-        checks=checks or Checks(),
-        folder="labels of mine",
+        Annotation(
+            name="mine",
+            scheme=schemes()[scheme],
+            answers=answers,
+            candidates=sample_candidates(answers, models),
+            sheets=[questions, [], [], []],
+            changes=changes,
+            checks=checks or Checks(),
+            folder="labels of mine",
+        )
     )
 
 
