@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from cxc_eccv.adapters.given_rankings import DIRECTION, RANKING_LIMITS, RANKINGS, GivenRankings, check_sizes
 from cxc_eccv.adapters.module import Column, Example, MetricModule, Parameters, Results, id_lists, number_lists
 from cxc_eccv.errors import DataError, RunTooShallow
-from cxc_eccv.ranking import ranked
+from cxc_eccv.ranking.by_lists import ByLists
 from cxc_eccv.ranking.readers import JudgedRows, TopRows
 from cxc_eccv.runs import RankingsRun
 from cxc_eccv.types import FloatArray, IntArray, JudgedRanks, check_whole, look_up_gains
@@ -93,7 +93,7 @@ class GradedRankingModule(MetricModule):
             depth = int(depths[rows[0]])
             judgments = rankings.judge(run, rows, whole=bool(beyond[rows[0]]))
             reader = TopRows(judgments, depth)
-            ranked(run).rank_all({}, {DIRECTION: [reader]})
+            ByLists(run).rank_all({}, {DIRECTION: [reader]})
             options = {**chosen, "k": depth} if "k" in chosen else chosen
             values[rows] = cls.spec.function(reader.result, judgments, **options)
             judged[rows] = look_up_gains(reader.result, judgments, depth, cls.spec.name)[1].sum(axis=1)
@@ -184,7 +184,7 @@ def _rank_judged(rankings: GivenRankings) -> JudgedRanks:
     run, ranks = rankings.make_run(), []
     for row in range(len(rankings.references)):
         reader = JudgedRows(rankings.judge(run, np.array([row]), whole=True))
-        ranked(run).rank_all({}, {DIRECTION: [reader]})
+        ByLists(run).rank_all({}, {DIRECTION: [reader]})
         ranks.append(reader.result)
     columns = ("ranks", "verdicts", "n_positives", "n_gallery", "ties")
     values = [np.concatenate([getattr(each, name) for each in ranks]) for name in columns]

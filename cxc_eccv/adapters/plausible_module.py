@@ -14,7 +14,7 @@ from cxc_eccv.adapters.module import Column, Example, MetricModule, Results, id_
 from cxc_eccv.errors import DataError, InvalidOption, UnknownIds
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.metrics.kinds import PlausibleMetric
-from cxc_eccv.ranking import ranked
+from cxc_eccv.ranking.by_lists import ByLists
 from cxc_eccv.ranking.readers import PlausibleRows
 from cxc_eccv.runs.run import whole_ids
 from cxc_eccv.types import IntArray
@@ -77,7 +77,7 @@ class PlausibleMatchModule(MetricModule):
         present = _make_vectors([*queries, *(sets[item] for item in gallery.tolist())])
         matches = CategoryMatches.of(rows, present[: rows.size], gallery, present[rows.size :])
         reader = PlausibleRows(matches, cls.spec.criteria)
-        ranked(run).rank_all({}, {DIRECTION: [reader]})
+        ByLists(run).rank_all({}, {DIRECTION: [reader]})
         return cls.report(partial(cls.spec.function, reader.result), parameters, per_query=per_query)
 
 
