@@ -92,7 +92,7 @@ def test_a_revision_that_is_named_stays(hub, client, project, sample_library):
     ("spoil", "message"),
     [
         (lambda folder: (folder / "README.md").unlink(), "has labels but no README.md"),
-        (lambda folder: (folder / "labels.parquet").write_bytes(b"x"), "expected labels, as cxc-eccv annotate merge"),
+        (lambda folder: (folder / "labels.parquet").write_bytes(b"x"), "expected a table of labels"),
         (lambda folder: (folder / "labels.parquet").unlink(), "has no manifest.json"),
         (lambda folder: shutil.copy(folder / "labels.parquet", folder / "again.parquet"), "both hold labels 'mine'"),
     ],
@@ -121,7 +121,7 @@ def test_what_is_not_on_the_hub_is_told_of(hub, client, named, message):
 
 def test_gains_come_back_as_they_were_and_a_file_under_another_name_goes(hub, client, project):
     client.command("push", project, "org/gains", "--yes")
-    gains = "ce.Library('sample', labels=[given]).labels('mine', 'test').table['gain'].to_pylist()"
+    gains = "ce.Library('sample', labels=[given]).split('test').labels('mine').table['gain'].to_pylist()"
     told = client.code(f"import cxc_eccv as ce; told = {gains}", "org/gains").told
     assert told == pq.read_table(project / "labels.parquet")["gain"].to_pylist()
     (project / "labels.parquet").rename(project / "test.parquet")

@@ -33,7 +33,7 @@ def find_labels(named: str | Path, *, offline: str = "") -> tuple[list[Path], Ma
 
 
 def _list_files(folder: Path, place: str) -> list[Path]:
-    paths = sorted(folder.glob("*.parquet")) or sorted(path for path in folder.iterdir() if path.suffix in TABLES)
+    paths = sorted(folder.glob("*.parquet")) or sorted(path for path in folder.glob("*") if path.suffix in TABLES)
     if not paths:
         raise SourceMissing(
             f"{place} holds no label file ({', '.join(TABLES)}). Give a table of image_id and caption_id, or what "
