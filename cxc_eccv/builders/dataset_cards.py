@@ -108,9 +108,9 @@ def folder_card(summary: BuildSummary, catalog: Catalog) -> DatasetCard:
 
 def _labels_line(file: str, facts: Mapping[str, Any], sha256: str) -> str:
     """The source of labels, counts, and what is known of version, people, rule, terms and origin."""
-    version = f", version {markdown_text(facts['version'])}" if "version" in facts else ""
-    people = f" by {facts['people']:,} people" if "people" in facts else ""
-    rule = f" by the rule {code_span(facts['rule'])}" if "rule" in facts else ""
+    version = f", version {markdown_text(facts['version'])}" if facts.get("version") else ""
+    people = f" by {facts['people']:,} people" if facts.get("people") else ""
+    rule = f" by the rule {code_span(facts['rule'])}" if facts.get("rule") else ""
     terms = f"; licence {code_span(facts['licence'])}" if "licence" in facts else ""
     origin = f"; from {code_span(facts['repository'])} at `{facts['revision']}`" if "repository" in facts else ""
     return (

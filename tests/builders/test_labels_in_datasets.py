@@ -88,6 +88,14 @@ def test_manifest_and_card_name_the_file_and_its_terms(tmp_path, file):
     )
 
 
+def test_card_says_of_a_plain_table_what_is_known(tmp_path, sample_library):
+    rows = "".join(f"{image},{caption}\n" for image, caption in random_pairs(sample_library)[0])
+    (tmp_path / "mine.csv").write_text(f"image_id,caption_id\n{rows}")
+    build(tmp_path / "built", tmp_path / "mine.csv")
+    card = (tmp_path / "built" / "README.md").read_text()
+    assert "`pairs` and `retrieval`: 200 pairs labelled, 200 of them positive; sha256 `" in card
+
+
 def test_the_cache_follows_the_content_of_the_file(tmp_path, file, sample_library):
     config = dataset_configs()["pairs"]
     keys = {cache_key(config, "sample", BuildOptions()), cache_key(config, "sample", BuildOptions(labels=(str(file),)))}
