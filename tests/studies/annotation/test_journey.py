@@ -149,7 +149,7 @@ def test_what_cannot_be_exported_or_imported_is_said(command, sample_library, tm
 
 
 def test_a_model_that_is_not_there_is_told_before_anything_is_fetched(command, monkeypatch, tmp_path):
-    monkeypatch.setattr(Library, "karpathy", lambda *_: pytest.fail("the captions were read"))
+    monkeypatch.setattr(Library, "split", lambda *_: pytest.fail("the captions were read"))
     assert "absent.npz: no such file" in command("propose", "p", "absent.npz", status=2)
 
 

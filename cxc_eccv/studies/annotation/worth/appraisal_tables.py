@@ -166,27 +166,12 @@ def _bias_tables(both: Sequence[Biases]) -> list[Table]:
     """The tables of one direction, with a section for each metric."""
     first = both[0]
 
-    def sections(lines_of: Callable[[Biases], Iterable[Line]]) -> list[Line]:
-        return [line for biases in both for line in ((METRICS[biases.metric],), *lines_of(biases))]
-
-    def score_lines(biases: Biases) -> Iterator[Line]:
-        for model in biases.sets[0].scores:
-            yield (model, *(_cell(row.scores[model], "{:.1f}", 100) for row in _singles_and_all(biases)))
-
-    def bias_lines(biases: Biases) -> Iterator[Line]:
-        yield from ((row.annotators[0], *_points(row.bias, PARTS)) for row in _singles_and_all(biases)[:-1])
-        sizes = [(size, bias) for size, bias in biases.by_size.items() if size > 1]
-        yield from ((f"mean over sets of {size}", *_points(bias, PARTS)) for size, bias in sizes)
-
-    def gain_lines(biases: Biases) -> Iterator[Line]:
-        yield from ((name, *_points(gain, ("own", "others"), "{:+.2f}")) for name, gain in biases.gains.items())
-
     columns = _singles_and_all(first)
     without = ("without a label", *(f"{row.n_without:,}" for row in columns))
     return [
         Table(
             [("model",), *((row.annotators[0],) for row in columns[:-1]), ("all",)],
-            [without, *sections(score_lines)],
+            [without, *_join_sections(both, _list_scores)],
             f"Graded scores on the labels of one annotator's proposals, {first.direction}",
             f"{first.n_positives:,} labels of {first.n_queries:,} queries",
             [
@@ -197,17 +182,36 @@ def _bias_tables(both: Sequence[Biases]) -> list[Table]:
         ),
         Table(
             [("annotators",), *((title,) for title in PARTS.values())],
-            sections(bias_lines),
+            _join_sections(both, _list_biases),
             f"Bias of the annotators, {first.direction}",
             notes=["Mean absolute difference from the scores on the labels of all annotators, in points (eq. E.5)."],
         ),
         Table(
             [("joining annotator",), ("its own score",), ("others' scores",)],
-            sections(gain_lines),
+            _join_sections(both, _list_gains),
             f"Gain from joining the annotators, {first.direction}",
             notes=["Mean over all sets of annotators that it can join, in points."],
         ),
     ]
+
+
+def _join_sections(both: Sequence[Biases], lines_of: Callable[[Biases], Iterable[Line]]) -> list[Line]:
+    return [line for biases in both for line in ((METRICS[biases.metric],), *lines_of(biases))]
+
+
+def _list_scores(biases: Biases) -> Iterator[Line]:
+    for model in biases.sets[0].scores:
+        yield (model, *(_cell(row.scores[model], "{:.1f}", 100) for row in _singles_and_all(biases)))
+
+
+def _list_biases(biases: Biases) -> Iterator[Line]:
+    yield from ((row.annotators[0], *_points(row.bias, PARTS)) for row in _singles_and_all(biases)[:-1])
+    sizes = [(size, bias) for size, bias in biases.by_size.items() if size > 1]
+    yield from ((f"mean over sets of {size}", *_points(bias, PARTS)) for size, bias in sizes)
+
+
+def _list_gains(biases: Biases) -> Iterator[Line]:
+    yield from ((name, *_points(gain, ("own", "others"), "{:+.2f}")) for name, gain in biases.gains.items())
 
 
 def _singles_and_all(biases: Biases) -> list[BiasOfSet]:
