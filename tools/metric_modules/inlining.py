@@ -95,6 +95,8 @@ class _Bundle:
     def _home(self, source: Source, name: str) -> Import:
         """Module and name of the definition behind a name; no name where it comes from outside the package."""
         while name not in source.definitions:
+            if name in self.script.definitions:  # what the script defines stands for what the package would find
+                return SCRIPT, name
             module, original = source.imports[name]
             if not _is_ours(module):
                 return module, None

@@ -7,6 +7,8 @@ import json
 from cxc_eccv.adapters.described import Description, inputs_description
 from cxc_eccv.adapters.module import LIST, Column
 from cxc_eccv.adapters.space import GENERATED
+from cxc_eccv.metrics import unjudged
+from cxc_eccv.metrics.kinds import TopMetric
 
 __all__ = ["alone", "module_script", "written_out"]
 
@@ -37,7 +39,7 @@ import datasets
 import evaluate
 
 {imports}
-
+{policies}
 _DESCRIPTION = """\\
 {description}
 """
@@ -72,6 +74,15 @@ class {class_name}({base}, evaluate.Metric):
 '''
 
 
+POLICIES = '''
+
+def policies() -> Mapping[str, Policy]:
+    """Every declared policy by name; a file that is alone finds no others."""
+    return {{policy.name: policy for policy in ({names})}}
+
+'''
+
+
 def module_script(described: Description) -> str:
     """The file in ``metrics/``: what it says of itself is derived when it is loaded."""
     kind = described.kind
@@ -96,6 +107,7 @@ def written_out(described: Description) -> str:
         title=described.title,
         generated=GENERATED,
         imports="\n".join(_imports(described)),
+        policies=_policies(described),
         description=_quoted(described.text),
         inputs=_quoted(inputs_description(described, alone(described.spec.name))),
         citation=_quoted(described.citation),
@@ -121,10 +133,21 @@ def _feature(column: Column) -> str:
 
 
 def _imports(described: Description) -> list[str]:
-    return [
+    lines = [
         f"from {described.kind.__module__} import {described.kind.__name__}",
         f"from cxc_eccv.metrics.{described.spec.name} import SPEC",
     ]
+    if not _policies(described):
+        return lines
+    names = unjudged.policies()
+    lines += [f"from cxc_eccv.metrics.unjudged.{name} import POLICY as {name.upper()}" for name in names]
+    return ["from collections.abc import Mapping", "from cxc_eccv.metrics.unjudged import Policy", *lines]
+
+
+def _policies(described: Description) -> str:
+    if not (isinstance(described.spec, TopMetric) and described.spec.has_policy):
+        return ""
+    return POLICIES.format(names=", ".join(map(str.upper, unjudged.policies())))
 
 
 def _quoted(text: str) -> str:
