@@ -34,9 +34,9 @@ def reports():
 
     from cxc_eccv.runs import save_embeddings
     from cxc_eccv.sources.library import Library
-    from cxc_eccv.studies.baselines.untrained.random import random_run
+    from cxc_eccv.studies.baselines.untrained.random import draw_run
 
-    save_embeddings(FOLDER / "run.npz", random_run(Library("sample"), "test"))
+    save_embeddings(FOLDER / "run.npz", draw_run(Library("sample").split()))
     asked = ("--tasks", "uncontested,coco_5k", "--metrics", "found_at_r,capped_rank_at_k,recall_at_k")
     options = ("--data-dir", "sample", "--intervals", "none", "--output", str(FOLDER / "out"))
     console = command("evaluate", str(FOLDER / "run.npz"), *asked, *options)
@@ -85,7 +85,7 @@ def further_labels():
     from cxc_eccv.evaluation import evaluate
     from cxc_eccv.judgments.qrels import merged_qrels
     from cxc_eccv.sources.library import Library
-    from cxc_eccv.studies.baselines.untrained.random import random_run
+    from cxc_eccv.studies.baselines.untrained.random import draw_run
 
     mirror = Path(shutil.copytree(mirror_folder("sample"), FOLDER / "mirror"))
     for name in ("album", "verified"):
@@ -95,7 +95,7 @@ def further_labels():
     rows = f"{split.image_ids[0]},{split.caption_ids[7]},1\n{split.image_ids[0]},{split.caption_ids[8]},0\n"
     (mirror / "verified" / "pairs.csv").write_text(f"image_id,caption_id,positive\n{rows}")
     library = Library(mirror)
-    scores = evaluate(random_run(library, "test"), ["album", "coco_5k", "verified"], data_dir=library).scores
+    scores = evaluate(draw_run(library.split()), ["album", "coco_5k", "verified"], data_dir=library).scores
     judged = [merged_qrels(library.split("test"), "i2t", sources=names) for names in (["coco"], ["coco", "verified"])]
     return {"scores": scores, "positives": [int(each.indices.size) for each in judged]}
 

@@ -71,15 +71,15 @@ def baseline(
     ```
     """
     from cxc_eccv.report.folder import FILES, refuse_foreign_files
+    from cxc_eccv.sources.collections.coco import COLLECTION as COCO
     from cxc_eccv.studies.baselines.untrained import Inputs, baseline_named
 
     check_folder(output, FILES)
     if output is not None:
         refuse_foreign_files(output)
     score = baseline_named(name)
-    library = open_library()
-    inputs = Inputs(vectors, features, model, images, central_crop, seed, collection, pool)
-    report, _ = score(library, split_name(split), inputs)
+    scored = open_library().split(split_name(split), collection or COCO)
+    report, _ = score(scored, Inputs(vectors, features, model, images, central_crop, seed, collection, pool))
     deliver(report, output)
 
 

@@ -14,7 +14,7 @@ from cxc_eccv.runs import EmbeddingsRun, save_embeddings
 from cxc_eccv.studies.baselines.untrained import Inputs, baseline_named, evaluate_baseline
 from cxc_eccv.studies.baselines.untrained.bow import evaluate_bow
 from cxc_eccv.studies.baselines.untrained.other_captions import score_by_other_captions
-from cxc_eccv.studies.baselines.untrained.random import random_run
+from cxc_eccv.studies.baselines.untrained.random import draw_run
 from cxc_eccv.studies.baselines.untrained.word_vectors import AveragedVectors, read_word_vectors
 from cxc_eccv.types import Embeddings
 
@@ -33,10 +33,10 @@ def test_unknown_name_gets_a_hint():
 
 
 def test_random_vectors_are_those_of_their_seed(sample_library):
-    one, other, again = (random_run(sample_library, "test", seed) for seed in (1, 2, 1))
+    one, other, again = (draw_run(sample_library.split(), seed) for seed in (1, 2, 1))
     np.testing.assert_array_equal(one.images.vectors, again.images.vectors)
     assert not np.allclose(one.captions.vectors, other.captions.vectors)
-    report, _ = baseline_named("random")(sample_library, "test", Inputs(seed=1))
+    report, _ = baseline_named("random")(sample_library.split(), Inputs(seed=1))
     assert report.scores == evaluate(one, data_dir=sample_library).scores
     assert report.provenance.model == "random vectors, seed 1"
 
@@ -53,7 +53,7 @@ def test_each_says_its_similarity_and_a_file_its_own(sample_library, make_run, t
         ("image_features", Inputs(features=path), said) for path, said in zip(features, ("cosine", "dot"), strict=True)
     ]
     for name, inputs, said in cases:
-        report, run = baseline_named(name)(sample_library, "test", inputs)
+        report, run = baseline_named(name)(sample_library.split(), inputs)
         assert run.similarity == said
         found = report.provenance.similarity, report.provenance.similarity_from
         assert found == (said, "the run"), name
@@ -64,7 +64,7 @@ def test_captions_of_unknown_words_alone_are_found_by_nothing(sample_library, mo
     """Cosines of bags of words are not negative: the zero row's 0 is the lowest there is, and ties count against it."""
     unknown = TfIdf.fit(["qwerty"])
     monkeypatch.setattr(TfIdf, "fit", lambda texts: unknown)
-    report = evaluate_bow(sample_library)
+    report = evaluate_bow(sample_library.split())
     assert report.scores["cxc/t2t/recall_at_10"] == 0
     gallery = sample_library.split("test").captions.num_rows - 1
     assert report.scores["cxc/t2t/median_rank"] > 0.9 * gallery
@@ -72,9 +72,9 @@ def test_captions_of_unknown_words_alone_are_found_by_nothing(sample_library, mo
 
 def test_refused_input_names_those_that_are_taken(sample_library):
     with pytest.raises(InvalidOption, match="random does not take --model; it takes --seed"):
-        baseline_named("random")(sample_library, "test", Inputs(model="x"))
+        baseline_named("random")(sample_library.split(), Inputs(model="x"))
     with pytest.raises(InvalidOption, match="it takes no such options"):
-        baseline_named("bow")(sample_library, "test", Inputs(seed=1))
+        baseline_named("bow")(sample_library.split(), Inputs(seed=1))
 
 
 def test_a_caption_is_the_mean_of_its_known_words(tmp_path):
@@ -109,15 +109,15 @@ def test_broken_word_vectors(tmp_path, text, message):
 
 def test_word_vectors_that_are_not_there(sample_library, tmp_path):
     with pytest.raises(InvalidOption, match="needs --vectors FILE"):
-        baseline_named("word_vectors")(sample_library, "test", Inputs())
+        baseline_named("word_vectors")(sample_library.split(), Inputs())
     with pytest.raises(MalformedSource, match="no file"):
-        baseline_named("word_vectors")(sample_library, "test", Inputs(vectors=tmp_path / "glove.txt"))
+        baseline_named("word_vectors")(sample_library.split(), Inputs(vectors=tmp_path / "glove.txt"))
 
 
 def test_image_features_of_a_file_equal_their_evaluation(sample_library, make_run, tmp_path):
     images = EmbeddingsRun(make_run(sample_library).images, None)
     save_embeddings(tmp_path / "features.npz", images)
-    report, _ = baseline_named("image_features")(sample_library, "test", Inputs(features=tmp_path / "features.npz"))
+    report, _ = baseline_named("image_features")(sample_library.split(), Inputs(features=tmp_path / "features.npz"))
     assert report.scores == evaluate(images, ["cxc/i2i", "cxc/sis"], data_dir=sample_library).scores
     assert any(key.startswith("cxc/i2i/") for key in report.scores)
 
@@ -125,10 +125,10 @@ def test_image_features_of_a_file_equal_their_evaluation(sample_library, make_ru
 def test_image_features_that_are_none(sample_library, tmp_path):
     save_embeddings(tmp_path / "texts.npz", EmbeddingsRun(None, Embeddings([1], [[1.0]])))
     with pytest.raises(MalformedRun, match="has no image_ids"):
-        baseline_named("image_features")(sample_library, "test", Inputs(features=tmp_path / "texts.npz"))
+        baseline_named("image_features")(sample_library.split(), Inputs(features=tmp_path / "texts.npz"))
     for inputs in (Inputs(), Inputs(model="x"), Inputs(images=tmp_path)):
         with pytest.raises(InvalidOption, match="needs either --features"):
-            baseline_named("image_features")(sample_library, "test", inputs)
+            baseline_named("image_features")(sample_library.split(), inputs)
 
 
 FILES = ["report.json", "per_query.parquet", "examples.parquet", "report.md", "report.html"]
@@ -155,7 +155,7 @@ PAPER = {"recall_at_1": 0.212, "recall_at_5": 0.382, "recall_at_10": 0.474}
 @pytest.mark.slow
 @pytest.mark.reference
 def test_it_lands_near_the_papers_bag_of_words(real_library):
-    scores = evaluate_bow(real_library).scores
+    scores = evaluate_bow(real_library.split()).scores
     for metric, value in PAPER.items():
         assert abs(scores[f"cxc/t2t/{metric}"] - value) < 0.02
     assert abs(scores["cxc/t2t/median_rank"] - 13) <= 2
@@ -179,7 +179,7 @@ def test_recall_equals_a_dense_loop(sample_library):
         positives = qrels.indices[qrels.indptr[row] : qrels.indptr[row + 1]]
         others = np.delete(similarity[row], positives)
         best.append(1 + int((others >= similarity[row, positives].max()).sum()))
-    scores = evaluate_bow(sample_library).scores
+    scores = evaluate_bow(sample_library.split()).scores
     for k in (1, 5, 10):
         assert scores[f"cxc/t2t/recall_at_{k}"] == pytest.approx(np.mean(np.array(best) <= k), abs=1e-12)
     assert scores["cxc/t2t/median_rank"] == np.median(best)

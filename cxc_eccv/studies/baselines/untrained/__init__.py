@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from cxc_eccv.discovery import find_declared
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.runs import Run
-from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.types import Report
 
 if TYPE_CHECKING:
@@ -37,23 +37,23 @@ class Inputs:
 class Baseline:
     """A model that needs no training, named after its file; ``summary`` is a sentence for the command line.
 
-    ``run`` takes library, split and inputs, and returns a report and its run, or None; it accepts the inputs in
+    ``run`` takes a split and inputs, and returns a report and its run, or None; it accepts the inputs in
     ``takes`` only.
     """
 
     name: str
     summary: str
-    run: Callable[[Library, str, Inputs], tuple[Report, Run | None]]
+    run: Callable[[Split, Inputs], tuple[Report, Run | None]]
     takes: tuple[str, ...] = ()
 
-    def __call__(self, library: Library, split: str, inputs: Inputs) -> tuple[Report, Run | None]:
+    def __call__(self, split: Split, inputs: Inputs) -> tuple[Report, Run | None]:
         """Score the baseline; InvalidOption for an input that it does not read."""
         for field in fields(inputs):
             if getattr(inputs, field.name) is not None and field.name not in self.takes:
                 option, *takes = (f"--{name.replace('_', '-')}" for name in (field.name, *self.takes))
                 advice = ", ".join(takes) or "no such options"
                 raise InvalidOption(f"the baseline {self.name} does not take {option}; it takes {advice}")
-        return self.run(library, split, inputs)
+        return self.run(split, inputs)
 
 
 @cache

@@ -12,8 +12,7 @@ from cxc_eccv.evaluation import evaluate
 from cxc_eccv.ranking.prepare import refuse_zero_vectors
 from cxc_eccv.ranking.scores import Product
 from cxc_eccv.runs import EmbeddingsRun, ScoresRun, load_embeddings
-from cxc_eccv.sources.collections.coco import COLLECTION as COCO
-from cxc_eccv.sources.library import Library, Split
+from cxc_eccv.sources.library import Split
 from cxc_eccv.studies.baselines.untrained import Baseline, Inputs
 from cxc_eccv.types import IntArray, Report, find_positions
 
@@ -22,17 +21,16 @@ IMAGES_AT_ONCE = 64
 Vectors = NDArray[np.float32]
 
 
-def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, ScoresRun]:
+def run(split: Split, inputs: Inputs) -> tuple[Report, ScoresRun]:
     """Every task between the images and captions of a collection."""
     if (inputs.features is None) == (inputs.model is None):
         raise InvalidOption(
             "the baseline other_captions needs either --model ID_OR_PATH of a text model, or --features FILE with "
             "caption_ids and caption_embeddings"
         )
-    content = library.split(split, inputs.collection or COCO)
-    captions = load_embeddings(inputs.features) if inputs.features else _encode(content, inputs)
-    scores = score_by_other_captions(captions, content, inputs.pool or "max")
-    report = evaluate(scores, split=split, data_dir=library, per_query=True)
+    captions = load_embeddings(inputs.features) if inputs.features else _encode(split, inputs)
+    scores = score_by_other_captions(captions, split, inputs.pool or "max")
+    report = evaluate(scores, split=split.name, data_dir=split.library, per_query=True)
     model = f"other captions of {inputs.model or inputs.features.name}"  # type: ignore[union-attr] # one is given
     return replace(report, provenance=replace(report.provenance, model=model)), scores
 
@@ -57,6 +55,7 @@ def score_by_other_captions(run: EmbeddingsRun, content: Split, pool: str = "max
 
     Example:
         >>> from cxc_eccv.types import Embeddings
+        >>> from cxc_eccv.sources.library import Library
         >>> content = Library("sample").split("test")
         >>> vectors = np.random.default_rng(0).standard_normal((content.caption_ids.size, 4)).astype(np.float32)
         >>> score_by_other_captions(EmbeddingsRun(None, Embeddings(content.caption_ids, vectors)), content).scores.shape

@@ -8,7 +8,7 @@ import numpy as np
 
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.runs import EmbeddingsRun
-from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.library import Split
 from cxc_eccv.studies.baselines.untrained import Baseline, Inputs
 from cxc_eccv.types import Embeddings, Report
 
@@ -16,21 +16,21 @@ WIDTH = 64
 """Wide enough that few items are close by chance."""
 
 
-def random_run(library: Library, split: str, seed: int = 0) -> EmbeddingsRun:
+def draw_run(split: Split, seed: int = 0) -> EmbeddingsRun:
     """Independent Gaussian vectors for all images and captions of a split."""
-    random, content = np.random.default_rng(seed), library.split(split)
+    random = np.random.default_rng(seed)
     images, captions = (
         Embeddings(ids, random.standard_normal((ids.size, WIDTH), dtype=np.float32))
-        for ids in (content.image_ids, content.caption_ids)
+        for ids in (split.image_ids, split.caption_ids)
     )
     return EmbeddingsRun(images, captions, similarity="cosine")
 
 
-def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, EmbeddingsRun]:
+def run(split: Split, inputs: Inputs) -> tuple[Report, EmbeddingsRun]:
     """Every task of the split."""
     seed = inputs.seed or 0
-    drawn = random_run(library, split, seed)
-    report = evaluate(drawn, split=split, data_dir=library, per_query=True)
+    drawn = draw_run(split, seed)
+    report = evaluate(drawn, split=split.name, data_dir=split.library, per_query=True)
     return replace(report, provenance=replace(report.provenance, model=f"random vectors, seed {seed}")), drawn
 
 

@@ -14,7 +14,7 @@ from cxc_eccv.demo import words
 from cxc_eccv.errors import InvalidOption, MalformedSource
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.runs import EmbeddingsRun
-from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.library import Split
 from cxc_eccv.studies.baselines.untrained import Baseline, Inputs
 from cxc_eccv.types import Embeddings, Report
 
@@ -79,15 +79,15 @@ class AveragedVectors:
         return result
 
 
-def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, EmbeddingsRun]:
+def run(split: Split, inputs: Inputs) -> tuple[Report, EmbeddingsRun]:
     """Every task of captions only."""
     if inputs.vectors is None:
         raise InvalidOption("the baseline word_vectors needs --vectors FILE, for example GloVe's glove.6B.300d.txt")
-    captions = library.split(split).captions
+    captions = split.captions
     texts = captions["text"].to_pylist()
     encoder = AveragedVectors(read_word_vectors(inputs.vectors, {word for text in texts for word in words(text)}))
     averaged = EmbeddingsRun(None, Embeddings(captions["caption_id"].to_numpy(), encoder(texts)), similarity="cosine")
-    report = evaluate(averaged, split=split, data_dir=library, per_query=True)
+    report = evaluate(averaged, split=split.name, data_dir=split.library, per_query=True)
     name = f"averaged word vectors of {inputs.vectors.name}"
     return replace(report, provenance=replace(report.provenance, model=name)), averaged
 
