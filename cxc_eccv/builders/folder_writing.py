@@ -38,6 +38,7 @@ from cxc_eccv.builders.statistics import split_statistics
 from cxc_eccv.errors import InvalidOption, SourceMissing
 from cxc_eccv.sources.catalog import SPLIT_NAMES, SPLITS, load_catalog
 from cxc_eccv.sources.library import Library
+from cxc_eccv.types.strict_json import Json
 from cxc_eccv.writing import replaced_folder
 
 FILES_MISSING = "its raw files are missing"
@@ -289,7 +290,7 @@ def _require_images(parts: Sequence[SplitSummary], images: ImageFolder | None) -
 
 
 def _write_manifest(folder: Path, summary: BuildSummary) -> None:
-    configs: dict[str, dict[str, Any]] = {}
+    configs: dict[str, dict[str, Json]] = {}
     for part in summary.splits:
         tools = {name: part.statistics[name] for name in ("made_with",) if name in part.statistics}
         entry = {"rows": part.shards.num_rows, "files": part.shards.files, **tools}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cxc_eccv.comparison.model_ranks import ModelRank, rank_tables, ranks_under_any_labels
 from cxc_eccv.errors import InvalidOption
@@ -13,6 +13,7 @@ from cxc_eccv.tables import MISSING, Cell, Table, tables_to_console
 from cxc_eccv.terminal import shown_html, shown_text, visible
 from cxc_eccv.types import check_whole
 from cxc_eccv.types.reported import group_by_reason
+from cxc_eccv.types.strict_json import Json
 from cxc_eccv.wording import key_name, show_value, task_name
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ class Comparison:
         columns = [*(column.name for column in fields(Difference)), "significant"]
         return pd.DataFrame(self.records(), columns=columns)
 
-    def records(self) -> list[dict[str, Any]]:
+    def records(self) -> list[dict[str, Json]]:
         """The rows of :meth:`to_pandas`."""
         return [asdict(row) | {"significant": self.significant(row)} for row in self.differences]
 

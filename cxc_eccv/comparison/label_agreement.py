@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from cxc_eccv.tables import Cell, Table, tables_to_console
 from cxc_eccv.terminal import shown_html, shown_text, visible
 from cxc_eccv.types import FloatArray, Report
 from cxc_eccv.types.reported import group_by_reason
+from cxc_eccv.types.strict_json import Json
 from cxc_eccv.wording import count, heading_of, name_data
 
 FEWEST_MODELS = 3
@@ -80,7 +80,7 @@ class ModelAgreement:
                 return row.tau
         raise DataError(f"there is no agreement of {metric} and {other} on these labels")
 
-    def records(self) -> list[dict[str, Any]]:
+    def records(self) -> list[dict[str, Json]]:
         """A row per pair."""
         return [asdict(row) for row in self.rows]
 

@@ -8,7 +8,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
-from typing import Any
 
 from cxc_eccv.comparison.differences import Comparison
 from cxc_eccv.comparison.label_agreement import ModelAgreement
@@ -19,6 +18,7 @@ from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.terminal import visible
 from cxc_eccv.types.provenance import DataFacts
 from cxc_eccv.types.reported import SPREAD
+from cxc_eccv.types.strict_json import Json
 from cxc_eccv.wording import heading_of, show_value
 
 LONGEST_NAME = 32
@@ -33,7 +33,7 @@ PUBLISHED_DATA = describe_data(DataFacts(edition=OFFICIAL), "test")
 
 def comparison_to_json(comparison: Comparison | ModelAgreement | None, tables: Sequence[Joined] = ()) -> str:
     """The text of ``compare.json``; values are in the units of report.json."""
-    content: dict[str, Any] = {"schema": 1}
+    content: dict[str, Json] = {"schema": 1}
     if isinstance(comparison, ModelAgreement):
         content["agreement"] = asdict(comparison)
     elif comparison is not None:

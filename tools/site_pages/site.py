@@ -13,6 +13,7 @@ from cxc_eccv.errors import DataError
 from cxc_eccv.metrics.spec import Spec
 from site_pages.command_page import commands
 from site_pages.dataset_pages import dataset_page, datasets_table, statistics
+from site_pages.files_page import provenance_table
 from site_pages.metric_pages import metric_parts, metrics_table
 from site_pages.new_metric_page import first_sections
 from site_pages.parts import filled, part_texts
@@ -53,6 +54,7 @@ def _parts(sizes: Sizes) -> dict[str, dict[str, str]]:
         "docs/tasks.md": {"tasks": f"{tasks_table()}\n\n{task_sections(sizes)}"},
         "docs/leaderboard.md": {"leaderboard tasks": leaderboard_table()},
         "docs/reference/cli.md": {"commands": commands()},
+        "docs/reference/files.md": {"provenance": provenance_table()},
         "docs/reference/python.md": {"names": summaries(), "errors": error_table()},
     }
 
