@@ -93,17 +93,17 @@ def pair_products(
 
 
 def unit_vectors(
-    vectors: NDArray[np.float32], places: IntArray, targets: IntArray, out: NDArray[np.float32]
+    vectors: NDArray[np.float32], indices: IntArray, targets: IntArray, out: NDArray[np.float32]
 ) -> FloatArray:
-    """Write rows ``places`` of vectors, scaled to length 1, to rows ``targets`` of a contiguous ``out``.
+    """Write rows ``indices`` of vectors, scaled to length 1, to rows ``targets`` of a contiguous ``out``.
 
     Returns their lengths, summed in float64. Quotients are rounded to float32, zeros are positive. A vector of length 0
     is not scaled.
     """
     if not COMPILED:
-        return numpy_unit_vectors(vectors, places, targets, out)
-    lengths = np.empty(places.size)
-    scale_to_unit(singles(vectors), ints(places), ints(targets), vectors.shape[1], out, lengths)
+        return numpy_unit_vectors(vectors, indices, targets, out)
+    lengths = np.empty(indices.size)
+    scale_to_unit(singles(vectors), ints(indices), ints(targets), vectors.shape[1], out, lengths)
     return lengths
 
 
@@ -146,9 +146,9 @@ def drawn_places(times: NDArray[np.integer], members: IntArray, below: IntArray,
     """(2, S) how many of the ``times`` of (W,) clusters, added one by one to ``below``, stay at or under two ranks."""
     if not COMPILED or times.dtype != np.int16:
         return numpy_drawn_places(times, members, below, ranks)
-    places = np.empty(ranks.shape, np.int64)
-    find_ranks(times, times.shape[1], np.ascontiguousarray(members), below, ranks, places)
-    return places
+    indices = np.empty(ranks.shape, np.int64)
+    find_ranks(times, times.shape[1], np.ascontiguousarray(members), below, ranks, indices)
+    return indices
 
 
 def drawn_rows(random: np.random.Generator, rows: IntArray, ends: IntArray, samples: int) -> IntArray:
@@ -249,15 +249,15 @@ class KeptColumns:
 def _count_compiled(
     count: Callable[..., int],
     block: NDArray[np.float32],
-    places: IntArray,
+    indices: IntArray,
     low: NDArray[np.float32],
     high: NDArray[np.float32],
     bounds: IntArray,
     shape: tuple[int, int],
 ) -> Reached:
     most = NEAR_PER_PAIR * int(np.count_nonzero(low < high))
-    arrays = ints(places), singles(low), singles(high), ints(bounds)
-    room, n_near = min(most, places.size + FEWEST_NEAR), -1
+    arrays = ints(indices), singles(low), singles(high), ints(bounds)
+    room, n_near = min(most, indices.size + FEWEST_NEAR), -1
     while not 0 <= n_near <= room:
         # Rarely runs twice; allocating room for the maximum would touch fresh memory for every block.
         room = min(most, max(room, n_near))

@@ -8,7 +8,7 @@ from cxc_eccv.types import FloatArray, IntArray
 _Scores = NDArray[np.float32]
 _Times = NDArray[np.integer]
 _Count = Callable[[_Scores, IntArray, _Scores, _Scores, IntArray, IntArray, IntArray, IntArray, IntArray, _Scores], int]
-"""Scores, rows or columns, low, high, bounds; to be written: at_least, above, near pairs, near places, near scores."""
+"""Scores, rows or columns, low, high, bounds; to be written: at_least, above, near pairs, near indices, near scores."""
 
 count_rows: _Count
 count_columns: _Count
@@ -50,12 +50,12 @@ def spread_kept(
     /,
 ) -> None: ...
 def scale_to_unit(
-    vectors: _Scores, places: IntArray, targets: IntArray, width: int, out: _Scores, lengths: FloatArray, /
+    vectors: _Scores, indices: IntArray, targets: IntArray, width: int, out: _Scores, lengths: FloatArray, /
 ) -> None: ...
 def draw_times(random: object, size: int, times: _Times, /) -> None: ...
 def sum_drawn(times: _Times, values: NDArray[np.int16], size: int, sums: FloatArray, /) -> None: ...
 def find_ranks(
-    times: _Times, size: int, members: IntArray, below: IntArray, ranks: IntArray, places: IntArray, /
+    times: _Times, size: int, members: IntArray, below: IntArray, ranks: IntArray, indices: IntArray, /
 ) -> None: ...
 def draw_rows(random: object, rows: IntArray, ends: IntArray, drawn: IntArray, /) -> None: ...
 def correlate_ranks(

@@ -26,13 +26,13 @@ class Reached:
 
     In each segment ``at_least`` scores are at least the pair's ``low`` and ``above`` are above its ``high``. (E,)
     ``scores`` are those from ``low`` to ``high`` of pairs whose thresholds differ, with their ``pairs`` and their
-    columns or rows, ``places``. ``complete`` is false if there were too many to list.
+    columns or rows, ``indices``. ``complete`` is false if there were too many to list.
     """
 
     at_least: IntArray
     above: IntArray
     pairs: IntArray
-    places: IntArray
+    indices: IntArray
     scores: NDArray[np.float32]
     complete: bool
 
@@ -103,10 +103,10 @@ def pair_products(
 
 
 def unit_vectors(
-    vectors: NDArray[np.float32], places: IntArray, targets: IntArray, out: NDArray[np.float32]
+    vectors: NDArray[np.float32], indices: IntArray, targets: IntArray, out: NDArray[np.float32]
 ) -> FloatArray:
     """See :func:`cxc_eccv.kernels.unit_vectors`."""
-    rows = vectors[places]
+    rows = vectors[indices]
     wide = rows.astype(np.float64)
     lengths = np.sqrt(np.square(wide, out=wide).sum(axis=1, keepdims=True))
     np.divide(rows, lengths, where=lengths > 0, out=rows, casting="same_kind")
@@ -163,7 +163,7 @@ def _columns_apart(columns: IntArray) -> list[tuple[IntArray, slice | IntArray]]
     """Groups of pairs with their columns: the first pair of every column, the second, ..., and all further ones."""
     starts = np.flatnonzero(np.diff(columns, prepend=-1))
     ordinal = np.arange(columns.size) - np.repeat(starts, np.diff(np.append(starts, columns.size)))
-    groups = [np.flatnonzero(np.minimum(ordinal, DENSE) == place) for place in range(DENSE + 1)]
+    groups = [np.flatnonzero(np.minimum(ordinal, DENSE) == index) for index in range(DENSE + 1)]
     return [(pairs, _slice_or_places(columns[pairs])) for pairs in groups if pairs.size]
 
 
@@ -183,15 +183,15 @@ def _with_near(
     apart = low < high
     complete = bool(within[apart].sum() <= NEAR_PER_PAIR * np.count_nonzero(apart))
     near = np.flatnonzero(apart & (within > 0)) if complete else np.empty(0, dtype=np.int64)
-    pairs, places, scores = [near[:0]], [near[:0]], [low[:0]]
+    pairs, indices, scores = [near[:0]], [near[:0]], [low[:0]]
     for start in range(0, near.size, PAIRS_AT_ONCE):
         chosen = near[start : start + PAIRS_AT_ONCE]
         lines = lines_of(chosen)
-        at, place = np.nonzero((lines >= low[chosen, None]) & (lines <= high[chosen, None]))
+        at, index = np.nonzero((lines >= low[chosen, None]) & (lines <= high[chosen, None]))
         pairs.append(chosen[at])
-        places.append(place)
-        scores.append(lines[at, place])
-    kept = np.concatenate(pairs), np.concatenate(places), np.concatenate(scores)
+        indices.append(index)
+        scores.append(lines[at, index])
+    kept = np.concatenate(pairs), np.concatenate(indices), np.concatenate(scores)
     return Reached(at_least, above, *kept, complete)
 
 
@@ -205,13 +205,13 @@ def scores_at_depths(scores: NDArray[Any], depths: IntArray) -> NDArray[Any]:
     at_depths = np.empty(depths.shape, dtype=scores.dtype)
     order = np.argsort(-depths, axis=1)
     rest = scores.copy()
-    for row, (top, places, wanted) in enumerate(zip(rest, order.tolist(), depths.tolist(), strict=True)):
+    for row, (top, indices, wanted) in enumerate(zip(rest, order.tolist(), depths.tolist(), strict=True)):
         above = top
-        for place in places:
-            if wanted[place] < above.size or above is top:
-                above.partition(above.size - wanted[place])
-                above = above[above.size - wanted[place] :]
-            at_depths[row, place] = above[0]
+        for index in indices:
+            if wanted[index] < above.size or above is top:
+                above.partition(above.size - wanted[index])
+                above = above[above.size - wanted[index] :]
+            at_depths[row, index] = above[0]
     return at_depths
 
 

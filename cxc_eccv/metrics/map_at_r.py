@@ -7,7 +7,7 @@ import numpy as np
 from cxc_eccv.metrics.kinds import JudgedMetric, RankMetric, SumOver
 from cxc_eccv.types import FloatArray, IntArray, JudgedRanks, PositiveRanks
 from cxc_eccv.types.ids import number_within
-from cxc_eccv.types.judgments import positive_ranks_of
+from cxc_eccv.types.judgments import choose_ranks
 
 
 def map_at_r(ranks: PositiveRanks | JudgedRanks, *, judged_only: bool = False) -> FloatArray:
@@ -36,7 +36,7 @@ def map_at_r(ranks: PositiveRanks | JudgedRanks, *, judged_only: bool = False) -
         >>> map_at_r(JudgedRanks.of([[(4, 1), (9, 0), (12, 2)]]), judged_only=True).tolist()
         [0.5]
     """
-    ranks = positive_ranks_of(ranks, judged_only=judged_only)
+    ranks = choose_ranks(ranks, judged_only=judged_only)
     rows, within = ranks.rows, number_within(np.diff(ranks.indptr))
     precision = (within + 1) / ranks.ranks
     counted = precision * (ranks.ranks <= ranks.n_positives[rows])

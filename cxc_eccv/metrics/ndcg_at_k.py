@@ -9,7 +9,7 @@ from cxc_eccv.metrics.chances import count_chances
 from cxc_eccv.metrics.kinds import HIGHEST_GAIN, JudgedMetric, TopMetric
 from cxc_eccv.types import FloatArray, JudgedRanks, Judgments, PositiveRanks, TopK, check_whole, look_up_gains
 from cxc_eccv.types.ids import number_within
-from cxc_eccv.types.judgments import positive_ranks_of
+from cxc_eccv.types.judgments import choose_ranks
 
 
 def ndcg_at_k(
@@ -47,7 +47,7 @@ def ndcg_at_k(
         [0.631]
     """
     if isinstance(top, JudgedRanks):
-        return _of_judged_items(positive_ranks_of(top, judged_only=judged_only), k)
+        return _of_judged_items(choose_ranks(top, judged_only=judged_only), k)
     if judgments is None or judged_only:
         raise InvalidOption("ndcg_at_k needs judgments with gains, or with judged_only=True JudgedRanks")
     gains, _ = look_up_gains(top, judgments, k, "ndcg_at_k")

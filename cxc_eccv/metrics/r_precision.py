@@ -6,7 +6,7 @@ import numpy as np
 
 from cxc_eccv.metrics.kinds import JudgedMetric, RankMetric, SumOver
 from cxc_eccv.types import FloatArray, IntArray, JudgedRanks, PositiveRanks
-from cxc_eccv.types.judgments import positive_ranks_of
+from cxc_eccv.types.judgments import choose_ranks
 
 
 def r_precision(ranks: PositiveRanks | JudgedRanks, *, judged_only: bool = False) -> FloatArray:
@@ -34,7 +34,7 @@ def r_precision(ranks: PositiveRanks | JudgedRanks, *, judged_only: bool = False
         >>> r_precision(JudgedRanks.of([[(4, 1), (9, 0), (12, 2)]]), judged_only=True).tolist()
         [0.5]
     """
-    ranks = positive_ranks_of(ranks, judged_only=judged_only)
+    ranks = choose_ranks(ranks, judged_only=judged_only)
     found = ranks.ranks <= ranks.n_positives[ranks.rows]
     hits = np.bincount(ranks.rows, weights=found, minlength=ranks.query_ids.size)
     return np.asarray(hits / ranks.n_positives)

@@ -6,7 +6,7 @@ import numpy as np
 
 from cxc_eccv.metrics.kinds import BestRank, JudgedMetric, RankMetric
 from cxc_eccv.types import FloatArray, JudgedRanks, PositiveRanks, check_whole
-from cxc_eccv.types.judgments import positive_ranks_of
+from cxc_eccv.types.judgments import choose_ranks
 
 
 def recall_at_k(ranks: PositiveRanks | JudgedRanks, k: int = 1, *, judged_only: bool = False) -> FloatArray:
@@ -36,7 +36,7 @@ def recall_at_k(ranks: PositiveRanks | JudgedRanks, k: int = 1, *, judged_only: 
         [1.0]
     """
     check_whole("recall_at_k: k", k)
-    ranks = positive_ranks_of(ranks, judged_only=judged_only)
+    ranks = choose_ranks(ranks, judged_only=judged_only)
     return (ranks.best <= np.minimum(k, ranks.n_gallery)).astype("float64")
 
 

@@ -112,11 +112,11 @@ class _GalleryIndex:
     """Table of the index in the gallery of each of the ascending ``item_ids``, -1 for items outside."""
 
     def __init__(self, item_ids: IntArray, gallery_ids: IntArray) -> None:
-        places, known = find_positions(item_ids, gallery_ids)
+        indices, present = find_positions(item_ids, gallery_ids)
         self._ids = item_ids
         self._low, span, self._dense = measure_span(item_ids) if item_ids.size else (0, 0, False)
         self._table = np.full(span if self._dense else item_ids.size, -1, dtype=np.int32)
-        self._table[item_ids - self._low if self._dense else slice(None)] = np.where(known, places, -1)
+        self._table[item_ids - self._low if self._dense else slice(None)] = np.where(present, indices, -1)
 
     def find(self, items: NDArray[Any]) -> NDArray[np.int32]:
         """(P,) indices of items, which must be among ``item_ids``."""
@@ -127,15 +127,15 @@ def _rank_positives(
     lists: RankedLists, rows: IntArray, judgments: Judgments, block: IntArray, gallery: _GalleryIndex
 ) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
     """Ranks of the positives of a block of B queries, and (B,) numbers of them, depths, ties, and those tied last."""
-    owners, places, kept = _find_items(lists, rows, judgments, gallery)
+    owners, indices, kept = _find_items(lists, rows, judgments, gallery)
     of_queries, of_items = judgments.folds
-    kept &= of_items[places] == of_queries[block][owners]
+    kept &= of_items[indices] == of_queries[block][owners]
     if not kept.all():
-        owners, places = owners[kept], places[kept]
+        owners, indices = owners[kept], indices[kept]
     size, (start, stop) = judgments.gallery_ids.size, judgments.indptr[[block[0], block[-1] + 1]]
     flags = np.zeros(block.size * size, dtype=bool)
     flags[(judgments.rows[start:stop] - block[0]) * size + judgments.indices[start:stop]] = True
-    positive, (ties, last) = flags[owners * size + places], np.zeros((2, block.size), dtype=np.int64)
+    positive, (ties, last) = flags[owners * size + indices], np.zeros((2, block.size), dtype=np.int64)
     if lists.scores is not None and owners.size:
         scores = _join(lists, lists.scores, rows)[kept]
         order, ties = put_positives_last(owners, scores, positive, block.size)
@@ -163,9 +163,9 @@ def _count_cut(
 ) -> int:
     """Number of rankings that leave items out and end within a tie with items that the reader needs."""
     depths = np.bincount(owners, minlength=rows.size)
-    places = number_within(depths)
+    indices = number_within(depths)
     ranked = reader.gallery_ids.size - (reader.without_self & np.isin(reader.query_ids[block], reader.gallery_ids))
-    rests = _find_last(lists, rows, owners, scores) & (places < reader.needs[block][owners])
+    rests = _find_last(lists, rows, owners, scores) & (indices < reader.needs[block][owners])
     return np.unique(owners[rests & (depths < ranked)[owners]]).size
 
 
@@ -174,27 +174,27 @@ def _find_items(
 ) -> tuple[IntArray, NDArray[np.int32], NDArray[np.bool_]]:
     """For the items of several lists: query from 0, position in the gallery, and whether the query ranks the item."""
     owners, items = np.repeat(np.arange(rows.size), lists.depths[rows]), _join(lists, lists.items, rows)
-    places = gallery.find(items)
-    kept: NDArray[np.bool_] = places >= 0
+    indices = gallery.find(items)
+    kept: NDArray[np.bool_] = indices >= 0
     if asking.without_self:
         kept &= items != lists.query_ids[rows][owners]
-    return owners, places, kept
+    return owners, indices, kept
 
 
 def _rank_items(
     lists: RankedLists, rows: IntArray, reader: RowReader, gallery: _GalleryIndex
 ) -> tuple[IntArray, NDArray[np.int32], FloatArray]:
     """Query, position in the gallery and score of the items in several lists; scores do not rise within a list."""
-    owners, places, kept = _find_items(lists, rows, reader, gallery)
+    owners, indices, kept = _find_items(lists, rows, reader, gallery)
     if lists.scores is None:
         scores = -number_within(lists.depths[rows]).astype(np.float64)
     else:
         scores = _join(lists, lists.scores, rows)
-    return owners[kept], places[kept], scores[kept]
+    return owners[kept], indices[kept], scores[kept]
 
 
 def _best(
-    owners: IntArray, places: NDArray[np.int32], scores: FloatArray, n_queries: int, depth: int
+    owners: IntArray, indices: NDArray[np.int32], scores: FloatArray, n_queries: int, depth: int
 ) -> tuple[FloatArray, IntArray]:
     """(B, C) scores and (B, C) positions of the best ``depth`` items of each query and of ties with the last one."""
     counts = np.bincount(owners, minlength=n_queries)
@@ -205,5 +205,5 @@ def _best(
     within = looked - starts[owners[looked]]
     shape = n_queries, max(depth, within.max(initial=0) + 1)
     best, items = np.full(shape, -np.inf), np.zeros(shape, dtype=np.int64)
-    best[owners[looked], within], items[owners[looked], within] = scores[looked], places[looked]
+    best[owners[looked], within], items[owners[looked], within] = scores[looked], indices[looked]
     return best, items

@@ -98,8 +98,8 @@ class MergedJudgments:
         """(Q,) column of each query itself, -1 if it is not in the gallery; None if queries rank themselves."""
         if not self.without_self:
             return None
-        places, known = find_positions(self.query_ids, self.gallery_ids)
-        return np.where(known, column[places], -1)
+        indices, present = find_positions(self.query_ids, self.gallery_ids)
+        return np.where(present, column[indices], -1)
 
 
 def _union(ids: list[IntArray]) -> IntArray:
@@ -111,9 +111,9 @@ def _union(ids: list[IntArray]) -> IntArray:
 def _segments(every: Iterable[Judgments], gallery_ids: IntArray) -> IntArray:
     segments = np.zeros(gallery_ids.size, dtype=np.int64)
     for judgments in every:
-        places, known = find_positions(gallery_ids, judgments.gallery_ids)
+        indices, present = find_positions(gallery_ids, judgments.gallery_ids)
         folds = np.unique(judgments.folds[1], return_inverse=True)[1]
-        labels = np.where(known, folds[places] + 1, 0)
+        labels = np.where(present, folds[indices] + 1, 0)
         segments = segments * (labels.max() + 1) + labels
         # Renumbered to keep the numbers small.
         segments = (np.cumsum(np.bincount(segments) > 0) - 1)[segments]
@@ -130,9 +130,9 @@ def _competes(judgments: Judgments, gallery_ids: IntArray, segments: IntArray) -
     """(Q, S) whether a segment is in the gallery of each query."""
     n_segments = int(segments.max()) + 1
     first = np.array([np.flatnonzero(segments == segment)[0] for segment in range(n_segments)])
-    places, inside = find_positions(gallery_ids[first], judgments.gallery_ids)
+    indices, inside = find_positions(gallery_ids[first], judgments.gallery_ids)
     of_queries, of_items = judgments.folds
-    return np.asarray(inside & (of_queries[:, None] == of_items[places]))
+    return np.asarray(inside & (of_queries[:, None] == of_items[indices]))
 
 
 class ScoresTooAlike(Exception):
@@ -202,5 +202,5 @@ def gallery_sizes(judgments: Judgments) -> IntArray:
     of_queries, of_items = judgments.folds
     folds, counts = np.unique(of_items, return_counts=True)
     sizes: IntArray = (of_queries[:, None] == folds) @ counts
-    places, ranked = find_positions(judgments.query_ids, judgments.gallery_ids)
-    return sizes - (ranked & (of_items[places] == of_queries)) if judgments.without_self else sizes
+    indices, ranked = find_positions(judgments.query_ids, judgments.gallery_ids)
+    return sizes - (ranked & (of_items[indices] == of_queries)) if judgments.without_self else sizes

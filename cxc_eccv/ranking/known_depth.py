@@ -104,17 +104,17 @@ def _ranks(n_positives: IntArray, n_ranked: IntArray, ranks: IntArray) -> Positi
 
 
 def _too_shallow(name: str, score: Score, given: GivenRanks, row: int) -> RunTooShallow:
-    sizes, places = np.unique(given.n_positives, return_inverse=True)
+    sizes, indices = np.unique(given.n_positives, return_inverse=True)
     needed, depth = needed_depth(score, sizes), given.depths[row]
     size = given.n_gallery[row]
     whole = f"the whole gallery of {size} items" if size > depth else "the whole gallery and state its size"
     subject = f"{name} of query {given.query_ids[row]} (R = {given.n_positives[row]})"
-    if needed[places[row]] == FAR:
+    if needed[indices[row]] == FAR:
         return RunTooShallow(
             f"{subject} is unknown: its ranking ends at rank {depth} with {given.n_found[row]} of its positives. Rank "
             f"{whole} (the largest R is {sizes.max()})."
         )
     return RunTooShallow(
-        f"{subject} looks at the top {needed[places[row]]}, but its ranking ends at rank {depth}. Rank at least "
+        f"{subject} looks at the top {needed[indices[row]]}, but its ranking ends at rank {depth}. Rank at least "
         f"{needed.max()} items (the largest R is {sizes.max()}), or {whole}."
     )

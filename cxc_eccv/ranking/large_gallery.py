@@ -109,44 +109,44 @@ class LargeGallery:
                 f"a shard of {ids.size} ids has vectors of shape {vectors.shape} and type {vectors.dtype}; need "
                 f"{(ids.size, width)} and a floating type"
             )
-        places, known = find_positions(ids, gallery_ids)
-        if not known.all():
+        indices, present = find_positions(ids, gallery_ids)
+        if not present.all():
             raise DataError(
-                f"the shard has {np.count_nonzero(~known)} items outside the gallery, the first: {ids[~known][0]}"
+                f"the shard has {np.count_nonzero(~present)} items outside the gallery, the first: {ids[~present][0]}"
             )
         covered = np.zeros(gallery_ids.size, dtype=bool)
-        covered[places] = True
+        covered[indices] = True
         if np.count_nonzero(covered) != ids.size:
             raise DataError("the shard repeats an id; every item must be counted once")
         return np.packbits(covered)
 
     def _prepare(self, embeddings: Embeddings, ids: IntArray, kind: str) -> NDArray[np.float32]:
-        places, known = find_positions(ids, embeddings.ids)
-        if not known.all():
+        indices, present = find_positions(ids, embeddings.ids)
+        if not present.all():
             raise MissingIds(
-                f"{np.count_nonzero(~known)} of {ids.size} {kind} have no vector, the first: {ids[~known][0]}. "
+                f"{np.count_nonzero(~present)} of {ids.size} {kind} have no vector, the first: {ids[~present][0]}. "
                 "Encode these items too."
             )
         out = np.empty((ids.size, embeddings.vectors.shape[1]), dtype=np.float32)
-        zero = prepare(embeddings.vectors, self._similarity, places, np.arange(ids.size), out)
+        zero = prepare(embeddings.vectors, self._similarity, indices, np.arange(ids.size), out)
         refuse_zero_vectors(embeddings.ids[zero], ids.size, kind)
         return out
 
     def _count_tile(self, ids: IntArray, vectors: NDArray[Any], segments: IntArray, start: int) -> IntArray:
-        places = slice(start, start + TILE_WIDTH)
-        tile = _prepare_tile(ids[places], vectors[places], self._similarity)
-        refuse_extremes(self._similarity, self._rows, tile[: ids[places].size], self._merged.query_ids, ids[places])
-        product = TileProduct(self._rows, tile, ids[places].size, self._positives, self._scores)
+        indices = slice(start, start + TILE_WIDTH)
+        tile = _prepare_tile(ids[indices], vectors[indices], self._similarity)
+        refuse_extremes(self._similarity, self._rows, tile[: ids[indices].size], self._merged.query_ids, ids[indices])
+        product = TileProduct(self._rows, tile, ids[indices].size, self._positives, self._scores)
         counts, whole = self._zeros(), np.array([0, product.width])
 
         def read(block: NDArray[np.float32], first: int) -> None:
             rows = slice(first, first + len(block))
             if self._merged.n_segments > 1:
-                competes = self._competes[rows][:, segments[places]]
+                competes = self._competes[rows][:, segments[indices]]
                 np.copyto(block[:, : competes.shape[1]], -np.inf, where=~competes)
             if self._merged.without_self:
-                columns, known = find_positions(self._merged.query_ids[rows], ids[places])
-                block[np.flatnonzero(known), columns[known]] = -np.inf
+                columns, present = find_positions(self._merged.query_ids[rows], ids[indices])
+                block[np.flatnonzero(present), columns[present]] = -np.inf
             pairs = slice(*np.searchsorted(self._merged.queries, [first, first + len(block)]).tolist())
             scores = self._pair_scores[pairs]
             reached = row_counts(block, self._merged.queries[pairs] - first, scores, scores, whole)
@@ -196,13 +196,13 @@ class Positives:
     def find(self, vectors: NDArray[np.float32]) -> IntArray:
         """(C,) position in ``distinct`` of the vector with the same bytes, or -1."""
         hashes = hash_rows(vectors)
-        places = np.full(len(vectors), -1)
+        indices = np.full(len(vectors), -1)
         first, last = (np.searchsorted(self._hashes, hashes, side) for side in ("left", "right"))
         for row in np.flatnonzero(first < last).tolist():
-            for place in self._order[first[row] : last[row]].tolist():
-                if self.distinct[place].tobytes() == vectors[row].tobytes():
-                    places[row] = place
-        return places
+            for index in self._order[first[row] : last[row]].tolist():
+                if self.distinct[index].tobytes() == vectors[row].tobytes():
+                    indices[row] = index
+        return indices
 
 
 class TileProduct(Scores):
@@ -220,9 +220,9 @@ class TileProduct(Scores):
     ) -> None:
         self.height, self.width = len(rows), len(tile)
         self._rows, self._tile, self._n_items, self._scores = rows, tile, n_items, scores
-        places = positives.find(tile[:n_items])
-        self._twins = np.flatnonzero(places >= 0)
-        self._originals = places[self._twins]
+        indices = positives.find(tile[:n_items])
+        self._twins = np.flatnonzero(indices >= 0)
+        self._originals = indices[self._twins]
 
     def room(self, size: int) -> NDArray[np.float32]:
         """Memory for one block."""

@@ -112,8 +112,8 @@ def _with_segments(query_ids: IntArray, opposite: MergedJudgments) -> tuple[IntA
     ids = opposite.gallery_ids
     if not np.array_equal(query_ids, ids):
         ids = find_distinct(np.concatenate([query_ids, ids]))
-    places, known = find_positions(ids, opposite.gallery_ids)
-    return ids, np.where(known, opposite.segments[places], -1)
+    indices, present = find_positions(ids, opposite.gallery_ids)
+    return ids, np.where(present, opposite.segments[indices], -1)
 
 
 def _find_pairs(merged: MergedJudgments, query_ids: IntArray, gallery_ids: IntArray) -> tuple[IntArray, IntArray]:
@@ -162,7 +162,7 @@ class MutualPairs:
     def __init__(
         self, merged: MergedJudgments, ids: IntArray, segments: IntArray, layout: Layout, vectors: NDArray[np.float32]
     ) -> None:
-        queries, items = (layout.column[places] for places in _find_pairs(merged, ids, ids))
+        queries, items = (layout.column[indices] for indices in _find_pairs(merged, ids, ids))
         self._order = np.argsort(queries, kind="stable")
         self._queries, self._items = queries[self._order], items[self._order]
         # Most pairs are positive in both orders, which share a bracket.
@@ -195,17 +195,17 @@ class MutualPairs:
     def _count(self, block: NDArray[np.float32], start: int, pairs: slice) -> None:
         """Count the rows of pairs against the pair's score if the block has it, else against its bracket."""
         rows, left = self._queries[pairs] - start, left_edge(start)
-        known = self._items[pairs] >= start
-        scores = block[rows, np.where(known, self._items[pairs] - left, 0)]
-        low, high = np.where(known, scores, self._low[pairs]), np.where(known, scores, self._high[pairs])
+        present = self._items[pairs] >= start
+        scores = block[rows, np.where(present, self._items[pairs] - left, 0)]
+        low, high = np.where(present, scores, self._low[pairs]), np.where(present, scores, self._high[pairs])
         first = int(np.searchsorted(self._bounds, left, side="right")) - 1
         reached = row_counts(block, rows, low, high, np.maximum(self._bounds[first:] - left, 0))
-        places = np.arange(pairs.start, pairs.stop)
-        self._columns.record(places[known], scores[known])
+        indices = np.arange(pairs.start, pairs.stop)
+        self._columns.record(indices[present], scores[present])
         if not reached.complete:
             raise ScoresTooAlike
         self._rows.at_least[pairs, first:], self._rows.above[pairs, first:] = reached.at_least, reached.above
-        self._columns.keep(self._segments[left + reached.places], places[reached.pairs], reached.scores)
+        self._columns.keep(self._segments[left + reached.indices], indices[reached.pairs], reached.scores)
 
 
 class HalfProduct(Scores):

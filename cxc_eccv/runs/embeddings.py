@@ -17,7 +17,7 @@ from cxc_eccv.runs.run import (
     AnyRun,
     check_name,
     hash_file,
-    one_text,
+    read_entry,
     refuse_unreadable,
     whole_ids,
 )
@@ -149,13 +149,13 @@ def load_embeddings(path: str | Path) -> EmbeddingsRun:
     path = Path(path)
     _check_suffix(path)
     refuse_unreadable(path)
-    return embeddings_of_arrays(path, *read_arrays(path))
+    return make_embeddings(path, *read_arrays(path))
 
 
-def embeddings_of_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> EmbeddingsRun:
+def make_embeddings(path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> EmbeddingsRun:
     """The run from the arrays of a file; similarity and model are arrays or metadata."""
-    similarity, model = texts_of_arrays(path, arrays, metadata)
-    sides = {side: side_of_arrays(path, arrays, *names) for side, names in PAIRS.items()}
+    similarity, model = find_texts(path, arrays, metadata)
+    sides = {side: read_side(path, arrays, *names) for side, names in PAIRS.items()}
     further = check_further(path, arrays)
     if not any(sides.values()) and not further:
         wanted = " or ".join(f"{ids} with {vectors}" for ids, vectors in PAIRS.values())
@@ -176,7 +176,7 @@ def check_similarity(where: str | Path, similarity: str | None) -> None:
         raise MalformedRun(f"{where}: its similarity is {similarity!r:.80}; save {' or '.join(SIMILARITIES)}, or none")
 
 
-def texts_of_arrays(
+def find_texts(
     path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]
 ) -> tuple[str | None, str | None]:
     """The similarity and the model, which are arrays or metadata."""
@@ -185,7 +185,7 @@ def texts_of_arrays(
         text = arrays[SIMILARITY]
         entries[SIMILARITY] = str(text.item() if text.size == 1 else text.tolist())
     if MODEL in arrays:
-        entries[MODEL] = one_text(path, arrays[MODEL], MODEL)
+        entries[MODEL] = read_entry(path, arrays[MODEL], MODEL)
     return entries.get(SIMILARITY), entries.get(MODEL)
 
 
@@ -232,7 +232,7 @@ def _check_suffix(path: Path) -> None:
         raise MalformedRun(f"{path}: unknown embeddings format {suffix!r}; use {' or '.join(FORMATS)}")
 
 
-def side_of_arrays(
+def read_side(
     path: Path | str, arrays: Mapping[str, NDArray[Any]], ids_name: str, vectors_name: str
 ) -> Embeddings | None:
     """The checked ids and float32 vectors of one side, or None if the file has neither."""

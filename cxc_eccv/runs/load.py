@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
 from cxc_eccv.parquet import read_parquet, refuse_size
 from cxc_eccv.runs.array_files import read_arrays
-from cxc_eccv.runs.embeddings import EmbeddingsRun, embeddings_of_arrays
+from cxc_eccv.runs.embeddings import EmbeddingsRun, make_embeddings
 from cxc_eccv.runs.rankings import RankedLists, RankingsRun, narrow_ids
-from cxc_eccv.runs.run import CORPUS, MODEL, ScoresRun, hash_file, parse_json, refuse_unreadable, scores_of_arrays
+from cxc_eccv.runs.run import CORPUS, MODEL, ScoresRun, hash_file, make_scores, parse_json, refuse_unreadable
 from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray
 
 Run = EmbeddingsRun | ScoresRun | RankingsRun
@@ -125,7 +125,7 @@ def _find_directions(path: Path, direction: str | None) -> list[str]:
     """The directions in a rankings file; TREC runs have only one, which needs no reading."""
     refuse_unreadable(path)
     read = RANKINGS[path.suffix.lower()]
-    return [_direction_of(path, direction)] if read is _read_trec else [*read(path, direction)]
+    return [_find_direction(path, direction)] if read is _read_trec else [*read(path, direction)]
 
 
 def _give_each(directions: Sequence[str | None], files: Sequence[Path]) -> Sequence[str | None]:
@@ -145,7 +145,7 @@ def _load_rankings(files: list[Path], direction: str | Sequence[str] | None) -> 
                 raise MalformedRun(f"{where}: both hold the rankings of {name}; keep one")
             lists[name] = rankings
     tables = [path for path in files if path.suffix.lower() == ".parquet"]
-    named = {entry: {_text_of(path, entry) for path in tables} - {None} for entry in (MODEL, CORPUS)}
+    named = {entry: {_find_text(path, entry) for path in tables} - {None} for entry in (MODEL, CORPUS)}
     for entry, texts in named.items():
         if len(texts) > 1:
             names = " and ".join(sorted(map(str, texts)))
@@ -154,7 +154,7 @@ def _load_rankings(files: list[Path], direction: str | Sequence[str] | None) -> 
     return RankingsRun(lists, model, corpus)
 
 
-def _text_of(path: Path, entry: str) -> str | None:
+def _find_text(path: Path, entry: str) -> str | None:
     """The text of an entry in the metadata of a Parquet file, or None."""
     try:
         return ((pq.read_schema(path).metadata or {}).get(entry.encode()) or b"").decode() or None
@@ -166,7 +166,7 @@ def _load_arrays(path: Path) -> EmbeddingsRun | ScoresRun:
     arrays, metadata = read_arrays(path)
     vectors = [name for name in arrays if name.endswith("_embeddings")]
     if path.suffix.lower() != ".npz" or (vectors and "scores" not in arrays):
-        return embeddings_of_arrays(path, arrays, metadata)
+        return make_embeddings(path, arrays, metadata)
     if "scores" not in arrays:
         raise MalformedRun(
             f"{path}: holds {sorted(arrays) or 'no array'}; needs image_ids with image_embeddings, caption_ids with "
@@ -174,7 +174,7 @@ def _load_arrays(path: Path) -> EmbeddingsRun | ScoresRun:
         )
     if vectors:
         raise MalformedRun(f"{path}: holds both scores and {' and '.join(vectors)}; save them in two files")
-    return scores_of_arrays(path, arrays)
+    return make_scores(path, arrays)
 
 
 def _read_json(path: Path, direction: str | None) -> dict[str, RankedLists]:
@@ -185,7 +185,7 @@ def _read_json(path: Path, direction: str | None) -> dict[str, RankedLists]:
         raise MalformedRun(f'{path}: holds {kind}; need {{"i2t": {{query id: [item ids]}}, "t2i": {{...}}}}')
     origin = {"path": path, "sha256": hash_file(path)}
     if any(key.isdecimal() for key in content):
-        only = _direction_of(path, direction)
+        only = _find_direction(path, direction)
         return {only: RankedLists.of(content, f"{path}, {only}", **origin)}
     unknown = [key for key in content if key not in DIRECTIONS]
     if unknown:
@@ -214,10 +214,10 @@ def _read_text(path: Path) -> str:
 def _read_parquet(path: Path, direction: str | None) -> dict[str, RankedLists]:
     """Direction to its rankings, from a row per query and item, or a row per query with a list of items."""
     table = _read_table(path)
-    make = _lists_of_lists if "item_ids" in table.column_names else _lists_of_long
+    make = _read_nested if "item_ids" in table.column_names else _read_long
     origin: dict[str, Any] = {"path": path, "sha256": hash_file(path)}
     if "direction" not in table.column_names:
-        only = _direction_of(path, direction)
+        only = _find_direction(path, direction)
         return {only: make(table, f"{path}, {only}", origin)}
     if direction is not None:
         raise InvalidOption(f"{path}: has a column of directions; leave out direction")
@@ -269,16 +269,16 @@ def _take_ids(place: str, table: pa.Table, name: str) -> NDArray[Any]:
     return values.astype(np.int64, copy=False)
 
 
-def _lists_of_long(table: pa.Table, place: str, origin: dict[str, Any]) -> RankedLists:
+def _read_long(table: pa.Table, place: str, origin: dict[str, Any]) -> RankedLists:
     queries, items, ranks = (_take_ids(place, table, name) for name in ("query_id", "item_id", "rank"))
     scores = None
     if "score" in table.column_names:
         score = _pick(place, table, "score", pa.types.is_floating, "floating-point numbers")
         scores = score.to_numpy(zero_copy_only=False).astype(np.float64)
-    return _lists_of_rows(queries, items, ranks, scores, place=place, **origin)
+    return _group_rows(queries, items, ranks, scores, place=place, **origin)
 
 
-def _lists_of_lists(table: pa.Table, place: str, origin: dict[str, Any]) -> RankedLists:
+def _read_nested(table: pa.Table, place: str, origin: dict[str, Any]) -> RankedLists:
     lists = _pick(place, table, "item_ids", _is_list, "lists of whole numbers, the COCO ids")
     items = pa.table({"item_ids": pc.list_flatten(lists)})
     indptr = np.append(0, np.cumsum(pc.list_value_length(lists).to_numpy()))
@@ -305,7 +305,7 @@ def _is_list(kind: pa.DataType) -> bool:
 
 def _read_trec(path: Path, direction: str | None) -> dict[str, RankedLists]:
     """The direction of a TREC run; ranks give the order, and scores must not contradict it."""
-    name = _direction_of(path, direction)
+    name = _find_direction(path, direction)
     text = _read_text(path)
     rows = _read_rows(text)
     if rows is None or not np.all(np.isfinite(rows["score"]) & (np.abs(rows["score"]) >= LEAST)):
@@ -313,7 +313,7 @@ def _read_trec(path: Path, direction: str | None) -> dict[str, RankedLists]:
         if rows is None or reason:  # otherwise the scores are zeros
             raise MalformedRun(f"{path}, {reason or UNREADABLE}")
     columns = (np.ascontiguousarray(rows[field]) for field in ("query", "item", "rank", "score"))
-    return {name: _lists_of_rows(*columns, place=f"{path}, {name}", path=path, sha256=hash_file(path))}
+    return {name: _group_rows(*columns, place=f"{path}, {name}", path=path, sha256=hash_file(path))}
 
 
 def _read_rows(text: str) -> NDArray[Any] | None:
@@ -329,12 +329,12 @@ def _find_fault(lines: list[str]) -> str | None:
     """The fault of the first malformed line of a TREC run, or None."""
     for number, line in enumerate(lines, start=1):
         fields = line.split()
-        if fields and (reason := _fault_of(fields)):
+        if fields and (reason := _find_field_fault(fields)):
             return f"line {number}: {reason}"
     return None
 
 
-def _fault_of(fields: list[str]) -> str | None:
+def _find_field_fault(fields: list[str]) -> str | None:
     if len(fields) != len(TREC_FIELDS):
         return f"has {len(fields)} fields, expected {len(TREC_FIELDS)}: {', '.join(TREC_FIELDS)}"
     for place in (0, 2, 3):
@@ -353,7 +353,7 @@ def _fault_of(fields: list[str]) -> str | None:
     return None
 
 
-def _lists_of_rows(
+def _group_rows(
     queries: IntArray,
     items: IntArray,
     ranks: IntArray,
@@ -382,7 +382,7 @@ def _lists_of_rows(
     return RankedLists(queries[starts], indptr, narrow_ids(items), scores, place=place, **origin)
 
 
-def _direction_of(path: Path, direction: str | None) -> str:
+def _find_direction(path: Path, direction: str | None) -> str:
     if direction is not None:
         if direction not in DIRECTIONS:
             raise UnknownName("direction", direction, DIRECTIONS)

@@ -64,7 +64,7 @@ class RankedLists:
             raise MalformedRun(f"{place}: is a {type(lists).__name__}; give a dict of query id to ranked item ids")
         if not lists:
             raise MalformedRun(f"{place}: holds no query; give a dict of query id to ranked item ids, best first")
-        queries = np.array([_query_id(key, place) for key in lists], dtype=np.int64)
+        queries = np.array([_read_query_id(key, place) for key in lists], dtype=np.int64)
         named, lengths, parts = zip(queries.tolist(), lists.values(), strict=True), [], []
         while part := [
             whole_ids(row, f"{place}: the ranking of query {query}")
@@ -80,7 +80,7 @@ class RankedLists:
         return np.diff(self.indptr)
 
     def _refuse_repeats(self) -> None:
-        repeat = _first_repeat(self.items, self.indptr, self.item_ids)
+        repeat = _find_first_repeat(self.items, self.indptr, self.item_ids)
         if repeat is not None:
             row, first, second = repeat
             item = self.items[self.indptr[row] + first]
@@ -102,7 +102,7 @@ class RankedLists:
             )
 
 
-def _query_id(key: object, place: str) -> int:
+def _read_query_id(key: object, place: str) -> int:
     is_number = isinstance(key, int | np.integer) and not isinstance(key, bool)
     if is_number or (isinstance(key, str) and key.isascii() and key.isdecimal() and len(key) <= MOST_DIGITS):
         number = int(str(key))
@@ -132,7 +132,7 @@ def _distinct_ids(ids: NDArray[Any]) -> IntArray:
     return np.flatnonzero(present) + low
 
 
-def _first_repeat(ids: NDArray[Any], indptr: IntArray, distinct: IntArray) -> tuple[int, int, int] | None:
+def _find_first_repeat(ids: NDArray[Any], indptr: IntArray, distinct: IntArray) -> tuple[int, int, int] | None:
     """The first list that repeats an id, and the two places of the id in it, or None."""
     if not ids.size:
         return None
@@ -143,11 +143,11 @@ def _first_repeat(ids: NDArray[Any], indptr: IntArray, distinct: IntArray) -> tu
         ordered = np.sort(np.repeat(rows - rows[0], np.diff(indptr)[rows]) * span + codes)
         repeats = ordered[1:][ordered[1:] == ordered[:-1]]
         if repeats.size:
-            return _places_of_repeat(ids, indptr, int(rows[0] + repeats[0] // span))
+            return _find_repeat(ids, indptr, int(rows[0] + repeats[0] // span))
     return None
 
 
-def _places_of_repeat(ids: NDArray[Any], indptr: IntArray, row: int) -> tuple[int, int, int]:
+def _find_repeat(ids: NDArray[Any], indptr: IntArray, row: int) -> tuple[int, int, int]:
     ranking = ids[indptr[row] : indptr[row + 1]]
     codes = np.unique(ranking, return_inverse=True)[1]
     last = np.empty(ranking.size, dtype=np.int64)

@@ -33,7 +33,7 @@ def check_name(
         raise error(f"{where}: {what} is {shorten(name)}; give one line of text, or none")
 
 
-def one_text(path: Path, array: NDArray[Any], entry: str) -> str:
+def read_entry(path: Path, array: NDArray[Any], entry: str) -> str:
     """The text in an array that holds exactly one."""
     if array.size != 1 or array.dtype.kind != "U":
         raise MalformedRun(f"{path}, {entry}: is {shorten(array.tolist())}; save one text, or leave it out")
@@ -217,7 +217,7 @@ class ScoresRun(AnyRun):
         )
 
 
-def scores_of_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> ScoresRun:
+def make_scores(path: Path, arrays: Mapping[str, NDArray[Any]]) -> ScoresRun:
     """The run from the arrays of a file."""
     lacking = [name for name in ARRAYS if name not in arrays]
     if lacking:
@@ -225,7 +225,7 @@ def scores_of_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> ScoresRu
             f"{path}: holds scores but not {' and '.join(lacking)}; save image_ids (N,), caption_ids (M,) and scores "
             "(N, M) in one file"
         )
-    name = one_text(path, arrays[MODEL], MODEL) if MODEL in arrays else None
+    name = read_entry(path, arrays[MODEL], MODEL) if MODEL in arrays else None
     return ScoresRun(arrays["image_ids"], arrays["caption_ids"], arrays["scores"], path, hash_file(path), name)
 
 

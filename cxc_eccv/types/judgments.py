@@ -499,7 +499,7 @@ class JudgedRanks:
         return PositiveRanks(self.query_ids, make_indptr(counts), places, self.n_positives, sizes, self.ties)
 
 
-def positive_ranks_of(ranks: PositiveRanks | JudgedRanks, *, judged_only: bool) -> PositiveRanks:
+def choose_ranks(ranks: PositiveRanks | JudgedRanks, *, judged_only: bool) -> PositiveRanks:
     """The ranks of the positives in the whole gallery, or with ``judged_only`` among the judged items alone.
 
     Raises:

@@ -49,7 +49,7 @@ def check(found, lines, bounds, low, high, axis):
         own = np.stack([found.at_least, found.above], axis=-1).take(pair, axis=axis)
         assert own.tolist() == counts
         mine = found.pairs == pair
-        assert sorted(zip(found.places[mine].tolist(), found.scores[mine].tolist(), strict=True)) == near
+        assert sorted(zip(found.indices[mine].tolist(), found.scores[mine].tolist(), strict=True)) == near
     assert found.complete
 
 

@@ -125,7 +125,7 @@ def test_bad_shards_are_refused():
         gallery.count(ids[:2], vectors[:2, :5])
     broken = vectors.copy()
     broken[1_234, 3] = np.nan
-    with pytest.raises(MalformedRun, match=f"first for id {ids[1_234]}"):
+    with pytest.raises(MalformedRun, match=rf"\(id {ids[1_234]}\)"):
         gallery.count(ids, broken)
 
 

@@ -38,8 +38,8 @@ class ColumnPairs:
         n_segments: int,
     ) -> None:
         order = np.argsort(columns, kind="stable")
-        self._place = np.empty_like(order)
-        self._place[order] = np.arange(order.size)
+        self._index = np.empty_like(order)
+        self._index[order] = np.arange(order.size)
         self._rows, self._columns = rows[order], columns[order]
         self._bounds = np.stack([low[order], high[order]])
         self._by_row = np.argsort(self._rows, kind="stable")
@@ -66,37 +66,37 @@ class ColumnPairs:
                 if segment >= 0:
                     self._at_least[segment, pairs] += at_least
                     self._above[segment, pairs] += above
-            self._keep(segments[reached.places], pairs.start + reached.pairs, reached.scores)
+            self._keep(segments[reached.indices], pairs.start + reached.pairs, reached.scores)
 
     def record(self, pairs: IntArray, scores: NDArray[np.float32]) -> None:
         """Record the scores of pairs; raises ScoresTooAlike if one lies outside its bracket."""
-        self._record(self._place[pairs], scores)
+        self._record(self._index[pairs], scores)
 
     def keep(self, segments: IntArray, pairs: IntArray, scores: NDArray[np.float32]) -> None:
         """Keep (E,) scores within the brackets of pairs until the scores of the pairs are known."""
-        self._keep(segments, self._place[pairs], scores)
+        self._keep(segments, self._index[pairs], scores)
 
     def resolve(self) -> Counts:
         """Exact counts, after the last block: corrects the counts of the brackets by the scores that were kept."""
-        places = np.concatenate([places for places, _ in self._near] or [np.zeros(0, np.int64)])
+        indices = np.concatenate([indices for indices, _ in self._near] or [np.zeros(0, np.int64)])
         values = np.concatenate([values for _, values in self._near] or [np.zeros(0, np.float32)])
-        pair_scores = self._scores[places % self._rows.size]
+        pair_scores = self._scores[indices % self._rows.size]
         below, beyond = (
-            np.bincount(places[chosen], minlength=self._above.size).reshape(self._above.shape)
+            np.bincount(indices[chosen], minlength=self._above.size).reshape(self._above.shape)
             for chosen in (values < pair_scores, values > pair_scores)
         )
         at_least, above = self._at_least - below, self._above + beyond
-        return Counts(self._scores[self._place], at_least[:, self._place].T, above[:, self._place].T)
+        return Counts(self._scores[self._index], at_least[:, self._index].T, above[:, self._index].T)
 
-    def _record(self, places: IntArray, scores: NDArray[np.float32]) -> None:
-        low, high = self._bounds[:, places]
+    def _record(self, indices: IntArray, scores: NDArray[np.float32]) -> None:
+        low, high = self._bounds[:, indices]
         if not np.all((low <= scores) & (scores <= high)):
             raise ScoresTooAlike
-        self._scores[places] = self._bounds[0, places] = self._bounds[1, places] = scores
+        self._scores[indices] = self._bounds[0, indices] = self._bounds[1, indices] = scores
 
-    def _keep(self, segments: IntArray, places: IntArray, scores: NDArray[np.float32]) -> None:
+    def _keep(self, segments: IntArray, indices: IntArray, scores: NDArray[np.float32]) -> None:
         inside = segments >= 0
-        self._near.append((segments[inside] * self._rows.size + places[inside], scores[inside]))
+        self._near.append((segments[inside] * self._rows.size + indices[inside], scores[inside]))
 
 
 def brackets(
@@ -155,11 +155,11 @@ class BestOfColumns:
         self._kept: list[kernels.KeptColumns] = []
         self._lock = Lock()
 
-    def read(self, block: NDArray[np.float32], places: IntArray) -> None:
-        """Read a (B, width) block of rows with ids ``places`` in the result; rows with negative ids are left out."""
+    def read(self, block: NDArray[np.float32], indices: IntArray) -> None:
+        """Read a (B, width) block of rows with ids ``indices`` in the result; rows with negative ids are left out."""
         if self._sizes.sum() > MOST_KEPT:
             raise ScoresTooAlike
-        kept = kernels.KeptColumns(block, places, self._bounds, self._share)
+        kept = kernels.KeptColumns(block, indices, self._bounds, self._share)
         with self._lock:
             self._kept.append(kept)
             self._sizes += kept.sizes
@@ -174,13 +174,13 @@ class BestOfColumns:
         return self._sizes[columns]
 
     def lists(self, columns: IntArray) -> tuple[NDArray[np.float32], NDArray[Any]]:
-        """(n, C) scores of columns, padded with minus infinity, and (n, C) places, padded with -1."""
+        """(n, C) scores of columns, padded with minus infinity, and (n, C) indices, padded with -1."""
         shape = columns.size, int(self._sizes[columns].max())
-        scores, places = np.full(shape, -np.inf, dtype=np.float32), np.full(shape, -1, dtype=np.int32)
+        scores, indices = np.full(shape, -np.inf, dtype=np.float32), np.full(shape, -1, dtype=np.int32)
         filled = np.zeros_like(columns)
         for kept in self._kept:
-            kept.spread(columns, filled, scores, places)
-        return scores, places
+            kept.spread(columns, filled, scores, indices)
+        return scores, indices
 
 
 def can_read_columns(reader: RowReader) -> bool:
@@ -219,13 +219,13 @@ class ColumnReaders:
         drawn = np.random.default_rng(0).permutation(row_ids.size)[:SAMPLE]
         sample = score_rows(drawn)
         for group in galleries.values():
-            places, known = find_positions(row_ids, group[0].gallery_ids)
+            indices, present = find_positions(row_ids, group[0].gallery_ids)
             depths = np.zeros(width, dtype=np.int64)
             for reader in group:
-                of_queries = self._columns_of(reader)
+                of_queries = self._find_columns(reader)
                 depths[of_queries] = np.maximum(depths[of_queries], reader.needs)
-            best = BestOfColumns(depths, sample, np.flatnonzero(known[drawn]), int(np.count_nonzero(known)))
-            self._groups.append((group, np.where(known, places, -1), best))
+            best = BestOfColumns(depths, sample, np.flatnonzero(present[drawn]), int(np.count_nonzero(present)))
+            self._groups.append((group, np.where(present, indices, -1), best))
 
     def read(self, block: NDArray[np.float32], start: int) -> None:
         """Read a block whose first row is ``start``; raises ScoresTooAlike before any reader has read."""
@@ -242,7 +242,7 @@ class ColumnReaders:
 
     def _hand_out(self, reader: RowReader, best: BestOfColumns) -> None:
         """Hand out a few queries at a time, with similar numbers of items."""
-        columns = self._columns_of(reader)
+        columns = self._find_columns(reader)
         order = np.argsort(best.sizes(columns))
 
         def take(start: int) -> None:
@@ -252,5 +252,5 @@ class ColumnReaders:
         with ThreadPoolExecutor(workers()) as pool:
             list(pool.map(take, range(0, columns.size, QUERIES_AT_ONCE)))
 
-    def _columns_of(self, reader: RowReader) -> IntArray:
+    def _find_columns(self, reader: RowReader) -> IntArray:
         return self._columns[find_positions(reader.query_ids, self._column_ids)[0]]

@@ -36,8 +36,8 @@ class OwnRows:
         columns: IntArray,
         width: int,
     ) -> None:
-        places, known = find_positions(row_ids, query_ids)
-        self._queries = np.where(known, places, -1)
+        indices, present = find_positions(row_ids, query_ids)
+        self._queries = np.where(present, indices, -1)
         self.items = np.full(width, -1)
         self.items[columns[find_positions(gallery_ids, item_ids)[0]]] = np.arange(gallery_ids.size)
         self._foreign = np.flatnonzero(self.items < 0)
@@ -82,8 +82,8 @@ def refuse_shallow(
 
 def score_at_depth(scores: NDArray[Any], depth: int) -> NDArray[Any]:
     """(B,) scores at one depth of the rows of (B, N) scores."""
-    place = scores.shape[1] - depth
-    return np.asarray(np.partition(scores, place, axis=1)[:, place])
+    index = scores.shape[1] - depth
+    return np.asarray(np.partition(scores, index, axis=1)[:, index])
 
 
 def best_candidates(scores: NDArray[Any], depth: int) -> tuple[NDArray[Any], IntArray]:
@@ -102,9 +102,9 @@ def best_candidates(scores: NDArray[Any], depth: int) -> tuple[NDArray[Any], Int
     counts = np.bincount(rows, minlength=len(scores))
     within = number_within(counts)
     shape = len(scores), counts.max()
-    values, places = np.full(shape, -np.inf, dtype=scores.dtype), np.full(shape, -1)
-    values[rows, within], places[rows, within] = scores[rows, columns], columns
-    return values, places
+    values, indices = np.full(shape, -np.inf, dtype=scores.dtype), np.full(shape, -1)
+    values[rows, within], indices[rows, within] = scores[rows, columns], columns
+    return values, indices
 
 
 class RowReader:
@@ -233,8 +233,8 @@ class TopRows(RowReader):
         pairs = queries * size + items
         codes = np.full(pairs.size, self._unjudged)
         if self._judged.size:
-            places = np.minimum(np.searchsorted(self._judged, pairs), self._judged.size - 1)
-            codes = np.where(self._judged[places] == pairs, self._codes[places], codes)
+            indices = np.minimum(np.searchsorted(self._judged, pairs), self._judged.size - 1)
+            codes = np.where(self._judged[indices] == pairs, self._codes[indices], codes)
         return np.asarray(codes * size + self._order_of_ids[items])
 
 

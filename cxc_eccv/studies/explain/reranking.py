@@ -14,7 +14,7 @@ from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownIds, UnknownName
 from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.ranking.prepare import refuse_zero_vectors, to_unit_length
 from cxc_eccv.runs import EmbeddingsRun, Run
-from cxc_eccv.runs.embeddings import side_of_arrays
+from cxc_eccv.runs.embeddings import read_side
 from cxc_eccv.sources.library import Split
 from cxc_eccv.statistics import ClusterBootstrap, draw_batches, enough_samples, holm, interval, two_sided_p_value
 from cxc_eccv.studies.explain.altering import all_kinds
@@ -118,7 +118,7 @@ def read_altered(altered: EmbeddingsRun, content_ids: IntArray, width: int) -> d
     for kind in dict.fromkeys(name.removesuffix(ENDS[0]).removesuffix(ENDS[1]) for name in names):
         if kind not in all_kinds():
             raise UnknownName(f"kind of altered queries ({where})", kind, all_kinds())
-        side = side_of_arrays(where, altered.further, *(f"{PREFIX}{kind}{end}" for end in ENDS))
+        side = read_side(where, altered.further, *(f"{PREFIX}{kind}{end}" for end in ENDS))
         assert side is not None  # noqa: S101 - one of its two arrays exists
         unknown = side.ids[~find_positions(side.ids, content_ids)[1]]
         if unknown.size:
