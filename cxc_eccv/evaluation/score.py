@@ -86,18 +86,29 @@ class Scorer:
         scored = {each.part.name: each.rows for each in parts}
         rows, reasons = [], {}
         for variant in whole.metrics.parts[""]:
-            terms, names = variant.spec.inputs, [part.name for part in whole.task.parts_with(variant.spec.of.reads)]
-            by_direction = {name: scored[name] for name in names if name in scored}
-            inputs = [[row for row in of_one if row.variant.label in terms] for of_one in by_direction.values()]
-            labels = {f"{name}/{row.variant.label}" for name, of_one in by_direction.items() for row in of_one}
-            needed = [(name, f"{name}/{label}") for name in names for label in terms]
-            lacking = [key if name in by_direction else name for name, key in needed if key not in labels]
+            names = [part.name for part in whole.task.parts_with(variant.spec.of.reads)]
+            keys = {f"{name}/{row.variant.label}" for name in names for row in scored.get(name, ())}
+            needed = {f"{name}/{label}": name for name in names for label in variant.spec.inputs}
+            lacking = [key if name in scored else name for key, name in needed.items() if key not in keys]
             if lacking:
                 reasons[variant.label] = f"needs {' and '.join(dict.fromkeys(lacking))} too"
             else:
-                firsts = [of_one[0].result for of_one in by_direction.values()]
-                rows.append(self._with_interval(_sum_up(variant, whole.task.name, inputs, firsts)))
+                row = self._sum_up(variant, whole.task.name, [scored[name] for name in names])
+                rows.append(self._with_interval(row))
         return ScoredPart(whole, rows, _of_shown(whole, reasons))
+
+    def _sum_up(self, variant: Variant[Any], task: str, directions: Sequence[Sequence[Scored]]) -> Scored:
+        """The result of a metric of the scores of all directions of a task."""
+        inputs = [[row for row in rows if row.variant.label in variant.spec.inputs] for rows in directions]
+        rows = [row for of_direction in inputs for row in of_direction]
+        number = float(variant.compute(np.array([row.result.value for row in rows])))
+        n_queries, ties = (sum(getattr(each[0].result, name) for each in directions) for name in ("n_queries", "ties"))
+        samples = [row.samples for row in rows if row.samples is not None]
+        result = Result(task, "", variant.label, number, n_queries, ties=ties)
+        if self._request.bounds:
+            bounds = [[row.result.bounds for row in of_direction] for of_direction in inputs]
+            result = replace(result, bounds=bounds_of_sums(variant.compute, bounds))
+        return Scored(variant, result, samples=variant.compute(np.stack(samples, axis=-1)) if samples else None)
 
     def _score_metric(self, part: PlannedPart, variant: Variant[Any], measured: Measured[Any]) -> list[Scored]:
         """The result of one metric with its bounds, and that of its spread if it has one."""
@@ -176,17 +187,6 @@ def _of_shown(part: PlannedPart, reasons: Mapping[str, str]) -> dict[str, str]:
     """Report key to reason, without metrics that are computed only for others."""
     hidden = {variant.label for variant in part.metrics.parts[part.name] if not variant.shown}
     return {f"{part.key}/{label}": reason for label, reason in reasons.items() if label.partition(" ")[0] not in hidden}
-
-
-def _sum_up(variant: Variant[Any], task: str, inputs: Sequence[Sequence[Scored]], firsts: Sequence[Result]) -> Scored:
-    """The result of a metric of the scores of all directions, of each of which ``firsts`` has a result."""
-    rows = [row for of_one in inputs for row in of_one]
-    number = float(variant.compute(np.array([row.result.value for row in rows])))
-    n_queries, ties = (sum(getattr(first, name) for first in firsts) for name in ("n_queries", "ties"))
-    bounds = bounds_of_sums(variant.compute, [[row.result.bounds for row in of_one] for of_one in inputs])
-    samples = [row.samples for row in rows if row.samples is not None]
-    result = Result(task, "", variant.label, number, n_queries, ties=ties, bounds=bounds)
-    return Scored(variant, result, samples=variant.compute(np.stack(samples, axis=-1)) if samples else None)
 
 
 def images_behind(query_ids: IntArray, split: Split, direction: str) -> IntArray:

@@ -30,7 +30,7 @@ from cxc_eccv.evaluation.needs.need import (
     describe_cut,
 )
 from cxc_eccv.evaluation.policies import Unjudged, policy_name, policy_of
-from cxc_eccv.evaluation.request import Request, Sides
+from cxc_eccv.evaluation.request import Sides
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.metrics.entail_at_k import Classifier, ask_labels
 from cxc_eccv.metrics.kinds import JudgedMetric, PlausibleMetric, RatedMetric, TopMetric
@@ -39,7 +39,6 @@ from cxc_eccv.metrics.unjudged import policies
 from cxc_eccv.ranking import Ranked
 from cxc_eccv.ranking.readers import JudgedRows, PlausibleRows, RowReader, TopRows
 from cxc_eccv.ranking.ties import count_tied_tops
-from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import Draws
 from cxc_eccv.types import (
     CROSS_MODAL,
@@ -209,10 +208,6 @@ class MatchCounts(_FromRows[CategoryMatches, PlausibleMetric]):
 
 class TopItems(_FromRows[Judgments, TopMetric]):
     """The top K of every query, or the top R for a metric without K, with judgments with gains."""
-
-    def bounded(self, request: Request, library: Library, sources: Sequence[str]) -> Self:
-        """The need with bounds."""
-        return replace(self, depth=request.depth)
 
     def depths(self, variant: Variant[TopMetric]) -> IntArray:
         """(Q,) depth of a metric: K or R."""

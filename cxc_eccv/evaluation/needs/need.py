@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import pyarrow as pa
@@ -145,7 +145,7 @@ class Need(ABC, Generic[Judged, Kind]):
 
     def bounded(self, request: Request, library: Library, sources: Sequence[str]) -> Self:
         """The need with bounds over unjudged pairs; ``sources`` replace those of the task."""
-        return self
+        return replace(self, depth=request.depth)
 
     @abstractmethod
     def reading(self, ranker: Ranked) -> Reading:
