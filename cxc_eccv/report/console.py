@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from cxc_eccv.report.page import Page
+from cxc_eccv.report.page_content import Page
 from cxc_eccv.report.score_tables import NOTHING, caution_lines, explain_rows, list_tables, skipped_lines
 from cxc_eccv.tables import tables_to_console
 from cxc_eccv.terminal import print_shown, shown_html, shown_text, visible

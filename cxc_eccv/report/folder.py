@@ -21,7 +21,7 @@ from cxc_eccv.evaluation.report_files import (
     write_report,
 )
 from cxc_eccv.parquet import write_parquet
-from cxc_eccv.report.page import Page
+from cxc_eccv.report.page_content import Page
 from cxc_eccv.report.pages import page_images, render_html, render_markdown
 from cxc_eccv.report.query_cards import find_shown_files
 from cxc_eccv.sources.download import image_folder

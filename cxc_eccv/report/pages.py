@@ -22,7 +22,7 @@ from cxc_eccv.comparison import Comparison, ModelAgreement
 from cxc_eccv.comparison.model_ranks import group_ranks
 from cxc_eccv.evaluation.best_ranks import COCO
 from cxc_eccv.report.charts import Segment, line_chart, segments, span
-from cxc_eccv.report.page import Page
+from cxc_eccv.report.page_content import Page
 from cxc_eccv.report.query_cards import find_shown_files
 from cxc_eccv.report.score_tables import (
     NOTHING,

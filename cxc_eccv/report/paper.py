@@ -12,7 +12,7 @@ from cxc_eccv.comparison.pairing import check_comparable
 from cxc_eccv.comparison.views import rows_to_csv
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.registry import metric_labelled
-from cxc_eccv.report.page import Page
+from cxc_eccv.report.page_content import Page
 from cxc_eccv.report.score_tables import number_cell
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.terminal import visible

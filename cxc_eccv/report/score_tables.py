@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from cxc_eccv.registry import tasks
 from cxc_eccv.report.charts import table_depths
-from cxc_eccv.report.page import Page, caveat_of
+from cxc_eccv.report.page_content import Page, caveat_of
 from cxc_eccv.report.verdicts import Verdicts
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.terminal import code_span, upper_first

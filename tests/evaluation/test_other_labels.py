@@ -22,7 +22,7 @@ from cxc_eccv.evaluation.examples import collect_examples
 from cxc_eccv.evaluation.relabelling import relabel
 from cxc_eccv.registry import task, tasks
 from cxc_eccv.report.console import render
-from cxc_eccv.report.page import Page
+from cxc_eccv.report.page_content import Page
 from cxc_eccv.report.pages import render_html, render_markdown
 from cxc_eccv.report.paper import paper_tables
 from cxc_eccv.report.query_cards import example_cards

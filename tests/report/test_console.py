@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from cxc_eccv.report.console import print_report, render
-from cxc_eccv.report.page import Page
+from cxc_eccv.report.page_content import Page
 from cxc_eccv.tables import MISSING
 from cxc_eccv.types import Bounds, Report, Result
 from cxc_eccv.types.json_records import from_json
@@ -141,5 +141,5 @@ def test_what_the_rows_count_is_told_once_under_the_tables():
 
 def test_the_console_looks_at_no_ranks(monkeypatch):
     """The page makes its parts when they are asked for: a console table waits for no chart."""
-    monkeypatch.setattr("cxc_eccv.report.page.best_ranks", lambda _: 1 / 0)
+    monkeypatch.setattr("cxc_eccv.report.page_content.best_ranks", lambda _: 1 / 0)
     assert "R@1" in shown(Result("coco_5k", "i2t", "recall_at_1", 0.5, 5000))

@@ -10,7 +10,7 @@ from report_samples import Page as Parsed
 
 from cxc_eccv.evaluation.examples import SCHEMA, no_examples
 from cxc_eccv.registry import tasks
-from cxc_eccv.report.page import Page
+from cxc_eccv.report.page_content import Page
 from cxc_eccv.report.pages import render_html, render_markdown
 from cxc_eccv.report.query_cards import example_cards
 from cxc_eccv.types import Report, Result

@@ -13,7 +13,7 @@ from huggingface_hub import EvalResult, ModelCardData
 import cxc_eccv
 from cxc_eccv.hub.card import CARD, join_card, merge_card
 from cxc_eccv.hub.leaderboard import NAME
-from cxc_eccv.report.page import Page
+from cxc_eccv.report.page_content import Page
 from cxc_eccv.report.score_tables import list_tables
 from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.tables import tables_to_markdown
