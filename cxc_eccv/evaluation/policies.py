@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.metrics.entail_at_k import Classifier, check_policy
-from cxc_eccv.sources.collections.collection import Collection
-from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.library import Split
 from cxc_eccv.sources.reading import read_table
 from cxc_eccv.types import LABELS, PROBABILITIES, IntArray, check_values, find_positions
 from cxc_eccv.types.ids import find_distinct
@@ -29,7 +28,7 @@ class Judge(ABC):
         """Facts about it for a report."""
 
     @abstractmethod
-    def on(self, library: Library, split: str, collection: Collection) -> Classifier:
+    def on(self, split: Split) -> Classifier:
         """The classifier for pairs of one split of one collection."""
 
 

@@ -154,7 +154,7 @@ class Request(Intervals):
         """This request with the judge's classifier for the data."""
         if not isinstance(self.unjudged, Judge):
             return self
-        return replace(self, unjudged=self.unjudged.on(library, self.split, collection))
+        return replace(self, unjudged=self.unjudged.on(library.split(self.split, collection)))
 
 
 class Sides(Protocol):

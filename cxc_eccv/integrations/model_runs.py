@@ -17,7 +17,7 @@ from cxc_eccv.ranking.prepare import to_unit_length
 from cxc_eccv.registry import task
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.runs.embeddings import SIMILARITIES
-from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.types import Embeddings, IntArray, Report
 
 Compare = Callable[[Any, Any], Any]
@@ -34,18 +34,17 @@ def main_key(direction: str, split: str, tasks: str | Sequence[str] = "all") -> 
     return None
 
 
-def image_files(library: Library, split: str, folder: str | Path) -> tuple[IntArray, list[Path]]:
+def find_files(split: Split, folder: str | Path) -> tuple[IntArray, list[Path]]:
     """Ids and files of all images of a split."""
-    table, image_folder = library.split(split).images, ImageFolder(folder)
-    names = table["file_name"].to_pylist()
+    image_folder, names = ImageFolder(folder), split.images["file_name"].to_pylist()
     files = [image_folder.find(name) for name in names]
     missing = [name for name, file in zip(names, files, strict=True) if file is None]
     if missing:
         raise SourceMissing(
-            f"{len(missing)} of the {len(names)} images of {split} are not below {folder}, the first: {missing[0]}. "
-            "Every image is in a gallery: name a folder with all of them."
+            f"{len(missing)} of the {len(names)} images of {split.name} are not below {folder}, the first: "
+            f"{missing[0]}. Every image is in a gallery: name a folder with all of them."
         )
-    return table["image_id"].to_numpy(), [file for file in files if file is not None]
+    return split.image_ids, [file for file in files if file is not None]
 
 
 def make_run(images: Embeddings | None, captions: Embeddings | None, compare: Compare, name: str) -> EmbeddingsRun:

@@ -17,7 +17,7 @@ from cxc_eccv.builders.declared import dataset_configs
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation import Request
 from cxc_eccv.evaluation.request import check_split
-from cxc_eccv.integrations.model_runs import image_files, main_key, make_run, score
+from cxc_eccv.integrations.model_runs import find_files, main_key, make_run, score
 from cxc_eccv.integrations.mteb_files import LANGUAGE, SUBSET, data_revision, task_name, task_scores
 from cxc_eccv.report.folder import write_folder
 from cxc_eccv.sources.library import Library
@@ -78,7 +78,7 @@ class CxcEccvTask(mteb.AbsTask):
             ids, values, feature = table["caption_id"].to_pylist(), table["text"].to_pylist(), datasets.Value("string")
         else:
             assert self.images is not None  # noqa: S101 - checked by __init__
-            image_ids, files = image_files(self.library, split, self.images)
+            image_ids, files = find_files(self.library.split(split), self.images)
             # Some photographs are grey, and some models need RGB.
             ids, values, feature = image_ids.tolist(), [str(file) for file in files], datasets.Image(mode="RGB")
         features = datasets.Features({"id": datasets.Value("int64"), MODALITIES[side]: feature})

@@ -14,7 +14,7 @@ from sentence_transformers.sentence_transformer.evaluation import SentenceEvalua
 from cxc_eccv.encoding.pictures import open_picture
 from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
 from cxc_eccv.evaluation import Request
-from cxc_eccv.integrations.model_runs import image_files, main_key, make_run, score
+from cxc_eccv.integrations.model_runs import find_files, main_key, make_run, score
 from cxc_eccv.registry import metric_labelled
 from cxc_eccv.report.folder import write_folder
 from cxc_eccv.sources.library import Library
@@ -80,7 +80,7 @@ class CxcEccvEvaluator(SentenceEvaluator):
         self._request = Request(tasks=tasks, split=split, per_query=True)
         self.tasks, self.split, self.name = tasks, split, name
         self.library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
-        self.images = None if images is None else image_files(self.library, split, images)
+        self.images = None if images is None else find_files(self.library.split(split), images)
         key = primary_metric or main_key("t2t" if images is None else "t2i", split, tasks)
         if key is None:
             raise InvalidOption(f"tasks {tasks!r} have no main score on {split}; name a key with primary_metric")

@@ -101,7 +101,7 @@ def export_pairs(
     }
     questionnaire = ask(entail_task, content, list(tops.values()))
     if mark_known:
-        questionnaire = leave_out(questionnaire, KnownLabels(entail_task, library, split).mark(questionnaire))
+        questionnaire = leave_out(questionnaire, KnownLabels(entail_task, content).mark(questionnaire))
     only = [number for number, sheet in enumerate(questionnaire.sheets) if sheet]
     if not only:
         raise InvalidOption("all of these pairs are labelled already; to ask about them too, give --hide-known")
@@ -200,14 +200,13 @@ def leave_out(asked: Questionnaire, pairs: Collection[Pair]) -> Questionnaire:
 class KnownLabels:
     """The labels of pairs in the data."""
 
-    def __init__(self, entail_task: Task, library: Library, split: str) -> None:
-        judged = entail_task.judgments(library.split(split, entail_task.collection), "i2t")
+    def __init__(self, entail_task: Task, split: Split) -> None:
+        judged = entail_task.judgments(split, "i2t")
         pairs = zip(judged.query_ids[judged.rows].tolist(), judged.gallery_ids[judged.indices].tolist(), strict=True)
         gains = [] if judged.gains is None else judged.gains.tolist()
         self._labels = dict(zip(pairs, gains, strict=True))
-        content = library.split(split, entail_task.collection)
-        self._owner = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
-        images, captions, _, _ = labels_of_file(content, content.entailment())
+        self._owner = dict(zip(split.caption_ids.tolist(), split.caption_image_ids.tolist(), strict=True))
+        images, captions, _, _ = labels_of_file(split, split.entailment())
         self._annotated = set(zip(images.tolist(), captions.tolist(), strict=True))
 
     def label(self, pair: Pair) -> tuple[int, str] | None:

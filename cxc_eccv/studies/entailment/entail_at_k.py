@@ -115,7 +115,7 @@ def score_answers(
             f"{beside} was exported from the edition {about['data']['edition']!r} of the data, and this is "
             f"{library.edition!r}, with other images or captions. Point --data-dir at the data of the export."
         )
-    known = KnownLabels(entail_task, library, split)
+    known = KnownLabels(entail_task, content)
     asked = ask(entail_task, content, list(tops.values()))
     questions = {(question.image_id, question.caption_id): question for sheet in asked.sheets for question in sheet}
     marked = known.mark(asked) if about["known"] == "marked" else {}

@@ -16,9 +16,7 @@ from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.cli.named_models import check_model, needs_train_extra
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.evaluation.policies import Judge
-from cxc_eccv.sources.collections.coco import COLLECTION as COCO
-from cxc_eccv.sources.collections.collection import Collection
-from cxc_eccv.sources.library import Library, Split
+from cxc_eccv.sources.library import Split
 from cxc_eccv.studies.entailment.labelled import find_image_files
 from cxc_eccv.studies.entailment.quality import warn_of_training_data
 from cxc_eccv.studies.entailment.training_data import premises_of
@@ -58,9 +56,9 @@ class ClassifierJudge(Judge):
         ...     def score_and_count(self, premises, images, hypotheses, **options):
         ...         return np.array([len(text.split()) > 4 for text in hypotheses], float), 0
         >>> judge = ClassifierJudge(Length(), progress=False)
-        >>> on_test = judge.on(library := Library("sample"), "test")
-        >>> content = library.split("test")
-        >>> on_test.probabilities(content.caption_image_ids[:2], content.caption_ids[:2]).tolist()
+        >>> from cxc_eccv.sources.library import Library
+        >>> split = Library("sample").split("test")
+        >>> judge.on(split).probabilities(split.caption_image_ids[:2], split.caption_ids[:2]).tolist()
         [1.0, 1.0]
     """
 
@@ -97,9 +95,9 @@ class ClassifierJudge(Judge):
             cautions=warn_of_training_data(data),
         )
 
-    def on(self, library: Library, split: str, collection: Collection = COCO) -> PairJudge:
-        """The judge of pairs of one split of one collection."""
-        return PairJudge(self, library.split(split, collection), f"the {split} split of {collection.title}")
+    def on(self, split: Split) -> PairJudge:
+        """The judge of pairs of one split."""
+        return PairJudge(self, split, f"the {split.name} split of {split.collection.title}")
 
     def score(
         self, premises: Sequence[str], images: Sequence[Path | None] | None, hypotheses: Sequence[str]

@@ -17,7 +17,6 @@ from cxc_eccv.comparison.pairing import check_comparable
 from cxc_eccv.errors import DataError, InvalidOption, SourceMissing
 from cxc_eccv.registry import task
 from cxc_eccv.runs import save_embeddings
-from cxc_eccv.sources.collections.coco import COLLECTION as COCO
 from cxc_eccv.sources.download import image_folder
 from cxc_eccv.studies.entailment.judge import ClassifierJudge
 
@@ -155,7 +154,7 @@ def test_flickr30k_is_judged_with_its_own_captions(tmp_path):
 
 
 def test_probabilities_of_pairs(sample_library):
-    judge = ClassifierJudge(StandIn("1"), progress=False).on(sample_library, "test", COCO)
+    judge = ClassifierJudge(StandIn("1"), progress=False).on(sample_library.split("test"))
     content = sample_library.split("test")
     rows = np.append(np.arange(40), [3, 4])
     images, captions = content.caption_image_ids[rows], content.caption_ids[rows]

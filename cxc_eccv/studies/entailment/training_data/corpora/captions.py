@@ -29,9 +29,9 @@ from cxc_eccv.studies.entailment.training_data.corpora import (
 from cxc_eccv.types import IntArray
 
 
-def co_captions(library: Library, split: str, *, collection: Collection) -> Pairs:
+def co_captions(library: Library, part: str, *, collection: Collection) -> Pairs:
     """Every caption as hypothesis, the other captions of its image as premise; always positive."""
-    content = library.split(SPLITS.get(split, split), collection)
+    content = library.split(SPLITS.get(part, part), collection)
     groups: dict[int, list[str]] = {}
     owners, texts = content.caption_image_ids, content.captions["text"].to_pylist()
     for image_id, text in zip(owners.tolist(), texts, strict=True):
@@ -52,9 +52,9 @@ def co_captions(library: Library, split: str, *, collection: Collection) -> Pair
     )
 
 
-def sits_pairs(library: Library, split: str) -> Pairs:
+def sits_pairs(library: Library, part: str) -> Pairs:
     """Pairs of an image with a caption of another; the image's own captions are its premise."""
-    name = SPLITS[split]
+    name = SPLITS[part]
     content = library.split(name)
     rated = library.split(name).ratings("sits")
     table = rated.filter(pc.not_equal(rated["sampling_method"], "c2i_original"))
@@ -71,9 +71,9 @@ def sits_pairs(library: Library, split: str) -> Pairs:
     )
 
 
-def sts_pairs(library: Library, split: str) -> Pairs:
+def sts_pairs(library: Library, part: str) -> Pairs:
     """The first caption as premise, without its image, and the second as hypothesis."""
-    name = SPLITS[split]
+    name = SPLITS[part]
     content = library.split(name)
     table = library.split(name).ratings("sts")
     left, right, ratings = (np.asarray(table[column]) for column in ("left_id", "right_id", "rating"))
@@ -87,7 +87,7 @@ def sts_pairs(library: Library, split: str) -> Pairs:
     )
 
 
-def eccv_pairs(library: Library, _split: str) -> Pairs:
+def eccv_pairs(library: Library, _part: str) -> Pairs:
     """The distinct positives of both directions, without an image's own captions, which are its premise."""
     content = library.split("test")
     both = np.concatenate([_read_eccv(library, "i2t"), _read_eccv(library, "t2i")[:, ::-1]])
@@ -116,11 +116,11 @@ FLICKR_NAME = re.compile(r"(?P<id>[1-9][0-9]{0,17})\.jpg")
 COCO_NAME = re.compile(r"(?:COCO_(?:train|val)2014_)?(?P<id>[0-9]{12})\.jpg")
 
 
-def file_pairs(library: Library, split: str) -> Pairs:
+def file_pairs(library: Library, part: str) -> Pairs:
     """The rows of the file; ``image_id``, or else the file name, identifies the image."""
-    labelled = library.split(SPLITS[split]).entailment()
+    labelled = library.split(SPLITS[part]).entailment()
     if labelled is None:
-        entry = library.catalog.entry(f"entailment_{split}")
+        entry = library.catalog.entry(f"entailment_{part}")
         where = where_from(entry, library.data_dir)
         lacking = why_not_in_edition(f"{entry.name} ({entry.path})", library.data_dir)
         raise SourceMissing(lacking or f"{entry.path} is missing; it is a file of your own.\n{where}")

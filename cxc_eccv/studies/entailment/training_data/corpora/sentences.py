@@ -26,21 +26,21 @@ STSB_FILES = {"train": "stsb_train", "val": "stsb_dev", "test": "stsb_test"}
 SICK_FILES = {"train": "sick_train", "val": "sick_trial", "test": "sick_test"}
 
 
-def stsb_pairs(library: Library, split: str) -> Pairs:
+def stsb_pairs(library: Library, part: str) -> Pairs:
     """The first sentence as premise, the second as hypothesis, rated from 0 to 5."""
-    scored = library.read(STSB_FILES[split], read_stsb)
+    scored = library.read(STSB_FILES[part], read_stsb)
     labels = reaches(scored.scores)
     return make_pairs([[text] for text in scored.left], scored.right, labels, rating=scored.scores)
 
 
-def sick_pairs(library: Library, split: str) -> Pairs:
+def sick_pairs(library: Library, part: str) -> Pairs:
     """Sentence A as premise, sentence B as hypothesis; relatedness is not a rating of entailment."""
-    scored = library.read(SICK_FILES[split], read_sick)
+    scored = library.read(SICK_FILES[part], read_sick)
     labels = np.array([judgment == "ENTAILMENT" for judgment in scored.table["judgment"].to_pylist()], dtype=np.int8)
     return make_pairs([[text] for text in scored.left], scored.right, labels)
 
 
-def simplification_pairs(library: Library, _split: str) -> Pairs:
+def simplification_pairs(library: Library, _part: str) -> Pairs:
     """A sentence of English Wikipedia as premise, its counterpart in Simple English Wikipedia as hypothesis."""
     paths = [library.path(name) for name in ("simplification_normal", "simplification_simple")]
     table = library.once("simplifications", lambda: read_aligned(paths))
@@ -70,9 +70,9 @@ class HubTable:
         """The corpus of this table."""
         return Corpus(self.name, rule, (self.name,), parts, self.pairs)
 
-    def pairs(self, library: Library, split: str) -> Pairs:
-        """The pairs of a split; rows without a label (-1, as in hidden test sets) are left out."""
-        table = library.once(("hub", self.name, split), lambda: self._read(library, split))
+    def pairs(self, library: Library, part: str) -> Pairs:
+        """The pairs of a part; rows without a label (-1, as in hidden test sets) are left out."""
+        table = library.once(("hub", self.name, part), lambda: self._read(library, part))
         labels = table["label"].combine_chunks()
         known = pc.is_valid(labels)
         table, without = table.filter(known), int(pc.sum(pc.invert(known)).as_py() or 0)
@@ -82,9 +82,9 @@ class HubTable:
         listed = pa.ListArray.from_arrays(offsets, premises.combine_chunks())
         return make_pairs(listed, hypotheses, table["label"], left_out)
 
-    def _read(self, library: Library, split: str) -> pa.Table:
-        dataset = self._load(library, SPLITS[split])
-        where = f"{self.name} ({self.place})", f"split {SPLITS[split]}"
+    def _read(self, library: Library, part: str) -> pa.Table:
+        dataset = self._load(library, SPLITS[part])
+        where = f"{self.name} ({self.place})", f"split {SPLITS[part]}"
         columns = [self.premise, self.hypothesis, "label"]
         for name in columns:
             if name not in dataset.column_names:
@@ -107,7 +107,7 @@ class HubTable:
         labels = pa.array([meanings[value] for value in values], pa.int8())
         return table.set_column(table.column_names.index("label"), "label", labels)
 
-    def _load(self, library: Library, split: str) -> datasets.Dataset:
+    def _load(self, library: Library, part: str) -> datasets.Dataset:
         import datasets
 
         mirror = mirror_folder(library.data_dir)
@@ -117,13 +117,13 @@ class HubTable:
             self._check_hub(library, folder)
         try:
             if place is None:
-                return datasets.load_dataset(self.repository, self.config, split=split)
+                return datasets.load_dataset(self.repository, self.config, split=part)
             # A snapshot may have several configs; a plain folder has none.
             has_config = self.config in datasets.get_dataset_config_names(str(place))
-            return datasets.load_dataset(str(place), self.config if has_config else None, split=split)
+            return datasets.load_dataset(str(place), self.config if has_config else None, split=part)
         except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
             raise DataError(
-                f"{self.name}, split {split}, of {place or self.place}: {error.__cause__ or error}"
+                f"{self.name}, split {part}, of {place or self.place}: {error.__cause__ or error}"
             ) from error
 
     def _check_hub(self, library: Library, folder: Path | None) -> None:
@@ -148,9 +148,9 @@ FILES = {
 """Corpus to the raw file of each part; the parts are SNLI-VE's splits, not Karpathy's."""
 
 
-def photograph_pairs(corpus: str, library: Library, split: str) -> Pairs:
+def photograph_pairs(corpus: str, library: Library, part: str) -> Pairs:
     """The photograph with its captions in Flickr30k if available, else with the premise of the file."""
-    labelled = library.read(FILES[corpus][split], read_entailment)
+    labelled = library.read(FILES[corpus][part], read_entailment)
     captions = library.once("captions of photographs", lambda: _captions(library))
     names = [Path(name).name for name in labelled.table["image"].to_pylist()]
     photos = [_photo(name) for name in names]
