@@ -19,7 +19,6 @@ from itertools import islice
 from pathlib import Path
 
 from cxc_eccv.errors import InvalidOption, WriteFailed
-from cxc_eccv.types.strict_json import JsonObject
 
 FORMULA = tuple("=+-@\t\r\uff1d\uff0b\uff0d\uff20")
 """A spreadsheet runs a text that begins with one of these as a formula."""
@@ -152,7 +151,7 @@ def write_texts(target: Path, texts: Mapping[str, str], *, recorded: bool = Fals
     return [target / name for name in texts]
 
 
-def write_json(target: Path, content: JsonObject) -> Path:
+def write_json(target: Path, content: Mapping[str, object]) -> Path:
     """Write a JSON file in one step."""
     with replaced_file(target) as part:
         text = json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False)
@@ -160,7 +159,7 @@ def write_json(target: Path, content: JsonObject) -> Path:
     return target
 
 
-def write_rows(target: Path, rows: Sequence[JsonObject]) -> Path:
+def write_rows(target: Path, rows: Sequence[Mapping[str, object]]) -> Path:
     """Write rows as CSV or JSON lines in one step; texts that a spreadsheet would run are shielded."""
     with replaced_file(target) as part:
         if target.suffix == ".jsonl":

@@ -34,7 +34,7 @@ def pairs_of(positives):
 
 @pytest.mark.parametrize("streaming", [False, True])
 def test_the_positives_are_those_of_the_labels(get, sample_library, streaming):
-    i2t, t2i = (judged_pairs(sample_library.split(direction)) for direction in ("i2t", "t2i"))
+    i2t, t2i = (judged_pairs(sample_library, direction) for direction in ("i2t", "t2i"))
     assert pairs_of(ce.collect_positives(get("retrieval", "test", streaming=streaming))) == i2t | t2i
     assert pairs_of(ce.collect_positives(get("pairs", "test", streaming=streaming))) == i2t
 

@@ -77,7 +77,7 @@ def official(tmp_path, monkeypatch):
 
 
 def test_photographs_of_a_split_arrive_whole_and_only_once(site, official, run, tmp_path):
-    names = official.images("test")["file_name"].to_pylist()
+    names = official.split().images["file_name"].to_pylist()
     n_test = len(names)
     photographs_folder = tmp_path / "new" / "val2014"
     status, out, err = run("images", "val2014", "--output", photographs_folder)
@@ -99,7 +99,7 @@ def test_photographs_of_a_split_arrive_whole_and_only_once(site, official, run, 
 
 
 def test_no_file_of_the_user_is_replaced(site, official, run, tmp_path):
-    names = official.images("test")["file_name"].to_pylist()
+    names = official.split().images["file_name"].to_pylist()
     folder = tmp_path / "out"
     folder.mkdir()
     own = {names[0]: b"my notes", f"{names[1]}.part": b"my part"}
@@ -114,7 +114,7 @@ def test_no_file_of_the_user_is_replaced(site, official, run, tmp_path):
 
 
 def test_other_address_is_asked_where_the_first_does_not_answer(site, official, run, tmp_path, monkeypatch):
-    names = official.images("test")["file_name"].to_pylist()
+    names = official.split().images["file_name"].to_pylist()
     monkeypatch.setattr(library_module, "COCO_BUCKET", NOBODY.replace("http", "https"))
     monkeypatch.setattr(library_module, "COCO_IMAGES", site.address)
     status, out, _ = run("images", "val2014", "--output", tmp_path / "out")
@@ -146,7 +146,7 @@ def test_other_splits(site, official, run, tmp_path):
         (["--split", "val"], ["validation"]),
         (["--split", "all"], ["test", "validation", "restval"]),
     ):
-        names = {name for split in splits for name in official.images(split)["file_name"].to_pylist()}
+        names = {name for split in splits for name in official.split(split).images["file_name"].to_pylist()}
         assert run("images", "val2014", "--output", tmp_path / "out", *options)[0] == 0
         assert {file.name for file in (tmp_path / "out").iterdir()} == names
         shutil.rmtree(tmp_path / "out")
@@ -162,7 +162,7 @@ FAULTS = {
 
 @pytest.mark.parametrize(("fault", "message"), FAULTS.values(), ids=FAULTS)
 def test_a_photograph_that_does_not_arrive_stops_no_other(site, official, run, tmp_path, fault, message):
-    names = official.images("test")["file_name"].to_pylist()
+    names = official.split().images["file_name"].to_pylist()
     site.faults = {names[3]: fault}
     status, _, err = run("images", "val2014", "--output", tmp_path / "out")
     assert status == 2
@@ -178,7 +178,7 @@ def test_a_photograph_that_does_not_arrive_stops_no_other(site, official, run, t
 def test_a_server_that_refuses_everything_is_asked_no_more(site, official, run, tmp_path, monkeypatch):
     monkeypatch.setattr(photographs, "MOST_FAILURES", 2)
     monkeypatch.setattr(photographs, "AT_ONCE", 1)
-    names = official.images("test")["file_name"].to_pylist()
+    names = official.split().images["file_name"].to_pylist()
     site.faults = dict.fromkeys(names, lambda body: (403, b"", 0))
     assert run("images", "val2014", "--output", tmp_path / "out")[0] == 2
     assert 2 <= len(site.requests) < len(names)

@@ -20,6 +20,7 @@ from cxc_eccv.sts import Row, StsReport
 from cxc_eccv.tables import Table, tables_to_console
 from cxc_eccv.terminal import print_shown, say
 from cxc_eccv.types import Report, Result
+from cxc_eccv.types.provenance import Provenance
 
 pytestmark = pytest.mark.thorough
 
@@ -141,7 +142,7 @@ def test_the_widest_report_there_is():
 @pytest.mark.parametrize("width", WIDTHS)
 def test_sts_tables_fit(width):
     rows = [Row("answers-students-and-more", -0.634, -0.62, 123_750, -0.689, -0.675, 12_345), Row("mean", 1, 1, 750)]
-    report = StsReport({"sts2015": rows}, {})
+    report = StsReport({"sts2015": rows}, Provenance())
     shown = [Console(width=width, file=io.StringIO(), force_terminal=True, no_color=True), Console(file=io.StringIO())]
     for console in shown:
         print_sts(report, console)
@@ -236,7 +237,7 @@ def test_a_warning_is_a_message_too(run, embeddings, monkeypatch):
         warnings.warn("a\x1b[2Jb", stacklevel=1)
         return Report(())
 
-    monkeypatch.setattr(evaluation, "evaluate", warn)
+    monkeypatch.setattr(evaluation, "evaluate_request", warn)
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
     warnings.simplefilter("always")
     assert "cxc-eccv: warning: a\\x1b[2Jb" in run("evaluate", embeddings, "--data-dir", "sample")[2]

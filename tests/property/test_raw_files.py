@@ -104,7 +104,7 @@ def read_karpathy_rows(path):
     names = {"validation": "val"}
     rows = []
     for name, split in read_karpathy([path]).items():
-        files = dict(zip(split.image_ids.tolist(), split.images["file_name"].to_pylist(), strict=True))
+        files = dict(zip(*(split.images[name].to_pylist() for name in ("image_id", "file_name")), strict=True))
         rows += [
             (row["image_id"], files[row["image_id"]], names.get(name, name), row["caption_id"], row["text"])
             for row in split.captions.to_pylist()

@@ -44,7 +44,7 @@ def test_per_query_values_equal_ir_measures(judged, name, parameters, measure, w
     judgments, scores = judged
     reader = JudgedRows(judgments)
     ranked(ScoresRun(judgments.query_ids, judgments.gallery_ids, scores)).rank_all({}, {"i2t": [reader]})
-    values = metric(name).function(reader.result, **parameters, **metric(name).fixed)
+    values = metric(name).compute(reader.result, **parameters)
 
     relevance = np.full(scores.shape, -1)
     relevance[judgments.rows, judgments.indices] = judgments.gains > 0

@@ -22,7 +22,7 @@ def query_corpus(run, library, **options):
 
 
 def altered(run, library, direction):
-    return rerank(run, run, library, directions=[direction]).scores
+    return rerank(run, run, library.split(), directions=[direction]).scores
 
 
 def mined(run, library):
@@ -86,7 +86,7 @@ def test_queries_that_differ_in_length_alone_are_not_altered(run, sample_library
     longer.further["adversarial_size_embeddings"][5:45] *= 2.0**70
     for similarity in ("cosine", "dot"):
         rows = [
-            rerank(each, each, sample_library, directions=["t2i"], similarity=similarity).rows[0]
+            rerank(each, each, sample_library.split(), directions=["t2i"], similarity=similarity).rows[0]
             for each in (run, longer)
         ]
         assert rows[0].unchanged == 5

@@ -121,8 +121,7 @@ def load_concepts(split: Split, source: str = COCO.name, annotations: Path | Non
         DataError: a file is missing or malformed, or names no concept in an image of the split; WordNet is missing.
 
     Example:
-        >>> from cxc_eccv.sources.collections.coco import COLLECTION as COCO
-    from cxc_eccv.sources.library import Split
+        >>> from cxc_eccv.sources.library import Library
         >>> concepts = load_concepts(Library("sample").split("test"))
         >>> concepts.source, concepts.counted, len(concepts.images)
         ('COCO instances', True, 60)

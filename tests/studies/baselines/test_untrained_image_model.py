@@ -21,7 +21,7 @@ def saved_vit(tmp_path):
 
 def test_an_image_model_gives_image_image_retrieval(sample_library, saved_vit):
     inputs = Inputs(model=str(saved_vit), images=sample_images())
-    report, run = baseline_named("image_features")(sample_library, "test", inputs)
+    report, run = baseline_named("image_features")(sample_library.split(), inputs)
     assert run.images.vectors.shape == (len(sample_library.split("test").images), 16)
     assert {key.rpartition("/")[0] for key in report.scores} == {"cxc/i2i", "cxc/sis"}
     assert json.dumps(report.provenance.model)
@@ -31,16 +31,16 @@ def test_the_middle_of_the_images_is_taken_where_asked(sample_library, saved_vit
     found = {}
     for share in (None, 0.875):
         inputs = Inputs(model=str(saved_vit), images=sample_images(), central_crop=share)
-        report, found[share] = baseline_named("image_features")(sample_library, "test", inputs)
+        report, found[share] = baseline_named("image_features")(sample_library.split(), inputs)
         assert report.provenance.others.get("central_crop") == share
     assert (found[None].images.vectors != found[0.875].images.vectors).any()
     inputs = Inputs(features=saved_vit / "features.npz", central_crop=0.875)
     with pytest.raises(InvalidOption, match="it does not apply to the features of a file"):
-        baseline_named("image_features")(sample_library, "test", inputs)
+        baseline_named("image_features")(sample_library.split(), inputs)
     with pytest.raises(InvalidOption, match="random does not take --central-crop"):
-        baseline_named("random")(sample_library, "test", Inputs(central_crop=0.875))
+        baseline_named("random")(sample_library.split(), Inputs(central_crop=0.875))
 
 
 def test_missing_image_is_named(sample_library, saved_vit, tmp_path):
     with pytest.raises(SourceMissing, match=r"no image .*COCO_val2014"):
-        baseline_named("image_features")(sample_library, "test", Inputs(model=str(saved_vit), images=tmp_path))
+        baseline_named("image_features")(sample_library.split(), Inputs(model=str(saved_vit), images=tmp_path))

@@ -77,9 +77,9 @@ def test_weak_positives_of_flickr30k_are_found_among_its_images(tmp_path, sample
     opened = Library(tmp_path, offline=True, mined=[path])
     weak = WeakPositives.read(opened, data, groups, ObjectiveArguments())
     rows, columns = weak.matrix.nonzero()
-    ids = [(group.collection, number) for group in groups for number in group.caption_ids]
+    ids = [(group.photographs, number) for group in groups for number in group.caption_ids]
     found = {(groups[row].image_id, ids[column]) for row, column in zip(rows, columns, strict=True)}
-    assert found == {(image, ("flickr", caption)) for image, caption in pairs}
+    assert found == {(image, ("flickr30k", caption)) for image, caption in pairs}
     with pytest.raises(InvalidOption, match="only 0 of 1 files of weak positives are of these parts"):
         WeakPositives.read(
             Library("sample", mined=[path]), DataArguments(weak_positives=[path]), groups, ObjectiveArguments()
