@@ -190,7 +190,7 @@ def test_a_report_that_is_not_of_the_whole_task_is_not_written_as_mtebs(tmp_path
     (report,) = tmp_path.glob("org__model/*/report.json")
     content = json.loads(report.read_text())
     for facts, message in (
-        ({"restriction": {"limit": 20}}, "the report is on a part of the split"),
+        ({"restriction": {"limit": 20, "images": {"used": 20, "of": 60}}}, "the report is on a part of the split"),
         (
             {"labels": {"sources": ["coco"], "policy": "union", "files": {}}},
             "the report is on the labels coco instead",
