@@ -12,8 +12,16 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import InvalidOption, MissingIds
 from cxc_eccv.ranking.counts import gallery_sizes
 from cxc_eccv.ranking.known_depth import GivenRanks
-from cxc_eccv.ranking.missing import find_lists
-from cxc_eccv.ranking.ranked import NO_READERS, Items, Ranked, Readers, Requests, collect_missing, refuse_vector_options
+from cxc_eccv.ranking.ranked import (
+    NO_READERS,
+    Items,
+    Ranked,
+    Readers,
+    Requests,
+    collect_missing,
+    find_lists,
+    refuse_vector_options,
+)
 from cxc_eccv.ranking.readers import RowReader
 from cxc_eccv.ranking.scores import Layout, Options
 from cxc_eccv.ranking.ties import find_tied_last, put_positives_last

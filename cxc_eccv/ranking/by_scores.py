@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, MissingIds
-from cxc_eccv.ranking.by_counts import ByCounts, count_and_read
 from cxc_eccv.ranking.counts import Counts, MergedJudgments
-from cxc_eccv.ranking.missing import find_rows
-from cxc_eccv.ranking.ranked import Readers, refuse_vector_options
+from cxc_eccv.ranking.ranked import ByCounts, Readers, count_and_read, find_rows, refuse_vector_options
 from cxc_eccv.ranking.readers import RowReader
 from cxc_eccv.ranking.scores import Layout, Options, Scores, leave_out_self
 from cxc_eccv.ranking.ties import rank_positives

@@ -8,13 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.kernels import pair_products
-from cxc_eccv.ranking.by_counts import ByCounts, count_and_read
 from cxc_eccv.ranking.counts import Counts, MergedJudgments
 from cxc_eccv.ranking.device import full_precision, torch_on
 from cxc_eccv.ranking.device_product import DeviceProduct
-from cxc_eccv.ranking.missing import find_rows
 from cxc_eccv.ranking.prepare import Vectors, refuse_extremes, refuse_zero_vectors
-from cxc_eccv.ranking.ranked import Readers
+from cxc_eccv.ranking.ranked import ByCounts, Readers, count_and_read, find_rows
 from cxc_eccv.ranking.readers import RowReader, can_read_columns
 from cxc_eccv.ranking.scores import Layout, Options, Product
 from cxc_eccv.ranking.shared_product import count_both, count_within

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import MalformedRun
 from cxc_eccv.kernels import unit_vectors
-from cxc_eccv.ranking.missing import NAMED, find_rows
+from cxc_eccv.ranking.ranked import NAMED, find_rows
 from cxc_eccv.ranking.scores import Layout, workers
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings, IntArray

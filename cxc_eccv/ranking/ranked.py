@@ -1,20 +1,86 @@
-"""Ranked: what an evaluation asks of a run, whatever its kind."""
+"""Ranked: what an evaluation asks of a run, whatever its kind; the ids that it lacks; ranks from counts of scores."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from cxc_eccv.errors import InvalidOption, MissingIds
+from cxc_eccv.ranking.counts import Counts, MergedJudgments, RowPairs
 from cxc_eccv.ranking.readers import RowReader, TopRows
-from cxc_eccv.ranking.scores import Options
-from cxc_eccv.runs import Run
-from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, RatedPairs, TopK, find_sides
+from cxc_eccv.ranking.scores import Layout, Options, Scores, scan
+from cxc_eccv.ranking.ties import rank_positives
+from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run, ScoresRun
+from cxc_eccv.types import (
+    SIDES,
+    FloatArray,
+    IntArray,
+    Judgments,
+    PositiveRanks,
+    RatedPairs,
+    TopK,
+    find_positions,
+    find_sides,
+    other_side,
+)
 from cxc_eccv.types.ids import find_distinct
+
+NAMED = 3
+SWAP_SHARE = 0.9
+
+
+def find_rows(ids: IntArray, run: EmbeddingsRun | ScoresRun, side: str) -> IntArray:
+    """Row of every id among the run's ids of a ``side``; raises MissingIds."""
+    run_ids = run.ids(side)
+    if not run_ids.size:
+        raise MissingIds(f"{run.path or 'run'}: has no {side}; this direction needs {ids.size} of them")
+    rows, present = find_positions(ids, run_ids)
+    if not present.all():
+        missing = ids[~present]
+        first = ", ".join(map(str, missing[:NAMED]))
+        raise MissingIds(
+            f"{run.path or 'run'}: lacks {missing.size} of {ids.size} {side} the task needs, the first: {first}. "
+            + _remedy(run, side, ids, missing)
+        )
+    return rows
+
+
+def _remedy(run: EmbeddingsRun | ScoresRun, side: str, ids: IntArray, missing: IntArray) -> str:
+    other = other_side(side)
+    if missing.size > ids.size / 2 and np.isin(ids, run.ids(other)).mean() >= SWAP_SHARE:
+        return f"These ids are among the {other}: images and captions look swapped in the file."
+    if missing.size == ids.size:
+        return "The run has none of them; is it from another split or data set?"
+    return (
+        "Encode the missing items too, or score them; a score over part of the gallery is not comparable. cxc-eccv "
+        "evaluate --allow-missing scores the part that the run has, and its report says so."
+    )
+
+
+def find_lists(query_ids: IntArray, run: RankingsRun, direction: str) -> IntArray:
+    """(Q,) index of each query's list among those of a direction; raises MissingIds."""
+    if direction not in run.lists:
+        raise MissingIds(f"{run.path or 'run'}: has no {direction} rankings, only {', '.join(run.lists)}")
+    lists = run.lists[direction]
+    indices, present = find_positions(query_ids, lists.query_ids)
+    if present.all():
+        return indices
+    missing = query_ids[~present]
+    first = ", ".join(map(str, missing[:NAMED]))
+    remedy = "Rank the gallery for these too, or name the tasks whose queries the run has."
+    for other, ranked in run.lists.items():
+        if other != direction and np.isin(missing, ranked.query_ids).all():
+            remedy = f"They are queries of {other}: the two directions look swapped."
+    raise MissingIds(
+        f"{lists.place}: lacks the rankings of {missing.size} of {query_ids.size} queries the task needs, the first: "
+        f"{first}. {remedy}"
+    )
+
 
 Requests = Mapping[str, tuple[str, Judgments]]
 """Name to direction and judgments."""
@@ -103,3 +169,55 @@ class Ranked(ABC):
     def limit_depth(self, depth: int, judgments: Judgments, direction: str) -> int:
         """The depth, or that of the shallowest ranking of these queries if it ends before."""
         return depth
+
+
+class ByCounts(Ranked):
+    """A run with a score for every query with every item."""
+
+    run: EmbeddingsRun | ScoresRun
+
+    @abstractmethod
+    def count(self, merged: Mapping[str, MergedJudgments], readers: Readers) -> dict[str, Counts]:
+        """Counts of the positive pairs of every direction; the readers read the scores too."""
+
+    def rank_all(self, judgments: Requests, readers: Readers = NO_READERS) -> Mapping[str, PositiveRanks]:
+        """Exact ranks by name; judgments of one direction are merged."""
+        grouped: dict[str, dict[str, Judgments]] = {direction: {} for direction in readers}
+        for name, (direction, judged) in judgments.items():
+            grouped.setdefault(direction, {})[name] = judged
+        merged = {
+            direction: MergedJudgments.of(named, readers.get(direction, ())) for direction, named in grouped.items()
+        }
+        counts = self.count(merged, readers)
+        return {
+            name: rank_positives(merged[direction].shares[name], counts[direction])
+            for name, (direction, _) in judgments.items()
+        }
+
+    def find_missing(self, needs: Iterable[Items]) -> list[MissingIds]:
+        """An error for each side that lacks items."""
+        needs = [*needs]
+        sides = {side: collect_ids(side, needs) for side in SIDES}
+        return collect_missing(partial(find_rows, ids, self.run, side) for side, ids in sides.items() if ids.size)
+
+
+def count_and_read(
+    scores: Scores,
+    merged: MergedJudgments,
+    layout: Layout,
+    readers: Sequence[RowReader],
+    options: Options,
+    label: str,
+) -> Counts:
+    """Count the positive pairs whose queries are rows; readers read the same blocks."""
+    pairs = RowPairs(merged.queries, layout.column[merged.items], layout.bounds, scores.count_rows)
+    for reader in readers:
+        reader.attach(merged.query_ids, merged.gallery_ids, layout.column, layout.width)
+
+    def read(block: Any, start: int) -> None:  # noqa: ANN401 - as scores fill it
+        pairs.read(block, start)
+        for reader in readers:
+            reader.read(scores.to_host(block), start)
+
+    scan(scores, read, options, label)
+    return pairs.result

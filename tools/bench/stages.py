@@ -40,7 +40,7 @@ WRAPPED = {
         "ranking.readers.columns:ColumnReaders.finish",
         "ranking.readers.columns:BestOfColumns.lists",
     ),
-    "counts to ranks": ("ranking.by_counts:rank_positives",),
+    "counts to ranks": ("ranking.ranked:rank_positives",),
     "judgments": ("evaluation.calls:make_plan", "ranking.counts:MergedJudgments.of"),
     "checks of the run": ("evaluation.calls:find_faults", "evaluation.calls:describe_run"),
     "bootstrap": (
@@ -57,7 +57,7 @@ WRAPPED = {
     "imports of tasks and metrics": ("registry:task", "evaluation.plan:tasks", "evaluation.plan:choose_metrics"),
     "libraries of threads found": ("ranking.scores:_libraries",),
     "values of queries": (
-        "evaluation.needs.ranks:MeasuredRanks.values",
+        "evaluation.needs.need:MeasuredRanks.values",
         "evaluation.needs.items_and_pairs:MeasuredTops.values",
     ),
 }

@@ -12,15 +12,16 @@ from typing import Any
 from cxc_eccv.evaluation.needs.items_and_pairs import JudgedItems, MatchCounts, PairSimilarities, TopItems
 from cxc_eccv.evaluation.needs.need import (
     Measured,
+    MeasuredRanks,
     Need,
     Outputs,
     QueryValues,
+    Ranks,
     Reading,
     Scored,
     Undefined,
     Values,
 )
-from cxc_eccv.evaluation.needs.ranks import MeasuredRanks, Ranks
 from cxc_eccv.metrics.kinds import JudgedMetric, PlausibleMetric, RankMetric, RatedMetric, TopMetric
 from cxc_eccv.metrics.spec import Spec
 

@@ -7,15 +7,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Protocol, Self, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
-from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption
-from cxc_eccv.evaluation.bounds import ProbabilitiesOf, Units
+from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, RunTooShallow
+from cxc_eccv.evaluation.bounds import (
+    ProbabilitiesOf,
+    Retrieved,
+    Units,
+    ask_probabilities,
+    bounds_of_ranks,
+    read_tops,
+    retrieve,
+    units_of_ranks,
+)
 from cxc_eccv.evaluation.policies import Unjudged
 from cxc_eccv.evaluation.request import Request, Sides
+from cxc_eccv.judgments.qrels import judged_pairs
+from cxc_eccv.metrics.kinds import RankMetric
 from cxc_eccv.metrics.spec import Kind, Spec, Variant
 from cxc_eccv.ranking import Ranked
+from cxc_eccv.ranking.counts import gallery_sizes
+from cxc_eccv.ranking.known_depth import GivenRanks, values_at_known_depth
 from cxc_eccv.ranking.readers import RowReader, TopRows
+from cxc_eccv.ranking.ties import drop_cut
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import Draws
 from cxc_eccv.tasks.task import Task
@@ -231,3 +246,151 @@ def describe_cut(number: int, total: int) -> list[str]:
         f"{number:,} of {total:,} rankings end within a tie that the scores depend on: items that they leave out may "
         "tie too, so the scores may be too high. Rank more items"
     ]
+
+
+TIED_SHARE = 0.1
+
+NO_PAIRS = np.empty(0, np.int64), np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranks(Need[Judgments, RankMetric]):
+    """Ranks of the positives of every query; pairs of queries and items that somebody judged, for bounds."""
+
+    judged_pairs: tuple[IntArray, IntArray] = NO_PAIRS
+
+    def bounded(self, request: Request, library: Library, sources: Sequence[str]) -> Self:
+        """The need with bounds, in which a pair is judged if a source says anything of it."""
+        split = library.split(request.split, self.task.collection)
+        if verdicts := self.task.part(self.part).verdicts:
+            judged = verdicts(split, self.direction)
+            pairs = judged.query_ids[judged.rows], judged.gallery_ids[judged.indices]
+        else:
+            pairs = judged_pairs(split, self.direction, sources or self.task.sources_in(split))
+        return replace(self, depth=request.depth, judged_pairs=pairs)
+
+    def reading(self, ranker: Ranked) -> Reading:
+        """The ranks, and the top of every query for bounds, as deep as the shortest ranking."""
+        if self.depth is None:
+            return Reading(self.judged)
+        depth = ranker.limit_depth(max(map(self.looks_at, self.variants)), self.judged, self.direction)
+        return Reading(self.judged, bounds=read_tops(self.judged, self.judged_pairs, depth))
+
+    def measured(self, outputs: Outputs) -> MeasuredRanks:
+        """The ranks, with the top of every query for bounds."""
+        assert outputs.ranks is not None  # noqa: S101 - the reading has judgments
+        return self.of_ranks(outputs.ranks, outputs.reading.bounds)
+
+    def of_ranks(self, ranks: PositiveRanks, tops: Sequence[TopRows] = ()) -> MeasuredRanks:
+        """What these ranks say, with bounds if there are tops."""
+        errors = self._find_unsettled(ranks) if isinstance(ranks, GivenRanks) else {}
+        failed = [str(top.error) for top in tops if top.error is not None]
+        cautions = _warn_of_ties(ranks, [variant for variant in self.variants if variant.label not in errors])
+        if self.depth is None or not tops or failed:
+            unbounded = dict.fromkeys((variant.label for variant in self.variants), failed[0]) if failed else {}
+            return MeasuredRanks(self, errors, unbounded, cautions, ranks)
+        unbounded = self._find_unbounded(ranks, tops, self.depth)
+        return MeasuredRanks(self, errors, unbounded, cautions, ranks, retrieve(self.judged, tops, ranks, self.depth))
+
+    def _find_unsettled(self, ranks: GivenRanks) -> dict[str, RunTooShallow]:
+        """Label to error, for metrics that need deeper rankings; with folds (COCO 1K) rankings must be whole."""
+        if self.judged.gallery_folds is not None and not ranks.complete.all():
+            query = np.flatnonzero(~ranks.complete)[0]
+            error = RunTooShallow(
+                f"folds are cut out of rankings of the whole gallery of {self.gallery_ids.size} items, but that of "
+                f"query {self.query_ids[query]} holds {ranks.depths[query]} of the "
+                f"{ranks.n_gallery[query]} items of its fold. Rank the whole gallery."
+            )
+            return dict.fromkeys((variant.label for variant in self.variants), error)
+        errors: dict[str, RunTooShallow] = {}
+        for variant in self.variants:
+            try:
+                values_at_known_depth(variant.spec.function, ranks, **variant.parameters)
+            except RunTooShallow as error:
+                errors[variant.label] = error
+        return errors
+
+    def _find_unbounded(self, ranks: PositiveRanks, tops: Sequence[TopRows], depth: int) -> dict[str, str]:
+        """Label to reason, for metrics whose bounds look below the rankings."""
+        held, smallest = min(top.depth for top in tops), int(min(gallery_sizes(self.judged)))
+        unbounded: dict[str, str] = {}
+        least = min(depth, held)
+        if isinstance(ranks, GivenRanks):
+            # Labels add to R, so a metric at R may look below the retrieved items for known positives.
+            needed = np.where(ranks.complete, 0, ranks.n_positives + least)
+            if (short := ranks.depths < needed).any():
+                reason = (
+                    f"with labels for all {least} retrieved items it looks at the top {needed.max()}, but a ranking "
+                    f"ends at rank {ranks.depths[short].min()}; set a smaller bounds_depth (--bounds-depth) or rank "
+                    "more items"
+                )
+                unbounded = {variant.label: reason for variant in self.variants if not variant.spec.best_rank}
+        for variant in self.variants:
+            if (items := min(self.looks_at(variant), smallest)) > held:
+                unbounded[variant.label] = (
+                    f"bounds look at the top {items}, but the rankings hold {held} items; set bounds_depth={held} "
+                    f"(--bounds-depth {held}) or rank more items"
+                )
+        return unbounded
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeasuredRanks(Measured[RankMetric]):
+    """Ranks of positives, GivenRanks of rankings, and the top of every query if there are bounds."""
+
+    ranks: PositiveRanks
+    retrieved: Retrieved | None = None
+    probabilities: FloatArray | None = None
+
+    def judged_by(self, unjudged: Unjudged, probabilities: ProbabilitiesOf | None) -> Self:
+        """The same with probabilities of the pairs that can change a metric, which are asked for once."""
+        top, direction, lacking = self.retrieved, self.need.direction, {*self.unbounded, *self.errors}
+        variants = [variant for variant in self.need.variants if variant.label not in lacking]
+        if top is None or probabilities is None or direction not in CROSS_MODAL or not variants:
+            return self
+        is_open = np.any([top.matters(each) for each in variants], axis=0)
+        table = ask_probabilities(probabilities, direction, top.ranks.query_ids, top.ids, is_open)
+        return replace(self, probabilities=table)
+
+    def values(self, variant: Variant[RankMetric], seed: int = 0) -> Values:
+        """The mean or median of a metric, with the best rank of every query."""
+        ranks = self.ranks
+        values = variant.compute(ranks)
+        best = pa.array(ranks.best, mask=np.diff(ranks.indptr) == 0)
+        queries = QueryValues(ranks.query_ids, values, best)
+        return Values.of_queries(variant, queries, int(np.count_nonzero(ranks.ties)))
+
+    def bounds(self, variant: Variant[RankMetric]) -> Bounds | None:
+        """The bounds of a metric, or None."""
+        if self.retrieved is None or variant.label in self.unbounded:
+            return None
+        return bounds_of_ranks(variant, self.retrieved, self.probabilities)
+
+    def make_units(self, variant: Variant[RankMetric]) -> Units | None:
+        """A unit per query."""
+        if self.retrieved is None:
+            return None
+        return units_of_ranks(variant, self.retrieved, self.need.direction, self.probabilities)
+
+
+def _warn_of_ties(ranks: PositiveRanks, variants: Sequence[Variant[RankMetric]]) -> list[str]:
+    """A warning about rankings that end within a tie, or if many items tie with a positive in many queries."""
+    ties, sizes = ranks.ties, ranks.n_gallery
+    if isinstance(ranks, GivenRanks) and (n_cut := _count_cut(ranks, variants)):
+        return describe_cut(n_cut, ties.size)
+    decided = int(np.count_nonzero(ties > TIED_SHARE * sizes)) if variants else 0
+    if decided <= TIED_SHARE * ties.size:
+        return []
+    return [
+        f"{decided} of {ties.size} queries are decided by ties: more than {TIED_SHARE:.0%} of the gallery scores "
+        "exactly as high as a positive, and these items rank above it"
+    ]
+
+
+def _count_cut(ranks: GivenRanks, variants: Sequence[Variant[RankMetric]]) -> int:
+    """Number of rankings with a score that rests on positives tied with the last item."""
+    if not ranks.cut.any():
+        return 0
+    without = drop_cut(ranks)
+    values = ([each.compute(given) for given in (ranks, without)] for each in variants)
+    return int(np.count_nonzero(np.any([left != right for left, right in values], axis=0)))

@@ -12,9 +12,8 @@ import numpy as np
 from scipy.stats import mode
 
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.evaluation.plan import Plan
+from cxc_eccv.evaluation.plan import Plan, describe_parts
 from cxc_eccv.evaluation.report import describe_run, make_provenance, name_model
-from cxc_eccv.evaluation.restriction import describe_parts
 from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.catalog import describe_data
