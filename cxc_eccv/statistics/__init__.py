@@ -23,7 +23,13 @@ from cxc_eccv.statistics.prediction_powered import (
     estimate_ratio,
     ppi_mean,
 )
-from cxc_eccv.statistics.ranks import POWER, RankIntervals, detectable_difference, queries_to_detect, rank_intervals
+from cxc_eccv.statistics.ranks import (
+    POWER,
+    RankIntervals,
+    detectable_difference,
+    queries_to_detect,
+    rank_intervals,
+)
 
 __all__ = [
     "FEWEST_SAMPLES",

@@ -9,8 +9,8 @@ from scaled_runs import scale, scale_each, sides, with_altered_queries
 
 from cxc_eccv.studies.annotation.proposing.alike import choose_caption_pairs, choose_image_pairs
 from cxc_eccv.studies.entailment.mining import with_image_vectors
-from cxc_eccv.studies.explain.failures import find_failures
-from cxc_eccv.studies.explain.query_corpus import collect_captions, evaluate_query_corpus
+from cxc_eccv.studies.explain.caption_corpus import collect_captions, evaluate_query_corpus
+from cxc_eccv.studies.explain.failed_queries import find_failures
 from cxc_eccv.studies.explain.reranking import rerank
 
 pytestmark = pytest.mark.thorough

@@ -129,7 +129,7 @@ def checkout(tmp_path):
     files = {
         "cxc_eccv/__init__.py": "",
         "cxc_eccv/kernels/_kernels.abi3.so": "compiled",
-        "cxc_eccv/studies/explain/page.py": "",
+        "cxc_eccv/studies/explain/explained_page.py": "",
         "tests/studies/test_page.py": "",
         "tests/test_registry.py": "",
         "tools/experiments/simulate_labels.py": "",

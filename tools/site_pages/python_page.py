@@ -109,7 +109,7 @@ GROUPS = {
         "Explain failures in concepts, classify entailment, and measure what labels change.",
         {
             "cxc_eccv.studies.explain.concepts": ("load_concepts", "find_mentions"),
-            "cxc_eccv.studies.explain.failures": ("measure_failures", "keep_mentioned", "subtract_best"),
+            "cxc_eccv.studies.explain.failed_queries": ("measure_failures", "keep_mentioned", "subtract_best"),
             "cxc_eccv.types.seen": ("ConceptPairs",),
             "cxc_eccv.studies.explain.altering": ("alter",),
             "cxc_eccv.studies.entailment.judge": ("ClassifierJudge",),

@@ -20,8 +20,9 @@ from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.sources.library import Split
 from cxc_eccv.sources.wordnet import VERSION as WORDNET
 from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
+from cxc_eccv.studies.explain.caption_corpus import CONFIDENCE
 from cxc_eccv.studies.explain.concepts import ImageConcepts
-from cxc_eccv.studies.explain.failures import (
+from cxc_eccv.studies.explain.failed_queries import (
     COUNTS,
     INFORMED,
     MEASURES,
@@ -33,7 +34,6 @@ from cxc_eccv.studies.explain.failures import (
     explain_failures,
     find_failures,
 )
-from cxc_eccv.studies.explain.query_corpus import CONFIDENCE
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types import FloatArray, IntArray
 from cxc_eccv.types.provenance import Provenance

@@ -28,8 +28,8 @@ from cxc_eccv.statistics.agreement import krippendorff_alpha
 from cxc_eccv.studies.asking.answer_files import read_answers
 from cxc_eccv.studies.asking.questions import CANDIDATE
 from cxc_eccv.studies.asking.sheet_quality import KnownAnswers, count_known
-from cxc_eccv.studies.explain.asked import CORRELATED, SCHEME, ask_failures, name_failures
-from cxc_eccv.studies.explain.failures import INFORMED
+from cxc_eccv.studies.explain.exported_failures import CORRELATED, SCHEME, ask_failures, name_failures
+from cxc_eccv.studies.explain.failed_queries import INFORMED
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types import FloatArray, IntArray, RatedPairs
 from cxc_eccv.types.json_records import to_json
@@ -69,7 +69,7 @@ class FailureRatings:
 def read_ratings(
     paths: Sequence[str | Path], explained: pa.Table, split: Split, form: str | None = None
 ) -> FailureRatings:
-    """Read answered files of :func:`cxc_eccv.studies.explain.asked.export_failures` from one or more raters."""
+    """Read answered files of ``export_failures`` from one or more raters."""
     answers = read_answers(paths, [ask_failures(explained, split)], form).answers
     rows = answers.filter(pc.field("role") == CANDIDATE).to_pylist()
     if not rows:

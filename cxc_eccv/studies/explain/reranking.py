@@ -18,7 +18,7 @@ from cxc_eccv.runs.embeddings import read_side
 from cxc_eccv.sources.library import Split
 from cxc_eccv.statistics import ClusterBootstrap, draw_batches, enough_samples, holm, interval, two_sided_p_value
 from cxc_eccv.studies.explain.altering import all_kinds
-from cxc_eccv.studies.explain.query_corpus import (
+from cxc_eccv.studies.explain.caption_corpus import (
     CONFIDENCE,
     METRICS,
     TITLES,

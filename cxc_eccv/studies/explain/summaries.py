@@ -21,7 +21,7 @@ from cxc_eccv.encoding.shards import fingerprint
 from cxc_eccv.errors import InvalidOption, MalformedRun, ModelError
 from cxc_eccv.ranking.device import torch_on
 from cxc_eccv.sources.download import encodings_folder
-from cxc_eccv.studies.explain.query_corpus import Pairing
+from cxc_eccv.studies.explain.caption_corpus import Pairing
 from cxc_eccv.types import check_whole
 from cxc_eccv.writing import cache_held, locked, resumable
 

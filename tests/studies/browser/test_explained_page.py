@@ -4,7 +4,7 @@ import pytest
 from explained_samples import explanation_of, without_wordnet
 
 from cxc_eccv.demo import sample_images
-from cxc_eccv.studies.explain.page import render_explained
+from cxc_eccv.studies.explain.explained_page import render_explained
 
 pytestmark = pytest.mark.slow
 

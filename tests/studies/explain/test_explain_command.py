@@ -14,7 +14,7 @@ from cxc_eccv.evaluation import evaluate
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, load_run, save_embeddings
 from cxc_eccv.runs.rankings import write_rankings
 from cxc_eccv.studies.explain.commands.explain import explain as explain_command
-from cxc_eccv.studies.explain.failures import TASKS
+from cxc_eccv.studies.explain.failed_queries import TASKS
 from cxc_eccv.types import Embeddings
 
 FILES = ["explain.html", "explain.json", "explain.md", "failures.parquet"]

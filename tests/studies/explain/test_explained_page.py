@@ -15,8 +15,7 @@ from report_samples import Page
 from cxc_eccv.demo import sample_images
 from cxc_eccv.sources.library import Split
 from cxc_eccv.studies.explain.concepts import Box
-from cxc_eccv.studies.explain.failures import MEASURES, Explained, explain_failures
-from cxc_eccv.studies.explain.page import (
+from cxc_eccv.studies.explain.explained_page import (
     PER_CONCEPT,
     SHOWN,
     ShownConcept,
@@ -25,6 +24,7 @@ from cxc_eccv.studies.explain.page import (
     render_explained,
     show_failures,
 )
+from cxc_eccv.studies.explain.failed_queries import MEASURES, Explained, explain_failures
 from cxc_eccv.types.provenance import DataFacts, Provenance, RunFacts
 
 pytestmark = pytest.mark.thorough

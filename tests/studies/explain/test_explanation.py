@@ -26,7 +26,7 @@ from cxc_eccv.studies.explain.explanation import (
     ratios_of_sums,
     summarize,
 )
-from cxc_eccv.studies.explain.failures import (
+from cxc_eccv.studies.explain.failed_queries import (
     COUNTS,
     MEASURES,
     NUMBERS,

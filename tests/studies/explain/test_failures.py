@@ -7,7 +7,7 @@ import pytest
 from cxc_eccv.errors import InvalidOption, MissingIds, RunTooShallow, UnknownIds, UnknownName
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
-from cxc_eccv.studies.explain.failures import DEPTH, TASKS, check_run, find_failures
+from cxc_eccv.studies.explain.failed_queries import DEPTH, TASKS, check_run, find_failures
 from cxc_eccv.types import Embeddings, find_sides
 
 

@@ -14,8 +14,7 @@ from slow_ranks import slow_rank, slow_scores
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds, UnknownName
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, load_run, save_embeddings
-from cxc_eccv.studies.explain.failures import find_failures
-from cxc_eccv.studies.explain.query_corpus import (
+from cxc_eccv.studies.explain.caption_corpus import (
     collect_captions,
     evaluate_query_corpus,
     key_summaries,
@@ -24,6 +23,7 @@ from cxc_eccv.studies.explain.query_corpus import (
     summary_corpus,
     take_rows,
 )
+from cxc_eccv.studies.explain.failed_queries import find_failures
 from cxc_eccv.tables import tables_to_markdown
 from cxc_eccv.types import Embeddings
 

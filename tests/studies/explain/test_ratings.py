@@ -18,7 +18,7 @@ from cxc_eccv.parquet import write_parquet
 from cxc_eccv.studies.annotation.proposing import CANDIDATES, ProposalOptions
 from cxc_eccv.studies.annotation.source_labels import find_matches
 from cxc_eccv.studies.asking.sheet_quality import KnownAnswers
-from cxc_eccv.studies.explain.asked import export_failures, read_failures
+from cxc_eccv.studies.explain.exported_failures import export_failures, read_failures
 from cxc_eccv.studies.explain.ratings import (
     CLASSES,
     FailureRatings,

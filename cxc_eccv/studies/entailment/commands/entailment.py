@@ -151,7 +151,7 @@ def mean(
     ```
     """
     from cxc_eccv.comparison import load_reports
-    from cxc_eccv.studies.entailment.entail_at_k import mean_entailment
+    from cxc_eccv.studies.entailment.hand_scores import mean_entailment
     from cxc_eccv.tables import tables_to_console
     from cxc_eccv.writing import refuse_unwritable, write_json
 
@@ -196,7 +196,7 @@ def pairs(
       --output pairs.csv
     ```
     """
-    from cxc_eccv.studies.entailment.asked import list_unjudged, write_unjudged
+    from cxc_eccv.studies.entailment.exported_pairs import list_unjudged, write_unjudged
     from cxc_eccv.writing import check_output
 
     check_output(output, (".parquet", ".csv", ".jsonl"))
@@ -237,7 +237,7 @@ def export(
       --output all_pairs
     ```
     """
-    from cxc_eccv.studies.entailment.asked import export_pairs
+    from cxc_eccv.studies.entailment.exported_pairs import export_pairs
 
     library = open_library()
     written = export_pairs(
@@ -276,7 +276,7 @@ def manual(
       --save-labels entailment_test.jsonl
     ```
     """
-    from cxc_eccv.studies.entailment.entail_at_k import score_answers
+    from cxc_eccv.studies.entailment.hand_scores import score_answers
     from cxc_eccv.tables import tables_to_console
     from cxc_eccv.writing import refuse_unwritable
 

@@ -12,7 +12,7 @@ from functools import cache
 
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.studies.explain.altering import attributes, words
-from cxc_eccv.studies.explain.altering.sentences import TAGGER, Kind, Sentence, tag_sentences
+from cxc_eccv.studies.explain.altering.parsed_sentences import TAGGER, Kind, Sentence, tag_sentences
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from functools import cache
 from PIL import ImageColor
 
 from cxc_eccv.sources.wordnet import load_category_words
-from cxc_eccv.studies.explain.altering.sentences import (
+from cxc_eccv.studies.explain.altering.parsed_sentences import (
     Change,
     Kind,
     Places,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cxc_eccv.sources.wordnet import words_for_living
-from cxc_eccv.studies.explain.altering.sentences import (
+from cxc_eccv.studies.explain.altering.parsed_sentences import (
     Kind,
     Places,
     Sentence,

@@ -104,8 +104,8 @@ def explain(
     from cxc_eccv.sources.wordnet import load_wordnet
     from cxc_eccv.statistics import Intervals
     from cxc_eccv.studies.explain.concepts import check_source, load_concepts
+    from cxc_eccv.studies.explain.explained_page import render_explained
     from cxc_eccv.studies.explain.explanation import check_runs, compare_failures, explain_run, make_tables
-    from cxc_eccv.studies.explain.page import render_explained
     from cxc_eccv.tables import tables_to_console, tables_to_markdown
 
     if show_concepts is not None:

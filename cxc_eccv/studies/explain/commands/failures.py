@@ -38,7 +38,7 @@ def export(
     cxc-eccv failures export explained --format csv --output asked --sample 20
     ```
     """
-    from cxc_eccv.studies.explain.asked import export_failures, read_failures
+    from cxc_eccv.studies.explain.exported_failures import export_failures, read_failures
 
     table, split = read_failures(explained)
     say_written(export_failures(table, output, open_library().split(split), form=form, images=images, sample=sample))
@@ -68,7 +68,7 @@ def ratings(
     """
     from cxc_eccv.evaluation.report import make_provenance
     from cxc_eccv.sources.download import sha256_of
-    from cxc_eccv.studies.explain.asked import read_failures
+    from cxc_eccv.studies.explain.exported_failures import read_failures
     from cxc_eccv.studies.explain.ratings import read_ratings, report_ratings
     from cxc_eccv.tables import tables_to_console
     from cxc_eccv.types.provenance import Provenance

@@ -20,7 +20,7 @@ from cxc_eccv.writing import recorded_folder, refuse_unwritable
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from cxc_eccv.studies.explain.query_corpus import Corpus, QueryCorpusReport
+    from cxc_eccv.studies.explain.caption_corpus import Corpus, QueryCorpusReport
     from cxc_eccv.tables import Table
     from cxc_eccv.types import Embeddings
     from cxc_eccv.types.provenance import Provenance
@@ -92,7 +92,7 @@ def query_corpus(
     """
     import numpy as np
 
-    from cxc_eccv.studies.explain.query_corpus import (
+    from cxc_eccv.studies.explain.caption_corpus import (
         choose_positions,
         collect_captions,
         evaluate_query_corpus,
@@ -196,7 +196,7 @@ def _summarise(
     """Images as summaries, made now or read from a file; and what a report says of these."""
     import numpy as np
 
-    from cxc_eccv.studies.explain.query_corpus import choose_positions, key_summaries, pair_up, summary_corpus
+    from cxc_eccv.studies.explain.caption_corpus import choose_positions, key_summaries, pair_up, summary_corpus
 
     owners, file = np.asarray(captions["image_id"], dtype=np.int64), options["summaries"]
     positions = choose_positions(query_position, owners)

@@ -9,7 +9,7 @@ from datasets import Features, Value
 from cxc_eccv.builders.declared import BuildOptions, DatasetConfig, Rows
 from cxc_eccv.sources.library import Split
 from cxc_eccv.studies.explain.altering import Altered, all_kinds, alter_tagged, require_seed
-from cxc_eccv.studies.explain.altering.sentences import describe_tagger, tag_sentences
+from cxc_eccv.studies.explain.altering.parsed_sentences import describe_tagger, tag_sentences
 
 
 def rows(split: Split, options: BuildOptions) -> Rows:

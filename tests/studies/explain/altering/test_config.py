@@ -11,7 +11,7 @@ from cxc_eccv.builders.declared import BuildOptions, dataset_configs
 from cxc_eccv.builders.packaged import cache_key
 from cxc_eccv.errors import InvalidOption, SourceMissing
 from cxc_eccv.studies.explain.altering import all_kinds, alter_tagged
-from cxc_eccv.studies.explain.altering.sentences import tag_sentences
+from cxc_eccv.studies.explain.altering.parsed_sentences import tag_sentences
 
 pytestmark = pytest.mark.thorough
 

@@ -13,7 +13,7 @@ from PIL import ImageColor
 from cxc_eccv.errors import InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.studies.explain.altering import all_kinds, alter, alter_tagged, attributes, words
 from cxc_eccv.studies.explain.altering.attributes import LEAST_DISTANCE, all_colours
-from cxc_eccv.studies.explain.altering.sentences import (
+from cxc_eccv.studies.explain.altering.parsed_sentences import (
     Sentence,
     compare_adjective,
     describe_tagger,
@@ -304,9 +304,9 @@ def test_a_tagger_that_does_not_parse_is_refused(tmp_path):
 
 
 def test_without_spacy(monkeypatch):
-    from cxc_eccv.studies.explain.altering import sentences
+    from cxc_eccv.studies.explain.altering import parsed_sentences
 
-    monkeypatch.setattr(sentences, "find_spec", lambda name: None)
+    monkeypatch.setattr(parsed_sentences, "find_spec", lambda name: None)
     with pytest.raises(SourceMissing, match=r"pip install 'cxc_eccv\[explain\]'"):
         tag_sentences(["A dog"], "another_pipeline")
 

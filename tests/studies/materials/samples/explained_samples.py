@@ -8,7 +8,7 @@ from shown_concepts import alike
 
 from cxc_eccv.studies.explain.concepts import load_concepts
 from cxc_eccv.studies.explain.explanation import Explanation
-from cxc_eccv.studies.explain.failures import Failures, explain_failures
+from cxc_eccv.studies.explain.failed_queries import Failures, explain_failures
 from cxc_eccv.types.provenance import DataFacts, Provenance
 
 
@@ -21,10 +21,10 @@ def locate_words(texts, vocabulary):
 
 def without_wordnet(patch):
     """Have pages and numbers made from the stand-ins above."""
-    patch.setattr("cxc_eccv.studies.explain.page.locate_mentions", locate_words)
-    patch.setattr("cxc_eccv.studies.explain.page.similarity_matrix", alike)
+    patch.setattr("cxc_eccv.studies.explain.explained_page.locate_mentions", locate_words)
+    patch.setattr("cxc_eccv.studies.explain.explained_page.similarity_matrix", alike)
     patch.setattr(
-        "cxc_eccv.studies.explain.failures.find_mentions",
+        "cxc_eccv.studies.explain.failed_queries.find_mentions",
         lambda texts, vocabulary: [
             {name for _, _, names in places for name in names} for places in locate_words(texts, vocabulary)
         ],

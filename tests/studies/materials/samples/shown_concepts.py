@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.studies.explain.concepts import ImageConcepts
-from cxc_eccv.studies.explain.failures import Failures
+from cxc_eccv.studies.explain.failed_queries import Failures
 
 
 def alike(names):

@@ -30,7 +30,7 @@ from cxc_eccv.studies.asking.questions import (
     Questionnaire,
 )
 from cxc_eccv.studies.asking.schemes import schemes
-from cxc_eccv.studies.explain.failures import INFORMED, MEASURES, TASKS
+from cxc_eccv.studies.explain.failed_queries import INFORMED, MEASURES, TASKS
 from cxc_eccv.types import CROSS_MODAL, check_whole
 
 SCHEME = schemes()["failures"]

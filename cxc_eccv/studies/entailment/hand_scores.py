@@ -25,7 +25,7 @@ from cxc_eccv.studies.asking.answer_files import read_answers
 from cxc_eccv.studies.asking.questions import Question
 from cxc_eccv.studies.asking.schemes import Scheme
 from cxc_eccv.studies.asking.settling import settle
-from cxc_eccv.studies.entailment.asked import (
+from cxc_eccv.studies.entailment.exported_pairs import (
     ASKED,
     ORIGINAL,
     SCHEMA,

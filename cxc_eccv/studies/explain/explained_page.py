@@ -24,7 +24,7 @@ from cxc_eccv.report.pages import page_images, page_style, template
 from cxc_eccv.sources.wordnet import similarity_matrix
 from cxc_eccv.studies.explain.concepts import Box, ImageConcepts, Place, find_differences, locate_mentions
 from cxc_eccv.studies.explain.explanation import TITLES, Explanation
-from cxc_eccv.studies.explain.failures import INFORMED, MEASURED, MEASURES, OF_TRUTH, Explained
+from cxc_eccv.studies.explain.failed_queries import INFORMED, MEASURED, MEASURES, OF_TRUTH, Explained
 from cxc_eccv.tables import Table
 from cxc_eccv.types import FloatArray, IntArray
 from cxc_eccv.types.provenance import Provenance
