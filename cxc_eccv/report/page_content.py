@@ -141,7 +141,8 @@ class Page:
         """The labels that replace those of the tasks, with a caution; empty if every task uses its own."""
         if not self.report.labels:
             return ""
-        note = "decide together what is positive in every task, in place of its own labels"
+        verb = "decides" if len(self.report.provenance.labels.sources) == 1 else "decide together"
+        note = f"{verb} what is positive in every task, in place of its own labels"
         twins = "; ".join(self._twins)
         once = f" Shown once, as queries and positives are the same: {twins}." if twins else ""
         return visible(f"{self.report.labels} {note}. Do not compare these numbers with numbers on other labels.{once}")
