@@ -71,13 +71,15 @@ def save_models(folder):
 
 
 def make_official_workplace(folder, library):
-    """Models, a table of labels, and files of noise under the names of the test split's photographs."""
+    """Models, vectors, a table of labels, and files of noise under the names of the test split's photographs."""
     (folder / "val2014").mkdir(parents=True)
     (folder / "examples").symlink_to(ROOT / "examples")
     save_models(folder)
     random, content = np.random.default_rng(0), library.split("test")
     pairs = {"image_id": content.image_ids, "caption_id": np.roll(content.caption_ids, -5)[::5]}
     pq.write_table(pa.table(pairs), folder / "mine.parquet")
+    sides = (Embeddings(ids, random.standard_normal((ids.size, 8))) for ids in (content.image_ids, content.caption_ids))
+    save_embeddings(folder / "clip.npz", EmbeddingsRun(*sides))
     for name in content.images["file_name"].to_pylist():
         Image.fromarray(random.integers(0, 256, (32, 32, 3), np.uint8)).save(folder / "val2014" / name)
 
