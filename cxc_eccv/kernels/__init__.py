@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.kernels.numpy_kernels import FEW, NEAR_PER_PAIR, MatchCounts, Reached
-from cxc_eccv.kernels.numpy_kernels import column_counts as numpy_column_counts
-from cxc_eccv.kernels.numpy_kernels import draw_rows as numpy_draw_rows
-from cxc_eccv.kernels.numpy_kernels import drawn_places as numpy_drawn_places
-from cxc_eccv.kernels.numpy_kernels import match_counts as numpy_match_counts
-from cxc_eccv.kernels.numpy_kernels import pair_products as numpy_pair_products
-from cxc_eccv.kernels.numpy_kernels import rank_products as numpy_rank_products
-from cxc_eccv.kernels.numpy_kernels import row_counts as numpy_row_counts
-from cxc_eccv.kernels.numpy_kernels import times_drawn as numpy_times_drawn
-from cxc_eccv.kernels.numpy_kernels import unit_vectors as numpy_unit_vectors
 from cxc_eccv.types import FloatArray, IntArray
 
 try:
@@ -42,8 +34,42 @@ try:
 except ImportError:
     COMPILED = False
 
-FEWEST_NEAR, MOST_LOOKS, MOST_RANKED = 1024, 16, 200_000
-SAMPLES_AT_ONCE, EXACT_IN_FLOAT32 = 125, 2**24
+FEWEST_NEAR, NEAR_PER_PAIR, MOST_LOOKS, MOST_RANKED = 1024, 100, 16, 200_000
+SAMPLES_AT_ONCE, EXACT_IN_FLOAT32, FEW = 125, 2**24, 2**15
+PAIRS_AT_ONCE, ROWS_AT_ONCE = 64, 64  # of at most 255 rows a byte holds the count of a column
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reached:
+    """Number of scores that reach the thresholds of each pair.
+
+    In each segment ``at_least`` scores are at least the pair's ``low`` and ``above`` are above its ``high``. (E,)
+    ``scores`` are those from ``low`` to ``high`` of pairs whose thresholds differ, with their ``pairs`` and their
+    columns or rows, ``indices``. ``complete`` is false if there were too many to list.
+    """
+
+    at_least: IntArray
+    above: IntArray
+    pairs: IntArray
+    indices: IntArray
+    scores: NDArray[np.float32]
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MatchCounts:
+    """Number of matches among the top items of R rows, for each of L criteria, all (R, L).
+
+    ``lowest`` is the score of the last item looked at, minus infinity if a row has too few items. ``at_least`` items
+    score at least as high, of which ``matches`` match; ``tied`` items have this score, of which ``tied_matches`` match.
+    """
+
+    lowest: NDArray[Any]
+    at_least: IntArray
+    matches: IntArray
+    tied: IntArray
+    tied_matches: IntArray
+
 
 ints, singles = (partial(np.ascontiguousarray, dtype=kind) for kind in (np.int64, np.float32))
 
@@ -62,7 +88,19 @@ def row_counts(
     """
     if COMPILED and block.dtype == np.float32:
         return _count_compiled(count_rows, block, rows, low, high, bounds, (rows.size, bounds.size - 1))
-    return numpy_row_counts(block, rows, low, high, bounds)
+    at_least, above = np.zeros((2, rows.size, bounds.size - 1), dtype=np.int64)
+    # Flags are added eight per 64-bit word, in pieces of at most 255 words, so that no byte of a sum overflows.
+    words = bounds // 8
+    pieces = np.concatenate([np.arange(first, last, 255) for first, last in itertools.pairwise(words.tolist())])
+    for start in range(0, rows.size, PAIRS_AT_ONCE):
+        pairs = np.arange(start, min(start + PAIRS_AT_ONCE, rows.size))
+        groups = np.split(pairs, np.flatnonzero(np.diff(rows[pairs])) + 1)
+        for compare, bound, counts in ((np.greater_equal, low, at_least), (np.greater, high, above)):
+            flags = np.concatenate([compare(block[rows[group[0]]], bound[group, None]) for group in groups])
+            sums = np.add.reduceat(flags.view(np.uint64), pieces, axis=1).view(np.uint8)
+            totals = sums.reshape(len(flags), pieces.size, 8).sum(axis=2, dtype=np.int64)
+            counts[pairs] = np.add.reduceat(totals, np.searchsorted(pieces, words[:-1]), axis=1)
+    return _list_near(at_least, above, low, high, (at_least - above).sum(axis=1), lambda pair: block[rows[pair]])
 
 
 def column_counts(
@@ -78,17 +116,29 @@ def column_counts(
     """
     if COMPILED and block.dtype == np.float32:
         return _count_compiled(count_columns, block, columns, low, high, bounds, (bounds.size - 1, columns.size))
-    return numpy_column_counts(block, columns, low, high, bounds)
+    at_least, above = np.zeros((2, bounds.size - 1, columns.size), dtype=np.int64)
+    for segment, (first, last) in enumerate(itertools.pairwise(bounds.tolist())):
+        for start in range(first, last, ROWS_AT_ONCE):
+            scores = block[start : min(start + ROWS_AT_ONCE, last)].take(columns, axis=1)
+            at_least[segment] += np.add.reduce((scores >= low).view(np.uint8), axis=0, dtype=np.uint8)
+            above[segment] += np.add.reduce((scores > high).view(np.uint8), axis=0, dtype=np.uint8)
+    return _list_near(at_least, above, low, high, (at_least - above).sum(axis=0), lambda pair: block[:, columns[pair]])
 
 
 def pair_products(
     queries: NDArray[np.float32], items: NDArray[np.float32], rows: IntArray, columns: IntArray
 ) -> tuple[FloatArray, FloatArray]:
     """(P,) dot products of pairs of vectors in double precision, and (P,) sums of their absolute terms."""
-    if not COMPILED:
-        return numpy_pair_products(queries, items, rows, columns)
     sums, magnitudes = np.empty((2, rows.size))
-    multiply_pairs(singles(queries), singles(items), ints(rows), ints(columns), queries.shape[1], sums, magnitudes)
+    if COMPILED:
+        multiply_pairs(singles(queries), singles(items), ints(rows), ints(columns), queries.shape[1], sums, magnitudes)
+        return sums, magnitudes
+    for start in range(0, rows.size, PAIRS_AT_ONCE):
+        part = slice(start, start + PAIRS_AT_ONCE)
+        # Not cast by the sum, which would use a buffer: the order of a sum would depend on the pair's position.
+        products = np.multiply(queries[rows[part]], items[columns[part]], dtype=np.float64)
+        sums[part] = products.sum(axis=1)
+        magnitudes[part] = np.abs(products, out=products).sum(axis=1)
     return sums, magnitudes
 
 
@@ -100,11 +150,16 @@ def unit_vectors(
     Returns their lengths, summed in float64. Quotients are rounded to float32, zeros are positive. A vector of length 0
     is not scaled.
     """
-    if not COMPILED:
-        return numpy_unit_vectors(vectors, indices, targets, out)
-    lengths = np.empty(indices.size)
-    scale_to_unit(singles(vectors), ints(indices), ints(targets), vectors.shape[1], out, lengths)
-    return lengths
+    if COMPILED:
+        lengths = np.empty(indices.size)
+        scale_to_unit(singles(vectors), ints(indices), ints(targets), vectors.shape[1], out, lengths)
+        return lengths
+    rows = vectors[indices]
+    wide = rows.astype(np.float64)
+    lengths = np.sqrt(np.square(wide, out=wide).sum(axis=1, keepdims=True))
+    np.divide(rows, lengths, where=lengths > 0, out=rows, casting="same_kind")
+    out[targets] = np.add(rows, 0, out=rows)
+    return np.asarray(lengths[:, 0])
 
 
 def times_drawn(random: np.random.Generator, samples: int, count: int) -> NDArray[np.integer]:
@@ -112,10 +167,13 @@ def times_drawn(random: np.random.Generator, samples: int, count: int) -> NDArra
 
     The draws are those of ``random.integers(n, size=(S, n), dtype=np.uint16)``, or of int64 for over 2 ** 15 clusters.
     """
-    if not COMPILED or count > FEW:
-        return numpy_times_drawn(random, samples, count)
-    times = np.empty((samples, count), np.int16)
-    draw_times(random.bit_generator.capsule, count, times)
+    times = np.empty((samples, count), np.int16 if count <= FEW else np.int32)
+    if COMPILED and count <= FEW:
+        draw_times(random.bit_generator.capsule, count, times)
+        return times
+    draws = random.integers(count, size=times.shape, dtype=np.uint16 if count <= FEW else np.int64)
+    for sample, clusters in zip(times, draws, strict=True):
+        sample[:] = np.bincount(clusters, minlength=count)
     return times
 
 
@@ -144,11 +202,13 @@ def drawn_sums(times: NDArray[np.integer], values: NDArray[Any]) -> FloatArray:
 
 def drawn_places(times: NDArray[np.integer], members: IntArray, below: IntArray, ranks: IntArray) -> IntArray:
     """(2, S) how many of the ``times`` of (W,) clusters, added one by one to ``below``, stay at or under two ranks."""
-    if not COMPILED or times.dtype != np.int16:
-        return numpy_drawn_places(times, members, below, ranks)
-    indices = np.empty(ranks.shape, np.int64)
-    find_ranks(times, times.shape[1], np.ascontiguousarray(members), below, ranks, indices)
-    return indices
+    if COMPILED and times.dtype == np.int16:
+        indices = np.empty(ranks.shape, np.int64)
+        find_ranks(times, times.shape[1], np.ascontiguousarray(members), below, ranks, indices)
+        return indices
+    reached = np.cumsum(times.take(members, axis=1), axis=1, dtype=np.int32)
+    reached += below.astype(np.int32)[:, None]
+    return np.stack([np.count_nonzero(reached <= rank[:, None], axis=1) for rank in ranks])
 
 
 def drawn_rows(random: np.random.Generator, rows: IntArray, ends: IntArray, samples: int) -> IntArray:
@@ -160,8 +220,12 @@ def drawn_rows(random: np.random.Generator, rows: IntArray, ends: IntArray, samp
     drawn = np.empty((samples, (ends.size - 1) // 2), np.int64)
     if COMPILED:
         draw_rows(random.bit_generator.capsule, rows, ends, drawn)
-    else:
-        numpy_draw_rows(random, rows, ends, drawn)
+        return drawn
+    sizes = np.diff(ends)
+    for sample in drawn:
+        queries = random.choice(sizes.size, sample.size, replace=False, shuffle=False)
+        items = (random.random(sample.size) * sizes.take(queries)).astype(np.int64)
+        rows.take(ends.take(queries) + items, out=sample)
     return drawn
 
 
@@ -171,11 +235,25 @@ def rank_products(codes: NDArray[np.int32], n_levels: tuple[int, int], rows: Int
     ``codes`` are (P, 2) integer codes from 0, equal for ties, with ``n_levels`` per column. Ranks are doubled average
     ranks less their mean: whole numbers, whose sums are exact up to 200,000 rows.
     """
-    if not COMPILED or rows.shape[1] > MOST_RANKED:
-        return numpy_rank_products(codes, n_levels, rows)
     products = np.empty((len(rows), 3))
-    correlate_ranks(codes, *n_levels, rows, products)
+    if COMPILED and rows.shape[1] <= MOST_RANKED:
+        correlate_ranks(codes, *n_levels, rows, products)
+        return products
+    for sample, chosen in zip(products, rows, strict=True):
+        first, second = (_centre_ranks(codes[chosen, side], n_levels[side]) for side in range(2))
+        # Without BLAS, whose threads cost more than such short sums.
+        sample[:] = [np.einsum("i,i->", *pair) for pair in ((first, first), (second, second), (first, second))]
     return products
+
+
+def _centre_ranks(codes: IntArray, n_levels: int) -> FloatArray:
+    """Doubled average ranks of codes, less their mean.
+
+    The average rank of an entry among n, with ``below`` smaller and ``upto`` smaller or equal entries, is
+    (below + upto + 1) / 2; doubled and less n + 1 it is below + upto - n, which needs no sorting.
+    """
+    upto = np.bincount(codes, minlength=n_levels).cumsum()
+    return np.asarray(upto[codes] + np.append(0, upto)[codes] - codes.size, dtype=np.float64)
 
 
 def counts_matches(scores: NDArray[Any], distances: NDArray[np.unsignedinteger], n_looks: int) -> bool:
@@ -194,24 +272,35 @@ def match_counts(
     depths: IntArray,
 ) -> MatchCounts:
     """Count the matches among the top items of rows: items whose class is within zeta of the query's class."""
-    if not counts_matches(scores, distances, len(zetas)):
-        of_rows = items if items.ndim == 1 else items[rows]
-        criteria = np.asarray(zetas, np.int64), depths
-        return numpy_match_counts(scores[rows], of_rows, classes, distances, query_classes, *criteria)
-    lowest, counts = np.empty(depths.shape, np.float32), np.zeros((*depths.shape, 4), np.int64)
-    count_matches(
-        scores if scores.strides[1] == scores.itemsize else np.ascontiguousarray(scores),
-        ints(rows),
-        np.ascontiguousarray(items, np.int32),
-        np.ascontiguousarray(classes, np.int32),
-        np.ascontiguousarray(distances),
-        ints(query_classes),
-        np.asarray(zetas, np.int64),
-        ints(depths),
-        lowest,
-        counts,
-    )
-    return MatchCounts(lowest, *np.moveaxis(counts, -1, 0))
+    if counts_matches(scores, distances, len(zetas)):
+        lowest, counts = np.empty(depths.shape, np.float32), np.zeros((*depths.shape, 4), np.int64)
+        count_matches(
+            scores if scores.strides[1] == scores.itemsize else np.ascontiguousarray(scores),
+            ints(rows),
+            np.ascontiguousarray(items, np.int32),
+            np.ascontiguousarray(classes, np.int32),
+            np.ascontiguousarray(distances),
+            ints(query_classes),
+            np.asarray(zetas, np.int64),
+            ints(depths),
+            lowest,
+            counts,
+        )
+        return MatchCounts(lowest, *np.moveaxis(counts, -1, 0))
+    scores, items = scores[rows], items if items.ndim == 1 else items[rows]
+    # An extra class, far from all others, stands for missing items.
+    apart = np.pad(distances, ((0, 0), (0, 1)), constant_values=np.iinfo(distances.dtype).max)
+    of_items, is_item = np.where(items >= 0, classes[items], len(distances)), items >= 0
+    near = apart[query_classes].take(of_items, axis=1) if items.ndim == 1 else apart[query_classes[:, None], of_items]
+    scores = scores if is_item.all() else np.where(is_item, scores, -np.inf).astype(scores.dtype)
+    lowest = np.stack([np.partition(row, at)[at] for row, at in zip(scores, scores.shape[1] - depths, strict=True)])
+    counts = np.zeros((4, *depths.shape), dtype=np.int64)
+    for criterion, zeta in enumerate(zetas):
+        least = lowest[:, criterion, None]
+        reached, matching, tied = (scores >= least) & is_item, near <= zeta, (scores == least) & is_item
+        for count, flags in zip(counts, (reached, reached & matching, tied, tied & matching), strict=True):
+            count[:, criterion] = np.count_nonzero(flags, axis=1)
+    return MatchCounts(lowest, *counts)
 
 
 def scores_of_columns(scores: NDArray[np.float32], rows: IntArray, depths: IntArray) -> NDArray[np.float32]:
@@ -270,3 +359,31 @@ def _count_compiled(
     # Copies, as views would keep the whole arrays alive.
     kept = pairs[:n_near].copy(), line_places[:n_near].copy(), scores[:n_near].copy()
     return Reached(at_least, above, *kept, n_near <= most)
+
+
+def _list_near(
+    at_least: IntArray,
+    above: IntArray,
+    low: NDArray[np.float32],
+    high: NDArray[np.float32],
+    within: IntArray,
+    line: Callable[[int], NDArray[Any]],
+) -> Reached:
+    """List the scores between the thresholds of pairs; (P,) ``within`` is their number, ``line`` a pair's scores."""
+    apart = low < high
+    complete = bool(within[apart].sum() <= NEAR_PER_PAIR * np.count_nonzero(apart))
+    pairs = np.flatnonzero(apart & (within > 0)) if complete else np.empty(0, dtype=np.int64)
+    lines = [line(pair) for pair in pairs.tolist()]
+    near = [
+        np.flatnonzero((scores >= low[pair]) & (scores <= high[pair]))
+        for pair, scores in zip(pairs, lines, strict=True)
+    ]
+    scores = [line[index] for line, index in zip(lines, near, strict=True)]
+    return Reached(
+        at_least,
+        above,
+        np.repeat(pairs, [index.size for index in near]),
+        np.concatenate([pairs[:0], *near]),
+        np.concatenate([low[:0], *scores]),
+        complete,
+    )

@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import rankdata
 
 from cxc_eccv import kernels
-from cxc_eccv.kernels.numpy_kernels import NEAR_PER_PAIR
+from cxc_eccv.kernels import NEAR_PER_PAIR
 
 WITHOUT_COMPILER = "the package was built without a compiler"
 
