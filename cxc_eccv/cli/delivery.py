@@ -47,8 +47,8 @@ def deliver(
 
     A failure to write does not stop the printing.
     """
-    from cxc_eccv.report.console import print_report
     from cxc_eccv.report.folder import save_report
+    from cxc_eccv.report.score_tables import print_report
 
     try:
         written = []

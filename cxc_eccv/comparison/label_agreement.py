@@ -11,8 +11,7 @@ import numpy as np
 from cxc_eccv import registry
 from cxc_eccv.comparison.differences import ComparisonSettings
 from cxc_eccv.comparison.paired import paired_samples
-from cxc_eccv.comparison.pairing import Pair, check_comparable, pair_up, training_notes
-from cxc_eccv.comparison.scored_report import ScoredReport, labels_of
+from cxc_eccv.comparison.pairing import Pair, ScoredReport, check_comparable, labels_of, pair_up, training_notes
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.statistics import interval
 from cxc_eccv.statistics.agreement import SignArray, order_signs, tau_b

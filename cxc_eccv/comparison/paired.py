@@ -9,10 +9,15 @@ import numpy as np
 from tqdm import tqdm
 
 from cxc_eccv import registry
-from cxc_eccv.comparison.differences import FEWEST_SAMPLES, Comparison, ComparisonSettings, Difference
-from cxc_eccv.comparison.model_ranks import ModelRank, rank_models
-from cxc_eccv.comparison.pairing import Pair, check_comparable, notes_on, pair_up, training_notes
-from cxc_eccv.comparison.scored_report import ScoredReport
+from cxc_eccv.comparison.differences import (
+    FEWEST_SAMPLES,
+    Comparison,
+    ComparisonSettings,
+    Difference,
+    ModelRank,
+    rank_models,
+)
+from cxc_eccv.comparison.pairing import Pair, ScoredReport, check_comparable, notes_on, pair_up, training_notes
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.statistics import (
     ClusterBootstrap,

@@ -12,9 +12,8 @@ import pyarrow as pa
 from cxc_eccv.evaluation.best_ranks import COCO, BestRanks, best_ranks
 from cxc_eccv.evaluation.examples import no_examples
 from cxc_eccv.registry import tasks
-from cxc_eccv.report.charts import Curve, curve_panels
+from cxc_eccv.report.charts import LABELS, Curve, Verdicts, curve_panels, rank_bins, verdicts
 from cxc_eccv.report.query_cards import QueryCard, example_cards, reason_of
-from cxc_eccv.report.verdicts import LABELS, Verdicts, rank_bins, verdicts
 from cxc_eccv.terminal import visible
 from cxc_eccv.types import Report, Result
 from cxc_eccv.types.json_records import to_json

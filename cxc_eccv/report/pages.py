@@ -19,9 +19,9 @@ from PIL import Image, ImageOps
 from cxc_eccv import wording
 from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.comparison import Comparison, ModelAgreement
-from cxc_eccv.comparison.model_ranks import group_ranks
+from cxc_eccv.comparison.differences import group_ranks
 from cxc_eccv.evaluation.best_ranks import COCO
-from cxc_eccv.report.charts import Segment, line_chart, segments, span
+from cxc_eccv.report.charts import LABELS, Segment, Verdicts, finding, line_chart, segments, span
 from cxc_eccv.report.page_content import Page
 from cxc_eccv.report.query_cards import find_shown_files
 from cxc_eccv.report.score_tables import (
@@ -37,7 +37,6 @@ from cxc_eccv.report.score_tables import (
     skipped_lines,
     verdict_table,
 )
-from cxc_eccv.report.verdicts import LABELS, Verdicts, finding
 from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.tables import tables_to_markdown
 from cxc_eccv.terminal import markdown_text, upper_first

@@ -1,16 +1,18 @@
-"""A report as tables and lines, which the console, a notebook, the pages and the Markdown show."""
+"""A report as tables and lines, which the pages and the Markdown show, and on a console or in a notebook."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from rich.console import Console, Group, RenderableType
+from rich.text import Text
+
 from cxc_eccv.registry import tasks
-from cxc_eccv.report.charts import table_depths
+from cxc_eccv.report.charts import Verdicts, table_depths
 from cxc_eccv.report.page_content import Page, caveat_of
-from cxc_eccv.report.verdicts import Verdicts
-from cxc_eccv.tables import MISSING, Cell, Table
-from cxc_eccv.terminal import code_span, upper_first
-from cxc_eccv.types import DIRECTIONS
+from cxc_eccv.tables import MISSING, Cell, Table, tables_to_console
+from cxc_eccv.terminal import code_span, print_shown, shown_html, shown_text, upper_first, visible
+from cxc_eccv.types import DIRECTIONS, Report
 from cxc_eccv.wording import (
     BOUNDS,
     COVERAGE,
@@ -206,3 +208,30 @@ def origin_tables(page: Page) -> list[Table]:
 def is_code(title: str) -> bool:
     """Whether a fact of this title is for programs."""
     return "sha256" in title or title == "Command"
+
+
+def print_report(report: Report, console: Console | None = None) -> None:
+    """Print what :func:`report_text` returns, with colours where the terminal has them."""
+    print_shown(render(Page(report)), console)
+
+
+def report_text(report: Report) -> str:
+    """The report for a terminal, without colours."""
+    return shown_text(render(Page(report)))
+
+
+def report_html(report: Report) -> str:
+    """The report for a notebook."""
+    return shown_html(render(Page(report)))
+
+
+def render(page: Page) -> RenderableType:
+    """The page as a rich renderable."""
+    tables = list_tables(page)
+    return Group(
+        *([Text(page.first_line, style="bold"), Text()] if page.first_line else []),
+        tables_to_console(tables) if tables else Text(NOTHING, style="bold"),
+        *(Text(line, style="dim") for line in explain_rows(page)),
+        *(Text(visible(line), style="bold red") for line in caution_lines(page)),
+        *([Text(visible(f"Not scored. {'; '.join(lines)}."), style="dim")] if (lines := skipped_lines(page)) else []),
+    )

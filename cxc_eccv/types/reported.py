@@ -294,12 +294,12 @@ class Report:
         return visible(f"<Report of {name}: {len(self.results)} results of {tasks} tasks, {split} split>")
 
     def __str__(self) -> str:
-        from cxc_eccv.report.console import report_text
+        from cxc_eccv.report.score_tables import report_text
 
         return report_text(self)
 
     def _repr_html_(self) -> str:
-        from cxc_eccv.report.console import report_html
+        from cxc_eccv.report.score_tables import report_html
 
         return report_html(self)
 

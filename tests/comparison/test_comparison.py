@@ -14,7 +14,7 @@ from scored_reports import DATA, rows, scored
 
 from cxc_eccv.comparison import ScoredReport, load_reports, metric_agreement
 from cxc_eccv.comparison import compare as compare_main
-from cxc_eccv.comparison.scored_report import query_values
+from cxc_eccv.comparison.pairing import query_values
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.statistics import Draws, holm

@@ -9,7 +9,7 @@ import torch
 import transformers
 
 from cxc_eccv.encoding import Encoding, encode, load_model, rerank, score_pairs
-from cxc_eccv.encoding.second_stage import find_candidates
+from cxc_eccv.encoding.cross_encoding import find_candidates
 from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds, ModelError, UnknownName
 from cxc_eccv.runs import EmbeddingsRun, load_run
 from cxc_eccv.types import Embeddings

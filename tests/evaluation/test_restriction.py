@@ -19,9 +19,9 @@ from cxc_eccv.errors import InvalidOption, MissingIds
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.evaluation.examples import collect_examples
 from cxc_eccv.registry import task
-from cxc_eccv.report.console import print_report
 from cxc_eccv.report.page_content import Page
 from cxc_eccv.report.pages import render_html, render_markdown
+from cxc_eccv.report.score_tables import print_report
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun, load_run, save_embeddings
 from cxc_eccv.runs.run import write_record
 from cxc_eccv.sources.download import mirror_folder

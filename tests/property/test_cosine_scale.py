@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scaled_runs import scale, scale_each, sides, with_altered_queries
 
+from cxc_eccv.encoding.cross_encoding import find_candidates
 from cxc_eccv.encoding.processes import split_ranks
-from cxc_eccv.encoding.second_stage import find_candidates
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.ranking.prepare import to_unit_length
 from cxc_eccv.registry import task

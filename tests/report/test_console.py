@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from cxc_eccv.report.console import print_report, render
 from cxc_eccv.report.page_content import Page
+from cxc_eccv.report.score_tables import print_report, render
 from cxc_eccv.tables import MISSING
 from cxc_eccv.types import Bounds, Report, Result
 from cxc_eccv.types.json_records import from_json

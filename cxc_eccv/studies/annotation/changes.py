@@ -10,8 +10,7 @@ import numpy as np
 
 from cxc_eccv.comparison.differences import ComparisonSettings
 from cxc_eccv.comparison.paired import paired_samples
-from cxc_eccv.comparison.pairing import Pair, pair_up
-from cxc_eccv.comparison.scored_report import ScoredReport
+from cxc_eccv.comparison.pairing import Pair, ScoredReport, pair_up
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation import Request
 from cxc_eccv.evaluation.calls import evaluate_request
