@@ -9,14 +9,11 @@ from typing import TypeVar
 import cxc_eccv.metrics
 import cxc_eccv.tasks
 from cxc_eccv.discovery import find_declared
-from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.errors import UnknownName
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.tasks.task import Task
 
 Entry = TypeVar("Entry")
-
-LONGEST_DEPTH = 9
-"""Digits of K in the name of a metric, at most."""
 
 
 @cache
@@ -38,12 +35,12 @@ def metric_functions() -> Mapping[str, Spec]:
 
 def task(name: str) -> Task:
     """The task of this name."""
-    return _look_up("task", name, tasks())
+    return _find("task", name, tasks())
 
 
 def metric(name: str) -> Spec:
     """The metric of this name."""
-    return _look_up("metric", name, metrics())
+    return _find("metric", name, metrics())
 
 
 def metric_variants(name: str) -> tuple[Spec, list[dict[str, int]]]:
@@ -61,8 +58,6 @@ def metric_variants(name: str) -> tuple[Spec, list[dict[str, int]]]:
     """
     stem, _, number = name.rpartition("_")
     if number.isdecimal() and f"{stem}_k" in metrics():
-        if len(number) > LONGEST_DEPTH:
-            raise InvalidOption(f"metric {name:.40}: give a K of at most {LONGEST_DEPTH} digits")
         return metrics()[f"{stem}_k"], [{"k": int(number)}]
     spec = metric(name)
     return spec, list(spec.variants())
@@ -92,7 +87,7 @@ def is_main(key: str) -> bool:
     return task_name in tasks() and tasks()[task_name].main_metric == label
 
 
-def _look_up(kind: str, name: str, entries: Mapping[str, Entry]) -> Entry:
+def _find(kind: str, name: str, entries: Mapping[str, Entry]) -> Entry:
     if name not in entries:
         raise UnknownName(kind, name, entries)
     return entries[name]

@@ -16,15 +16,6 @@ from cxc_eccv.writing import refuse_unwritable
 COCO_FOLDERS = {"val2014": ("test", "validation", "restval"), "train2014": ("train",)}
 """Folders of COCO's release of 2014, to the splits whose photographs they hold; the first one is the default."""
 
-ELSEWHERE = {
-    "val2017": "The photographs of val2017 are in val2014 too: name val2014. Every command finds them by either name.",
-    "train2017": "The photographs of train2017 are in train2014 and val2014: name one of these.",
-    "flickr30k": "Flickr30k has no address for each photograph. Ask for the archive at "
-    "https://shannon.cs.illinois.edu/DenotationGraph/ and extract it into a folder.",
-    "flickr8k": "Flickr8k has no address for each photograph. Its authors' page is "
-    "http://hockenmaier.cs.illinois.edu/8k-pictures.html; extract the archive into a folder.",
-}
-
 
 def images(
     name: Annotated[str, typer.Argument(metavar="NAME", help="val2014 or train2014, as COCO names them.")],
@@ -71,8 +62,6 @@ def images(
 
 
 def _choose_splits(name: str, split: str | None) -> tuple[str, ...]:
-    if name in ELSEWHERE:
-        raise InvalidOption(ELSEWHERE[name])
     if name not in COCO_FOLDERS:
         raise UnknownName("folder of photographs", name, COCO_FOLDERS)
     splits = COCO_FOLDERS[name]

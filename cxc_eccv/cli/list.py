@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeAlias
+from typing import Annotated, NamedTuple, TypeAlias
 
 import typer
 from rich.table import Table
@@ -15,12 +14,6 @@ from rich.text import Text
 from cxc_eccv.cli.data_options import DATA
 from cxc_eccv.errors import UnknownName
 from cxc_eccv.terminal import say, shown_text
-
-if TYPE_CHECKING:
-    from cxc_eccv.builders.declared import DatasetConfig
-    from cxc_eccv.metrics.spec import Spec
-    from cxc_eccv.sources.catalog import Entry
-    from cxc_eccv.tasks.task import Task
 
 Facts: TypeAlias = Mapping[str, str | Sequence[str] | None]
 """Name of a fact to its text, or to several; empty or None where it is unknown."""
@@ -66,99 +59,93 @@ def list_all(
         raise UnknownName("name", name, [*get_close_matches(name, names, n=3), *titles])
     for group, items in every.items():
         if name in items:
-            _print_facts(f"{group.removesuffix('s')} {name}", items[name].describe())
+            _print_facts(f"{group.removesuffix('s')} {name}", items[name].facts)
 
 
 class Item(NamedTuple):
-    """What stands in the line of an item, and how to get all that is known of it."""
+    """What stands in the line of an item, and all that is known of it."""
 
     summary: str
-    describe: Callable[[], Facts]
+    facts: Facts
     state: str = ""
 
 
-def _tasks() -> dict[str, Item]:
+def _list_tasks() -> dict[str, Item]:
     from cxc_eccv.registry import tasks
 
     return {
-        name: Item(f"{task.title}: {', '.join(task.part_names)}", partial(_of_task, task))
+        name: Item(
+            f"{task.title}: {', '.join(task.part_names)}",
+            {
+                "title": task.title,
+                "description": task.description,
+                "parts": task.part_names,
+                "splits": task.splits,
+                "metrics": task.metrics,
+                "main metric": task.main_metric,
+                "images and captions": task.collection.title,
+                "dataset config": task.config,
+                "groups of sources": task.sources,
+                "license": task.licence,
+                "citation": task.citation,
+            },
+        )
         for name, task in tasks().items()
     }
 
 
-def _of_task(task: Task) -> Facts:
-    return {
-        "title": task.title,
-        "description": task.description,
-        "parts": task.part_names,
-        "splits": task.splits,
-        "metrics": task.metrics,
-        "main metric": task.main_metric,
-        "images and captions": task.collection.title,
-        "dataset config": task.config,
-        "groups of sources": task.sources,
-        "license": task.licence,
-        "citation": task.citation,
-    }
+def _list_metrics() -> dict[str, Item]:
+    from cxc_eccv.registry import metrics, tasks
+
+    items = {}
+    for name, spec in metrics().items():
+        description, (low, high) = SECTION.split(spec.description)[0], spec.bounds
+        facts: Facts = {
+            "title": spec.long_title.format(**{name: name.upper() for name in spec.parameters}),
+            "description": description,
+            "of failures": "cxc-eccv explain computes it" if spec.explains else "",
+            "parameters": [f"{name} = {', '.join(map(str, values))}" for name, values in spec.parameters.items()],
+            "values": f"{low:g} to {'any number' if high is None else f'{high:g}'}, shown as {spec.unit}",
+            "better": "higher" if spec.higher_is_better else "lower",
+            "tasks": [task.name for task in tasks().values() if spec.name in task.metrics],
+            "citation": spec.citation,
+        }
+        items[name] = Item(description, facts)
+    return items
 
 
-def _metrics() -> dict[str, Item]:
-    from cxc_eccv.registry import metrics
-
-    return {name: Item(_describe(spec), partial(_of_metric, spec)) for name, spec in metrics().items()}
-
-
-def _describe(spec: Spec) -> str:
-    return SECTION.split(spec.description)[0]
-
-
-def _of_metric(spec: Spec) -> Facts:
-    from cxc_eccv.registry import tasks
-
-    low, high = spec.bounds
-    return {
-        "title": spec.long_title.format(**{name: name.upper() for name in spec.parameters}),
-        "description": _describe(spec),
-        "of failures": "cxc-eccv explain computes it" if spec.explains else "",
-        "parameters": [f"{name} = {', '.join(map(str, values))}" for name, values in spec.parameters.items()],
-        "values": f"{low:g} to {'any number' if high is None else f'{high:g}'}, shown as {spec.unit}",
-        "better": "higher" if spec.higher_is_better else "lower",
-        "tasks": [task.name for task in tasks().values() if spec.name in task.metrics],
-        "citation": spec.citation,
-    }
-
-
-def _configs() -> dict[str, Item]:
+def _list_configs() -> dict[str, Item]:
     from cxc_eccv.builders.declared import dataset_configs
 
-    return {name: Item(config.title, partial(_of_config, config)) for name, config in dataset_configs().items()}
-
-
-def _of_config(config: DatasetConfig) -> Facts:
     return {
-        "title": config.title,
-        "description": config.description,
-        "labels": config.collection,
-        "splits": config.splits,
-        **{f"column {name}": meaning for name, meaning in config.fields.items()},
-        "groups of sources": config.sources,
-        "known defects": " ".join(config.defects),
+        name: Item(
+            config.title,
+            {
+                "title": config.title,
+                "description": config.description,
+                "labels": config.collection,
+                "splits": config.splits,
+                **{f"column {name}": meaning for name, meaning in config.fields.items()},
+                "groups of sources": config.sources,
+                "known defects": " ".join(config.defects),
+            },
+        )
+        for name, config in dataset_configs().items()
     }
 
 
-def _sources() -> dict[str, Item]:
+def _list_sources() -> dict[str, Item]:
     from cxc_eccv.sources.download import catalog_of, state
 
-    data_dir = DATA.get().data_dir
-    catalog = catalog_of(data_dir)
-
-    def describe(entry: Entry) -> Facts:
-        group = catalog.group(entry.group)
-        return {
+    catalog = catalog_of(DATA.get().data_dir)
+    items = {}
+    for name, entry in catalog.entries.items():
+        group, place = catalog.group(entry.group), state(entry, DATA.get().data_dir)
+        facts: Facts = {
             "title": entry.title,
             "file": entry.path,
             "size": _show_size(entry.size),
-            "state": state(entry, data_dir),
+            "state": place,
             "address": entry.url or "none: you provide this file",
             "member of the archive": entry.member,
             "sha256": entry.sha256 or "not published",
@@ -167,18 +154,15 @@ def _sources() -> dict[str, Item]:
             "group": f"{group.name}: {group.title}",
             "home page": group.homepage,
         }
-
-    return {
-        name: Item(entry.title, partial(describe, entry), state(entry, data_dir))
-        for name, entry in catalog.entries.items()
-    }
+        items[name] = Item(entry.title, facts, place)
+    return items
 
 
 ITEMS: dict[str, Callable[[], dict[str, Item]]] = {
-    "tasks": _tasks,
-    "metrics": _metrics,
-    "configs": _configs,
-    "sources": _sources,
+    "tasks": _list_tasks,
+    "metrics": _list_metrics,
+    "configs": _list_configs,
+    "sources": _list_sources,
 }
 
 
@@ -189,15 +173,11 @@ def _print_items(title: str, items: Mapping[str, Item]) -> None:
         [
             name,
             *([item.state] if has_states else []),
-            Text(_first_paragraph(item.summary), no_wrap=True, overflow="ellipsis"),
+            Text(" ".join(item.summary.partition("\n\n")[0].split()), no_wrap=True, overflow="ellipsis"),
         ]
         for name, item in items.items()
     ]
     _print_grid(title, rows)
-
-
-def _first_paragraph(text: str) -> str:
-    return " ".join(text.partition("\n\n")[0].split())
 
 
 def _print_facts(title: str, facts: Facts) -> None:

