@@ -10,7 +10,7 @@ import cxc_eccv.metrics
 import cxc_eccv.tasks
 from cxc_eccv.discovery import find_declared
 from cxc_eccv.errors import UnknownName
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.kinds import Spec
 from cxc_eccv.tasks.task import Task
 
 Entry = TypeVar("Entry")

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 
 from cxc_eccv.errors import UnknownName
-from cxc_eccv.metrics.spec import UNITS, Spec
+from cxc_eccv.metrics.kinds import UNITS, Spec
 from cxc_eccv.registry import metric_labelled, tasks
 from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.tables import Cell

@@ -8,9 +8,8 @@ import pytest
 
 from cxc_eccv import discovery, registry
 from cxc_eccv.errors import UnknownName
-from cxc_eccv.metrics.kinds import BestRank, RankMetric
+from cxc_eccv.metrics.kinds import BestRank, RankMetric, Spec
 from cxc_eccv.metrics.mrr import mrr
-from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.tasks.task import Task
 
 

@@ -25,10 +25,10 @@ from cxc_eccv.metrics.kinds import (
     PlausibleMetric,
     RankMetric,
     RatedMetric,
+    Spec,
     TopMetric,
     WholeMetric,
 )
-from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.sources.catalog import load_catalog
 
 MODULES_BY_KIND: Mapping[type[Spec], type[MetricModule]] = {

@@ -17,7 +17,7 @@ from filelock import FileLock
 from numpy.typing import ArrayLike
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, UnknownName
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.kinds import Spec
 from cxc_eccv.runs.run import whole_ids
 from cxc_eccv.types import FloatArray
 from cxc_eccv.types.strict_json import Json

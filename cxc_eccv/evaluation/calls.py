@@ -19,7 +19,7 @@ from cxc_eccv.evaluation.relabelling import describe_sources, find_repeats
 from cxc_eccv.evaluation.report import describe_run, make_report, name_model, training_data_of
 from cxc_eccv.evaluation.request import Fields, Request
 from cxc_eccv.evaluation.score import score_parts
-from cxc_eccv.metrics.spec import Variant
+from cxc_eccv.metrics.kinds import Variant
 from cxc_eccv.ranking import ranked
 from cxc_eccv.ranking.scores import one_blas_thread
 from cxc_eccv.registry import task

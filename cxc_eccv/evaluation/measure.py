@@ -11,7 +11,7 @@ import numpy as np
 from cxc_eccv.errors import CxcEccvError, SourceMissing, UnknownIds
 from cxc_eccv.evaluation.needs import Measured, Need, Outputs
 from cxc_eccv.evaluation.plan import Plan, PlannedPart
-from cxc_eccv.metrics.spec import Variant
+from cxc_eccv.metrics.kinds import Variant
 from cxc_eccv.ranking import Ranked, ranked
 from cxc_eccv.ranking.ranked import collect_ids
 from cxc_eccv.ranking.readers import RowReader

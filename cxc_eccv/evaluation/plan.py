@@ -14,8 +14,7 @@ from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, MissingIds, 
 from cxc_eccv.evaluation.needs import NEEDS, Need
 from cxc_eccv.evaluation.relabelling import drop_other_labels, find_sources, relabel, why_not_relabelled
 from cxc_eccv.evaluation.request import Request, Sides
-from cxc_eccv.metrics.kinds import WholeMetric
-from cxc_eccv.metrics.spec import Variant
+from cxc_eccv.metrics.kinds import Variant, WholeMetric
 from cxc_eccv.registry import metric_variants, tasks
 from cxc_eccv.runs.run import read_record
 from cxc_eccv.sources.collections.coco import COLLECTION as COCO

@@ -11,7 +11,7 @@ import numpy as np
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.judgments.evidence import Thresholds, gather, sources_of
 from cxc_eccv.judgments.qrels import merge
-from cxc_eccv.metrics.spec import Spec, Variant
+from cxc_eccv.metrics.kinds import Spec, Variant
 from cxc_eccv.sources.download import sha256_of
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.tasks.task import LABEL_FILES, NotApplicable, Task

@@ -17,7 +17,7 @@ from cxc_eccv.evaluation.measure import MeasuredPart
 from cxc_eccv.evaluation.needs import Measured, QueryValues, Scored, Undefined
 from cxc_eccv.evaluation.plan import Plan, PlannedPart
 from cxc_eccv.evaluation.request import Request
-from cxc_eccv.metrics.spec import Variant
+from cxc_eccv.metrics.kinds import Variant
 from cxc_eccv.ranking.scores import one_blas_thread, workers
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.statistics import ClusterBootstrap, Draws, interval, wilson

@@ -3,18 +3,133 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from string import Formatter
+from typing import Generic, TypeVar
+
+import numpy as np
 
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.judgments.plausible import Criterion
-from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import FloatArray
 
+UNITS = {"percent": 100, "correlation": 1, "rank": 1, "number": 1}
+"""Unit of a value to the factor with which it is shown."""
 HIGHEST_GAIN = {"ratings": 5.0, "labels": 1.0, "degrees": 1.0}
 """Kind of gains to the gain of a perfect match."""
 CONDENSED = "Sakai, SIGIR 2007, doi:10.1145/1277741.1277756; MacAvaney et al., ECIR 2022, arXiv:2111.13466"
 """The papers that leave unjudged items out of lists."""
+ROUNDING = 1e-9
+"""A mean of ones may exceed 1 by this much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What a metric is called, and how to read its values; a subclass says what it is computed from.
+
+    Attributes:
+        function: the metric: maps what it is computed from to values of queries, samples or failures.
+        title: short name with placeholders for its parameters, such as ``R@{k}``.
+        citation: the paper that defines the metric.
+        parameters: parameter to the values that a report shows by default.
+        bounds: lowest and highest value; None where there is no bound.
+        higher_is_better: direction of improvement.
+        unit: how values are shown: ``percent`` (times 100), ``correlation`` (more decimals), ``rank`` or ``number``.
+        long_title: longer name; defaults to ``title``.
+        packages: further packages that the function imports, for its ``evaluate`` module.
+    """
+
+    function: Callable[..., FloatArray]
+    title: str
+    _: KW_ONLY
+    citation: str
+    parameters: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    bounds: tuple[float, float | None] = (0.0, 1.0)
+    higher_is_better: bool = True
+    unit: str = "percent"
+    long_title: str = ""
+    packages: tuple[str, ...] = ()
+
+    reads: str = field(default="", init=False)  # the judgments of a task's part, by their name in a ``Part``
+    aggregate: str = field(default="mean", init=False)  # how values become one number: mean, median or sum
+    averaged_over: str = field(default="queries", init=False)  # what has the values that become one number
+    binary: bool = field(default=False, init=False)  # whether each is 0 or 1, so that a binomial interval exists
+    explains: bool = field(default=False, init=False)  # whether it measures failed queries, for cxc-eccv explain
+    is_open: bool = field(default=False, init=False)  # whether labels of retrieved pairs alone decide a value
+
+    def __post_init__(self) -> None:
+        if not self.citation:
+            raise InvalidOption(f"metric {self.name}: citation is empty; name the paper that defines it")
+        if self.unit not in UNITS:
+            raise UnknownName(f"unit of metric {self.name}", self.unit, UNITS)
+        if self.unit in ("percent", "correlation") and (self.bounds[1] is None or self.bounds[1] > 1):
+            raise InvalidOption(
+                f"metric {self.name}: unit {self.unit!r} is for values of at most 1, but its bounds are {self.bounds}; "
+                "declare unit='rank' or unit='number'"
+            )
+        object.__setattr__(self, "long_title", self.long_title or self.title)
+        for title in (self.title, self.long_title):
+            if {place for _, place, _, _ in Formatter().parse(title) if place is not None} != set(self.parameters):
+                places = ", ".join(f"{{{name}}}" for name in self.parameters)
+                raise InvalidOption(
+                    f"metric {self.name}: the placeholders in its title {title!r} must be those of its parameters: "
+                    f"{places or 'none'}"
+                )
+        self.check_arguments("function", self.function, *self.parameters)
+        self.check_kind()
+
+    def check_kind(self) -> None:
+        """Raise InvalidOption or UnknownName if what the kind adds is incomplete or wrong."""
+
+    def check_arguments(self, field_name: str, function: Callable[..., FloatArray], *arguments: str) -> None:
+        """Raise InvalidOption if a function of this declaration does not take these arguments by name."""
+        for argument in arguments:
+            if argument not in inspect.signature(function).parameters:
+                raise InvalidOption(f"metric {self.name}: its {field_name} takes no argument {argument!r}")
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return self.function.__name__
+
+    @property
+    def description(self) -> str:
+        """The function's docstring."""
+        return inspect.getdoc(self.function) or ""
+
+    def compute(self, *inputs: object, **parameters: object) -> FloatArray:
+        """The values of what the metric is computed from."""
+        return self.function(*inputs, **parameters)
+
+    def label(self, **parameters: int | str) -> str:
+        """The name in report keys, with the value of a parameter in place of its name.
+
+        Example:
+            >>> from cxc_eccv.metrics.recall_at_k import SPEC
+            >>> SPEC.label(k=5)
+            'recall_at_5'
+        """
+        label = self.name
+        for parameter, value in parameters.items():
+            label = f"{label.removesuffix(f'_{parameter}')}_{value}"
+        return label
+
+    def variants(self) -> Iterator[dict[str, int]]:
+        """Every combination of the default parameter values.
+
+        Example:
+            >>> from cxc_eccv.metrics.recall_at_k import SPEC
+            >>> list(SPEC.variants())
+            [{'k': 1}, {'k': 5}, {'k': 10}]
+        """
+        for values in itertools.product(*self.parameters.values()):
+            yield dict(zip(self.parameters, values, strict=True))
+
+    def average(self, values: FloatArray) -> float:
+        """The median of (Q,) values if the metric is a median, else their mean."""
+        return float(np.median(values) if self.aggregate == "median" else values.mean())
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +163,8 @@ class RankMetric(Spec):
     depends_on: BestRank | SumOver
     aggregate: str = "mean"
     binary: bool = False
+    reads: str = field(default="ranks", init=False)
+    is_open: bool = field(default=True, init=False)
 
     def check_kind(self) -> None:
         """Check that bounds can follow from what it depends on."""
@@ -57,16 +174,6 @@ class RankMetric(Spec):
             self.check_arguments("term", self.term, *self.parameters)
             if self.aggregate == "median":
                 raise InvalidOption(f"metric {self.name}: the expected median of sums is unknown; depend on BestRank()")
-
-    @property
-    def reads(self) -> str:
-        """Positives."""
-        return "ranks"
-
-    @property
-    def is_open(self) -> bool:
-        """Always: labels only add positives."""
-        return True
 
     @property
     def best_rank(self) -> bool:
@@ -91,6 +198,7 @@ class JudgedMetric(Spec):
     _: KW_ONLY
     binary: bool = False
     judged_only: bool = False
+    reads: str = field(default="verdicts", init=False)
 
     @classmethod
     def condense(cls, spec: RankMetric | TopMetric) -> JudgedMetric:
@@ -114,11 +222,6 @@ class JudgedMetric(Spec):
         """Check that the function can look at judged items alone."""
         if self.judged_only:
             self.check_arguments("function", self.function, "judged_only")
-
-    @property
-    def reads(self) -> str:
-        """Judged items."""
-        return "verdicts"
 
     @property
     def name(self) -> str:
@@ -148,7 +251,9 @@ class TopMetric(Spec):
     highest: Callable[..., FloatArray] | None = None
 
     def check_kind(self) -> None:
-        """Check the gains, and that K is the only parameter."""
+        """Check the gains, and that K is the only parameter; an ideal ranking needs no more labels of 0 and 1."""
+        object.__setattr__(self, "reads", self.gains)
+        object.__setattr__(self, "is_open", self.gains == "labels")
         if self.gains not in HIGHEST_GAIN:
             raise UnknownName(f"gains of metric {self.name}", self.gains, HIGHEST_GAIN)
         if set(self.parameters) - {"k"}:
@@ -156,16 +261,6 @@ class TopMetric(Spec):
         self.check_arguments("expected", self.expected, *self.parameters, "probabilities")
         if self.highest is not None:
             self.check_arguments("highest", self.highest, *self.parameters)
-
-    @property
-    def reads(self) -> str:
-        """Judged items with such gains."""
-        return self.gains
-
-    @property
-    def is_open(self) -> bool:
-        """Only for labels, of which an ideal ranking needs no more."""
-        return self.gains == "labels"
 
     @property
     def has_policy(self) -> bool:
@@ -183,16 +278,12 @@ class PlausibleMetric(Spec):
 
     _: KW_ONLY
     criteria: tuple[Criterion, ...]
+    reads: str = field(default="matches", init=False)
 
     def check_kind(self) -> None:
         """Check that something is counted."""
         if not self.criteria:
             raise InvalidOption(f"metric {self.name}: criteria is empty; give zetas and cuts")
-
-    @property
-    def reads(self) -> str:
-        """Category matches."""
-        return "matches"
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,26 +299,18 @@ class RatedMetric(Spec):
     samples: Callable[..., FloatArray] | None = None
     bounds: tuple[float, float | None] = (-1.0, 1.0)
     unit: str = "correlation"
+    reads: str = field(default="rated", init=False)
 
     def check_kind(self) -> None:
         """Check that samples come from one place."""
+        object.__setattr__(self, "averaged_over", "samples" if self.draws_samples else "all pairs at once")
         if self.draws_samples and self.samples is not None:
             raise InvalidOption(f"metric {self.name}: its function draws samples itself; declare no samples")
-
-    @property
-    def reads(self) -> str:
-        """Rated pairs."""
-        return "rated"
 
     @property
     def draws_samples(self) -> bool:
         """Whether the function returns values over random samples, from a seed."""
         return "n_samples" in inspect.signature(self.function).parameters
-
-    @property
-    def averaged_over(self) -> str:
-        """Samples, or nothing."""
-        return "samples" if self.draws_samples else "all pairs at once"
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +323,8 @@ class WholeMetric(Spec):
 
     _: KW_ONLY
     of: RankMetric
+    aggregate: str = field(default="sum", init=False)
+    averaged_over: str = field(default="parts", init=False)
 
     def check_kind(self) -> None:
         """Check that a sum of values means something."""
@@ -250,16 +335,6 @@ class WholeMetric(Spec):
     def inputs(self) -> dict[str, dict[str, int]]:
         """Label to parameters of every score of a direction that it sums up."""
         return {self.of.label(**parameters): parameters for parameters in self.of.variants()}
-
-    @property
-    def aggregate(self) -> str:
-        """A sum."""
-        return "sum"
-
-    @property
-    def averaged_over(self) -> str:
-        """Directions."""
-        return "parts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +347,8 @@ class FailureMetric(Spec):
 
     _: KW_ONLY
     of_areas: bool = False
+    averaged_over: str = field(default="failures that have a value", init=False)
+    explains: bool = field(default=True, init=False)
 
     def check_kind(self) -> None:
         """Check that areas are not compared as names are."""
@@ -283,12 +360,28 @@ class FailureMetric(Spec):
         """Whether it is computed from similarities of concepts."""
         return "similarity" in inspect.signature(self.function).parameters
 
-    @property
-    def averaged_over(self) -> str:
-        """Failures; some may have no value."""
-        return "failures that have a value"
+
+Kind = TypeVar("Kind", bound=Spec, covariant=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Variant(Generic[Kind]):
+    """A metric with the parameters of one call."""
+
+    spec: Kind
+    parameters: Mapping[str, int]
+    shown: bool = True  # False if it is computed only for another metric
 
     @property
-    def explains(self) -> bool:
-        """Always."""
-        return True
+    def label(self) -> str:
+        """The name in report keys."""
+        return self.spec.label(**self.parameters)
+
+    @property
+    def k(self) -> int | None:
+        """The depth K; None for a metric without one."""
+        return self.parameters.get("k")
+
+    def compute(self, *inputs: object, **options: object) -> FloatArray:
+        """The values of the metric."""
+        return self.spec.compute(*inputs, **self.parameters, **options)

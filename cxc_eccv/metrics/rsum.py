@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from cxc_eccv.errors import MalformedRun
-from cxc_eccv.metrics.kinds import WholeMetric
+from cxc_eccv.metrics.kinds import ROUNDING, WholeMetric
 from cxc_eccv.metrics.recall_at_k import SPEC as RECALL
-from cxc_eccv.metrics.spec import ROUNDING
 from cxc_eccv.types import FloatArray
 
 RECALLS = 6

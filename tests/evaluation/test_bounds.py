@@ -11,8 +11,7 @@ from cxc_eccv.errors import DataError
 from cxc_eccv.evaluation.bounds.expected import ask_probabilities, expected_median
 from cxc_eccv.evaluation.bounds.extremes import bounds_of_ranks, bounds_of_top
 from cxc_eccv.evaluation.bounds.retrieved import read_tops, retrieve
-from cxc_eccv.metrics.kinds import HIGHEST_GAIN, RankMetric, TopMetric
-from cxc_eccv.metrics.spec import Variant
+from cxc_eccv.metrics.kinds import HIGHEST_GAIN, RankMetric, TopMetric, Variant
 from cxc_eccv.ranking.by_scores import rank_rows
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.registry import metrics

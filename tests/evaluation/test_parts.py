@@ -17,11 +17,11 @@ from cxc_eccv.judgments.plausible import category_matches
 from cxc_eccv.judgments.qrels import cxc_ratings, entailment_labels, rated_pairs
 from cxc_eccv.metrics.bootstrap_spearman import bootstrap_spearman
 from cxc_eccv.metrics.entail_at_k import entail_at_k
+from cxc_eccv.metrics.kinds import Spec
 from cxc_eccv.metrics.ndcg_at_k import ndcg_at_k
 from cxc_eccv.metrics.pmrp import pmrp
 from cxc_eccv.metrics.pmrp_at_50 import pmrp_at_50
 from cxc_eccv.metrics.spearman_all_pairs import spearman_all_pairs
-from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.ranking import ranked
 from cxc_eccv.ranking.readers import RowReader
 from cxc_eccv.registry import task

@@ -12,10 +12,10 @@ from cxc_eccv.judgments.evidence import Thresholds
 from cxc_eccv.judgments.plausible import CategoryMatches, category_matches
 from cxc_eccv.judgments.qrels import cxc_ratings, entailed_pairs, merge
 from cxc_eccv.metrics.entail_at_k import SPEC as ENTAIL_AT_K
+from cxc_eccv.metrics.kinds import Variant
 from cxc_eccv.metrics.map_at_r import map_at_r
 from cxc_eccv.metrics.median_rank import SPEC as MEDIAN_RANK
 from cxc_eccv.metrics.r_precision import r_precision
-from cxc_eccv.metrics.spec import Variant
 from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.registry import task
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun

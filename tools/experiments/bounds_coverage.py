@@ -31,7 +31,7 @@ from cxc_eccv.evaluation.bounds.extremes import bounds_of_ranks, extremes_of_ran
 from cxc_eccv.evaluation.bounds.retrieved import Retrieved, read_tops, retrieve
 from cxc_eccv.judgments.flickr8k import FOUND, LINKED, flickr8k_verdicts
 from cxc_eccv.judgments.qrels import coco_links, judged_pairs, merged_qrels
-from cxc_eccv.metrics.spec import Variant
+from cxc_eccv.metrics.kinds import Variant
 from cxc_eccv.ranking.by_scores import rank_rows
 from cxc_eccv.registry import metric_labelled
 from cxc_eccv.runs import EmbeddingsRun, load_embeddings

@@ -23,7 +23,7 @@ from cxc_eccv.cli.user_tables import read_probabilities
 from cxc_eccv.evaluation.bounds import Retrieved, Units, units_of_ranks, units_of_top
 from cxc_eccv.evaluation.policies import PairValues
 from cxc_eccv.judgments.flickr8k import read_votes
-from cxc_eccv.metrics.spec import Variant
+from cxc_eccv.metrics.kinds import Variant
 from cxc_eccv.registry import metric_labelled
 from cxc_eccv.runs import ScoresRun, load_embeddings
 from cxc_eccv.sources.library import Library

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 
 from cxc_eccv.adapters.described import lead
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.kinds import Spec
 
 __all__ = ["first_sections"]
 

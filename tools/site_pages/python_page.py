@@ -120,9 +120,17 @@ GROUPS = {
         "Declare",
         "Add a metric, a task or a dataset config, as [Contributing](../../contributing.md) shows.",
         {
-            "cxc_eccv.metrics.spec": ("Spec",),
             "cxc_eccv.metrics.kinds": (
-                *("RankMetric", "BestRank", "SumOver", "JudgedMetric", "TopMetric", "PlausibleMetric", "RatedMetric"),
+                *(
+                    "Spec",
+                    "RankMetric",
+                    "BestRank",
+                    "SumOver",
+                    "JudgedMetric",
+                    "TopMetric",
+                    "PlausibleMetric",
+                    "RatedMetric",
+                ),
                 *("WholeMetric", "FailureMetric"),
             ),
             "cxc_eccv.tasks.task": ("Task", "Part"),

@@ -10,7 +10,7 @@ from cxc_eccv import registry
 from cxc_eccv.adapters.described import Description
 from cxc_eccv.builders.declared import dataset_configs
 from cxc_eccv.errors import DataError
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.kinds import Spec
 from site_pages.command_page import commands
 from site_pages.dataset_pages import dataset_page, datasets_table, statistics
 from site_pages.files_page import provenance_table

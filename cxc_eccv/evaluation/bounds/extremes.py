@@ -10,8 +10,7 @@ import numpy as np
 from cxc_eccv.evaluation.bounds.expected import expect_best, expect_sums, expected_median
 from cxc_eccv.evaluation.bounds.retrieved import Flags, Retrieved
 from cxc_eccv.judgments.plausible import PlausibleHits
-from cxc_eccv.metrics.kinds import HIGHEST_GAIN, PlausibleMetric, RankMetric, TopMetric
-from cxc_eccv.metrics.spec import Spec, Variant
+from cxc_eccv.metrics.kinds import HIGHEST_GAIN, PlausibleMetric, RankMetric, Spec, TopMetric, Variant
 from cxc_eccv.ranking.known_depth import FAR
 from cxc_eccv.types import Bounds, FloatArray, IntArray, Judgments, PositiveRanks, TopK, find_positions, look_up_gains
 

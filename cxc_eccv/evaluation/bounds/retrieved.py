@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.metrics.kinds import RankMetric
-from cxc_eccv.metrics.spec import Variant
+from cxc_eccv.metrics.kinds import RankMetric, Variant
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.ranking.ties import extend_ties, rank_in_ties, shorten_top, span_ties
 from cxc_eccv.types import IntArray, Judgments, PositiveRanks, find_positions, look_up_gains

@@ -16,8 +16,7 @@ import numpy as np
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.bounds.expected import expect_best
 from cxc_eccv.evaluation.bounds.retrieved import Flags, Retrieved
-from cxc_eccv.metrics.kinds import RankMetric
-from cxc_eccv.metrics.spec import Variant
+from cxc_eccv.metrics.kinds import RankMetric, Variant
 from cxc_eccv.types import FloatArray, IntArray, Judgments, TopK, look_up_gains
 from cxc_eccv.types.judgments import orient
 

@@ -22,8 +22,7 @@ from cxc_eccv.evaluation.needs.need import (
     Undefined,
     Values,
 )
-from cxc_eccv.metrics.kinds import JudgedMetric, PlausibleMetric, RankMetric, RatedMetric, TopMetric
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.kinds import JudgedMetric, PlausibleMetric, RankMetric, RatedMetric, Spec, TopMetric
 
 __all__ = [
     "NEEDS",

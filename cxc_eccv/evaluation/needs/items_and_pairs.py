@@ -33,8 +33,7 @@ from cxc_eccv.evaluation.policies import Unjudged, policy_name, policy_of
 from cxc_eccv.evaluation.request import Sides
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.metrics.entail_at_k import Classifier, ask_labels
-from cxc_eccv.metrics.kinds import JudgedMetric, PlausibleMetric, RatedMetric, TopMetric
-from cxc_eccv.metrics.spec import Kind, Variant
+from cxc_eccv.metrics.kinds import JudgedMetric, Kind, PlausibleMetric, RatedMetric, TopMetric, Variant
 from cxc_eccv.metrics.unjudged import policies
 from cxc_eccv.ranking import Ranked
 from cxc_eccv.ranking.readers import JudgedRows, PlausibleRows, RowReader, TopRows

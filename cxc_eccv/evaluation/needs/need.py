@@ -24,8 +24,7 @@ from cxc_eccv.evaluation.bounds import (
 from cxc_eccv.evaluation.policies import Unjudged
 from cxc_eccv.evaluation.request import Request, Sides
 from cxc_eccv.judgments.qrels import judged_pairs
-from cxc_eccv.metrics.kinds import RankMetric
-from cxc_eccv.metrics.spec import Kind, Spec, Variant
+from cxc_eccv.metrics.kinds import Kind, RankMetric, Spec, Variant
 from cxc_eccv.ranking import Ranked
 from cxc_eccv.ranking.counts import gallery_sizes
 from cxc_eccv.ranking.known_depth import GivenRanks, values_at_known_depth
