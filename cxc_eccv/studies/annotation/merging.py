@@ -2,27 +2,75 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections import Counter
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.judgments.evidence import judging_sources
 from cxc_eccv.sources.readers import LabelFile, write_labels
 from cxc_eccv.studies.annotation.exporting import find_words
-from cxc_eccv.studies.annotation.label_card import Facts, check_citation, is_replaceable, join_answers, label_card
 from cxc_eccv.studies.annotation.project import CARD, LABELS, Project
 from cxc_eccv.studies.annotation.project_files import Terms, add_terms, hold, read_decisions
+from cxc_eccv.studies.annotation.proposing.strategies import strategies
 from cxc_eccv.studies.annotation.source_labels import PAIR
-from cxc_eccv.studies.asking.settling import describe_labels, settle
-from cxc_eccv.studies.asking.sheet_quality import SheetQuality, accept, sum_known
+from cxc_eccv.studies.asking.questions import CANDIDATE
+from cxc_eccv.studies.asking.schemes import schemes
+from cxc_eccv.studies.asking.settling import RULES, describe_labels, keep_last, settle
+from cxc_eccv.studies.asking.sheet_quality import KnownAnswers, SheetQuality, accept, sum_known
+from cxc_eccv.terminal import code_block, code_span, markdown_table, markdown_text
 from cxc_eccv.types import CROSS_MODAL
 from cxc_eccv.writing import replaced_file, write_rows
 
+if TYPE_CHECKING:
+    from huggingface_hub import DatasetCardData
+
 RATINGS = "ratings.csv"
+
+Facts = Mapping[str, Any]
+"""What a file of labels says of their origin and rule, as JSON."""
+
+TEMPLATE = Path(__file__).parent / "templates" / "labels.md.jinja"
+
+FIELDS = {
+    "image_id": "the image's COCO id",
+    "caption_id": "the caption's COCO id",
+    "gain": "how well they match, from 0 to 1",
+    "positive": "whether they match: true if the gain is above 0",
+    "answers": "number of people with an accepted answer",
+    "rating": "the mean of the accepted ratings, on the scale that people saw",
+    "said": "each person's answer: an anonymous name, the answer as JSON, and its gain",
+    "drawn": "the probability with which the pair was drawn; empty for a pair that a strategy chose",
+    "proposals": "the models that proposed the pair, with direction and rank; empty for a randomly drawn pair",
+}
+
+COUNTS = {
+    "answers": "answers about candidates",
+    "answers_not_accepted": "answers on sheets that were not accepted",
+    "answers_given_again": "answers replaced by a later answer of the same person",
+    "pairs": "pairs asked about",
+    "pairs_without_accepted_answer": "pairs without an accepted answer",
+    "pairs_with_too_few_answers": "pairs with too few answers",
+    "labels": "labelled pairs",
+    "positives": "positives",
+}
+"""The counts of ``describe_labels``, in words."""
+
+
+BIBTEX = re.compile(r"\s*@\w+\s*\{\s*[^\s,{}]+\s*,.*\}\s*", re.DOTALL)
+
+ROWS_AT_ONCE = 65_536
+
+MARK = "<!-- made by cxc-eccv annotate merge, which replaces it; remove this line to keep your changes -->\n"
+"""The last line of a card."""
 
 
 def merge_labels(project: Project, terms: Terms | None = None) -> LabelFile:
@@ -121,3 +169,162 @@ def _settle(project: Project, terms: Terms) -> tuple[pa.Table, list[SheetQuality
         raise DataError(f"{project.folder}: {why}; import answers, or accept sheets with annotate check")
     labels = settle(accepted, project.scheme, terms.rule, least_answers=terms.least_answers or 1)
     return answers, judged, accepted, labels
+
+
+def check_citation(citation: str | None) -> None:
+    """Raise InvalidOption unless a citation is BibTeX."""
+    if citation is not None and not BIBTEX.fullmatch(citation):
+        raise InvalidOption(
+            f"citation {citation.strip()!r:.60}: give BibTeX, such as @misc{{key, title={{...}}, year=2026}}"
+        )
+
+
+def is_replaceable(card: str) -> bool:
+    """Whether a text is a card of :func:`label_card` that still has its last line."""
+    return card.rstrip().endswith(MARK.rstrip())
+
+
+def label_card(facts: Facts, table: pa.Table) -> str:
+    """The text of ``README.md`` for a folder with ``labels.parquet``."""
+    from huggingface_hub import DatasetCard
+
+    from cxc_eccv import __version__
+    from cxc_eccv.builders import dataset_cards
+    from cxc_eccv.sources.catalog import load_catalog
+
+    scheme = schemes()[facts["scheme"]]
+    card = DatasetCard.from_template(
+        _card_data(facts, table),
+        str(TEMPLATE),
+        facts=facts,
+        **_card_tables(facts, table),
+        asked="\n\n".join(map(_describe_words, facts["asked"])),
+        known_pairs=_describe_known(facts["known_pairs"]),
+        citation=markdown_text(scheme.citation),
+        rule=RULES[facts["rule"]],
+        agreement=_describe_agreement(facts["agreement"]),
+        models=", ".join(map(code_span, facts["models"])) or "No model; the pairs were drawn at random.",
+        edition=code_span(facts["data"]["edition"]),
+        version=markdown_text(facts["version"]),
+        package=__version__,
+        example=code_block(f'{dataset_cards.LOAD_HERE}split="{facts["split"]}")\nprint(dataset[0])', "python"),
+        command=code_block(
+            f"cxc-eccv evaluate model.npz --split {facts['split']} --labels PATH_OR_NAME "
+            f"--sources {','.join([*facts['sources'], facts['name']])}",
+            "sh",
+        ),
+        licence=markdown_text(facts["licence"]) if "licence" in facts else "",
+        own_citation=code_block(str(facts["citation"]).strip(), "bibtex") if "citation" in facts else "",
+        citations=dataset_cards.citations(["eccv_caption"], load_catalog()),
+    )
+    return f"{card.content.rstrip()}\n\n{MARK}"
+
+
+def _card_tables(facts: Facts, table: pa.Table) -> dict[str, str]:
+    """The tables of the card, by their name in its template."""
+    positive = int(pc.sum(table["positive"]).as_py())
+    overview = [facts["name"], facts["split"], table.num_rows, positive, facts["people"], str(facts["version"])]
+    return {
+        "overview": markdown_table(
+            ["name", "split", "labelled pairs", "positives", "people who answered", "version"],
+            [[markdown_text(cell) if isinstance(cell, str) else cell for cell in overview]],
+        ),
+        "fields": markdown_table(
+            ["field", "type", "meaning"],
+            [
+                (f"`{field.name}`", "list" if pa.types.is_list(field.type) else str(field.type), FIELDS[field.name])
+                for field in table.schema
+            ],
+        ),
+        "counts": markdown_table(
+            ["answers and pairs", "number"], [(COUNTS[name], number) for name, number in facts["counts"].items()]
+        ),
+    }
+
+
+def _card_data(facts: Facts, table: pa.Table) -> DatasetCardData:
+    """The front matter."""
+    import datasets
+    from huggingface_hub import DatasetCardData
+
+    from cxc_eccv.builders import dataset_cards
+
+    # datasets identifies its cache of a local folder by the front matter, see builders/dataset_cards.py.
+    content, split = hashlib.sha256(), str(facts["split"])
+    for batch in table.combine_chunks().to_batches(ROWS_AT_ONCE):
+        content.update(json.dumps(batch.to_pydict()).encode())
+    features, sizes = datasets.Features.from_arrow_schema(table.schema), {split: (table.num_rows, table.nbytes)}
+    return DatasetCardData(
+        pretty_name=f"{facts['name']}: matches of MS-COCO that people verified",
+        language=dataset_cards.LANGUAGE,
+        license=facts.get("licence", "unknown"),
+        size_categories=dataset_cards.size_category(table.num_rows),
+        task_categories=["image-to-text", "text-to-image"],
+        tags=["image-text-retrieval", "ms-coco"],
+        configs=[{"config_name": "default", "data_files": [{"split": split, "path": "labels.parquet"}]}],
+        dataset_info=[
+            dataset_cards.dataset_info("default", features, sizes, description=f"sha256 {content.hexdigest()}")
+        ],
+    )
+
+
+def _describe_words(words: Facts) -> str:
+    """What people read on some sheets, as a quotation."""
+    texts = [*words["instructions"], words["question"], *(f"\N{BULLET} {answer}" for answer in words["answers"])]
+    quoted = "\n>\n".join(f"> {markdown_text(text)}" for text in texts)
+    language = code_span(words["language"])
+    return f"{words['sheets']:,} answered sheets that count had these words, in the language {language}:\n\n{quoted}"
+
+
+def _describe_known(known_pairs: Facts) -> str:
+    if not known_pairs["all"]["answered"]:
+        return "The sheets had no known pairs."
+    counts = {name: KnownAnswers(**of_sheets) for name, of_sheets in known_pairs.items()}
+    return (
+        f"On the sheets that count, people answered {counts['accepted']} of the known pairs rightly, and "
+        f"{counts['all']} "
+        "on all answered sheets (95% intervals)."
+    )
+
+
+def _describe_agreement(agreement: Facts) -> str:
+    if not agreement["pairs"]:
+        return "No pair was judged by several people, so their agreement is unknown."
+    return (
+        f"Several people judged {agreement['pairs']:,} pairs, and agree on {agreement['unanimous']:,} of them whether "
+        "they are positive. Falotico and Quatto's kappa, the agreement beyond that of random answers, is "
+        f"{agreement['falotico_quatto_kappa']:.2f}."
+    )
+
+
+SAID = pa.list_(pa.struct([("person", pa.string()), ("answer", pa.string()), ("gain", pa.float64())]))
+"""The type of the column ``said``: each person's answer as JSON, and its gain."""
+
+
+def join_answers(labels: pa.Table, accepted: pa.Table, workers: Sequence[str], candidates: pa.Table) -> pa.Table:
+    """Add ``said``, ``proposals`` and, if pairs were drawn, ``drawn`` to labels.
+
+    People are called p1, p2 ... in the order of ``workers``.
+    """
+    names = {worker: f"p{number}" for number, worker in enumerate(workers, start=1)}
+    answers_by_pair: defaultdict[tuple[int, int], list[Facts]] = defaultdict(list)
+    for row in keep_last(accepted.filter(pc.field("role") == CANDIDATE)).to_pylist():
+        entry = {"person": names[row["worker"]], "answer": row["answer"], "gain": row["gain"]}
+        answers_by_pair[row["image_id"], row["caption_id"]].append(entry)
+    proposals: defaultdict[tuple[int, int], list[Facts]] = defaultdict(list)
+    chances: dict[tuple[int, int], float] = {}
+    drawing = {name for name, strategy in strategies().items() if strategy.draws}
+    for row in candidates.to_pylist():
+        if row["strategy"] in drawing:
+            chances[row["image_id"], row["caption_id"]] = row["priority"]
+        proposals[row["image_id"], row["caption_id"]] += row["proposals"]
+    pairs = list(zip(labels["image_id"].to_pylist(), labels["caption_id"].to_pylist(), strict=True))
+    every = [sorted(answers_by_pair[pair], key=lambda answer: int(answer["person"][1:])) for pair in pairs]
+    kind = candidates.schema.field("proposals").type
+    labels = labels.append_column(pa.field("said", SAID, nullable=False), pa.array(every, SAID))
+    labels = labels.append_column(
+        pa.field("proposals", kind, nullable=False), pa.array([proposals[pair] for pair in pairs], kind)
+    )
+    if not chances:
+        return labels
+    return labels.append_column("drawn", pa.array([chances.get(pair) for pair in pairs], pa.float64()))

@@ -13,9 +13,8 @@ from PIL import Image
 from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.errors import InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.sources.library import COCO_IMAGES, Split
-from cxc_eccv.studies.asking.formats import CSV, HTML, JSONL, Format
+from cxc_eccv.studies.asking.formats import CSV, HTML, JSONL, MTURK, Format
 from cxc_eccv.studies.asking.label_studio import LABEL_STUDIO
-from cxc_eccv.studies.asking.mturk import MTURK
 
 COCO = "coco"
 """Stands for the official addresses."""

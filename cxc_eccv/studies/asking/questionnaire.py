@@ -114,11 +114,6 @@ def describe_question(question: Question, scheme: Scheme, images: Mapping[str, s
     return shown_question
 
 
-def render_questionnaire(questions: Sequence[ShownQuestion], handout: Handout) -> str:
-    """The page, which keeps answers in the browser and saves them as JSONL."""
-    return render_page(describe_page(questions, handout), handout)
-
-
 def render_page(data: PageData, handout: Handout, variable: str = "") -> str:
     """The page with its data; ``variable`` stands for the data of a sheet that a HIT of Mechanical Turk fills in."""
     # Inside a script element only "<" could end it or begin a comment.

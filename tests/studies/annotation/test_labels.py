@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.sources.readers import LABELS_SCHEMA, read_labels, write_labels
-from cxc_eccv.studies.annotation.label_card import label_card
+from cxc_eccv.studies.annotation.merging import label_card
 from cxc_eccv.studies.asking.answer_files import SCHEMA
 from cxc_eccv.studies.asking.questionnaire import Handout
 from cxc_eccv.studies.asking.schemes import schemes

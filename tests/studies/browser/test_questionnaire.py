@@ -15,15 +15,16 @@ import pytest
 from PIL import Image
 
 from cxc_eccv.studies.asking.answer_files import Unfinished, read_answers
-from cxc_eccv.studies.asking.mturk import MTURK
+from cxc_eccv.studies.asking.formats import MTURK
 from cxc_eccv.studies.asking.questionnaire import (
     Handout,
     Texts,
+    describe_page,
     describe_question,
     describe_questions,
     list_files,
     page_texts,
-    render_questionnaire,
+    render_page,
 )
 from cxc_eccv.studies.asking.questions import CANDIDATE, Question, Questionnaire
 from cxc_eccv.studies.asking.schemes import Answer, schemes
@@ -64,7 +65,7 @@ def render(asked, image=None, practice=(), **options):
     images = {name: image or paint((place, 90, 160), (64, 48)) for place, name in enumerate(names)}
     shown = [(describe_question(own, asked.scheme, images), expected) for own, expected in practice]
     handout = Handout(options.pop("scheme", asked.scheme), practice=shown, **options)
-    return render_questionnaire(describe_questions([asked], images), handout)
+    return render_page(describe_page(describe_questions([asked], images), handout), handout)
 
 
 def begin(page, name="Ann", ready=IS_READY):

@@ -17,7 +17,7 @@ from cxc_eccv.judgments.evidence import labels_of_file
 from cxc_eccv.ranking import scores as blocks
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.annotation.proposing import candidates as candidates_file
+from cxc_eccv.studies.annotation import proposing
 from cxc_eccv.studies.annotation.proposing import strategies as strategy_file
 from cxc_eccv.studies.annotation.proposing.alike import choose_caption_pairs, choose_image_pairs
 from cxc_eccv.studies.annotation.proposing.pool import CANDIDATES, Choice, ProposalOptions
@@ -74,7 +74,7 @@ def known(sample_library):
 
 
 def propose(runs, library, split="test", **options):
-    return candidates_file.propose(runs, library.split(split), ProposalOptions(**options))
+    return proposing.propose(runs, library.split(split), ProposalOptions(**options))
 
 
 def pairs_of(table):
@@ -429,7 +429,7 @@ def test_pairs_of_equal_priority_are_drawn():
         pool = SimpleNamespace(
             random=np.random.default_rng(seed), options=ProposalOptions(budget=4), is_open=lambda pairs: pairs != 3
         )
-        found, of_pairs = candidates_file._cut(Choice(pairs, priority), pool)
+        found, of_pairs = proposing._cut(Choice(pairs, priority), pool)
         assert set(found[:2].tolist()) == {8, 9}
         assert of_pairs.tolist() == [2.0, 2.0, 1.0, 1.0]
         drawn |= set(found[2:].tolist())

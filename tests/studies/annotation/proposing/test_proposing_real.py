@@ -7,8 +7,7 @@ import pyarrow as pa
 import pytest
 
 from cxc_eccv.runs import EmbeddingsRun
-from cxc_eccv.studies.annotation.proposing import ProposalOptions
-from cxc_eccv.studies.annotation.proposing.candidates import propose
+from cxc_eccv.studies.annotation.proposing import ProposalOptions, propose
 from cxc_eccv.types import Embeddings, find_positions
 
 pytestmark = pytest.mark.reference
