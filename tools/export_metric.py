@@ -18,8 +18,7 @@ from metric_modules.script import alone, written_out
 
 import cxc_eccv
 from cxc_eccv import registry
-from cxc_eccv.adapters.described import Description
-from cxc_eccv.adapters.space import GRADIO, metric_card, space_app
+from cxc_eccv.adapters.described import GRADIO, Description, metric_card, space_app
 from cxc_eccv.errors import CxcEccvError
 
 HEADER = f"""\

@@ -46,7 +46,7 @@ def push(
     ```
     """
     if repo_type == "space" and not folder.exists() and folder.name == str(folder):
-        from cxc_eccv.adapters.space import write_space
+        from cxc_eccv.adapters.described import write_space
 
         folder = write_space(folder.name, Path(context.with_resource(tempfile.TemporaryDirectory())))
     from cxc_eccv.hub.client import describe_token

@@ -3,7 +3,7 @@
 import evaluate
 
 from cxc_eccv.adapters import described
-from cxc_eccv.adapters.concept_modules import ConceptModule
+from cxc_eccv.adapters.pair_modules import ConceptModule
 from cxc_eccv.metrics.concept_agreement import SPEC
 
 

@@ -3,7 +3,7 @@
 import evaluate
 
 from cxc_eccv.adapters import described
-from cxc_eccv.adapters.judged_modules import JudgedRankingModule
+from cxc_eccv.adapters.ranking_modules import JudgedRankingModule
 from cxc_eccv.metrics.judged_at_k import SPEC
 
 

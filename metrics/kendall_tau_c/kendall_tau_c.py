@@ -3,7 +3,7 @@
 import evaluate
 
 from cxc_eccv.adapters import described
-from cxc_eccv.adapters.pair_module import RatedPairsModule
+from cxc_eccv.adapters.pair_modules import RatedPairsModule
 from cxc_eccv.metrics.kendall_tau_c import SPEC
 
 

@@ -3,7 +3,7 @@
 import evaluate
 
 from cxc_eccv.adapters import described
-from cxc_eccv.adapters.rank_modules import RankingModule
+from cxc_eccv.adapters.ranking_modules import RankingModule
 from cxc_eccv.metrics.mrr import SPEC
 
 

@@ -3,7 +3,7 @@
 import evaluate
 
 from cxc_eccv.adapters import described
-from cxc_eccv.adapters.plausible_module import PlausibleMatchModule
+from cxc_eccv.adapters.ranking_modules import PlausibleMatchModule
 from cxc_eccv.metrics.pmrp import SPEC
 
 

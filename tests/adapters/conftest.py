@@ -9,7 +9,7 @@ import pytest
 
 from cxc_eccv import registry
 from cxc_eccv.adapters import module_folder
-from cxc_eccv.adapters.space import write_space
+from cxc_eccv.adapters.described import write_space
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cxc_eccv.adapters import MODULES
-from cxc_eccv.adapters.space import GRADIO
+from cxc_eccv.adapters.described import GRADIO
 
 LOAD = """
 import datasets

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cxc_eccv import registry
-from cxc_eccv.adapters.given_rankings import GivenRankings
+from cxc_eccv.adapters.ranking_modules import GivenRankings
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, RunTooShallow
 from cxc_eccv.metrics.kinds import RankMetric
 from cxc_eccv.ranking import ranked

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 
-from cxc_eccv.adapters.described import Description, inputs_description
+from cxc_eccv.adapters.described import GENERATED, Description, inputs_description
 from cxc_eccv.adapters.module import LIST, Column
-from cxc_eccv.adapters.space import GENERATED
 from cxc_eccv.metrics import unjudged
 from cxc_eccv.metrics.kinds import TopMetric
 

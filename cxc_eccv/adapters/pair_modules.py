@@ -1,4 +1,4 @@
-"""``evaluate`` modules of metrics that explain failed queries by the concepts of two images."""
+"""``evaluate`` modules of metrics on pairs: rated pairs of items, and the concepts of two images of a failed query."""
 
 from __future__ import annotations
 
@@ -7,13 +7,59 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cxc_eccv.adapters.module import Column, Example, MetricModule, Results, number_lists
+from cxc_eccv.adapters.module import Column, Example, MetricModule, Results, finite_numbers, ids, number_lists
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun
 from cxc_eccv.metrics.kinds import FailureMetric
 from cxc_eccv.sources.wordnet import similarity_matrix
-from cxc_eccv.types import FloatArray
+from cxc_eccv.types import FloatArray, RatedPairs
 from cxc_eccv.types.seen import ConceptPairs, Concepts, Similarity
 from cxc_eccv.types.strict_json import Json
+
+
+class RatedPairsModule(MetricModule):
+    """A rank correlation; predictions are similarities of pairs, references their ratings."""
+
+    columns: ClassVar[Mapping[str, Column]] = {
+        "predictions": Column(finite_numbers, "float64", "the model's similarity of each rated pair, finite."),
+        "references": Column(finite_numbers, "float64", "the human rating of each pair."),
+        "query_ids": Column(
+            ids,
+            "int64",
+            "id of each pair's query: the caption for STS, the image for SIS and SITS. List a pair in both orders if "
+            "it counts for both items.",
+        ),
+        "item_ids": Column(ids, "int64", "id of the item rated with the query."),
+    }
+    n_inputs = 2
+    result_texts: ClassVar[Mapping[str, str]] = {"{}_std": "standard deviation over the samples (ddof 0)."}
+    limits = """\
+- Ratings or similarities that are all equal, NaN, infinite values, empty input and unequal lengths raise an error.
+- The value depends on which item of a pair is the query; the paper's choice is given above."""
+    example: ClassVar[Example] = {
+        "predictions": [0.91, 0.35, 0.54, 0.18, 0.77, 0.32, 0.62, 0.09],
+        "references": [4.8, 2.1, 3.0, 0.6, 4.1, 1.9, 3.6, 0.2],
+        "query_ids": [1, 1, 2, 3, 4, 5, 6, 6],
+        "item_ids": [11, 12, 13, 14, 15, 16, 17, 18],
+    }
+
+    @classmethod
+    def scores(
+        cls,
+        predictions: list[float],
+        references: list[float],
+        query_ids: list[int],
+        item_ids: list[int],
+        *,
+        per_sample: bool = False,
+        **parameters: object,
+    ) -> Results:
+        """Name to value; for a metric with samples their mean and standard deviation."""
+        pairs = RatedPairs(np.array(query_ids), np.array(item_ids), np.array(references))
+        values = cls.spec.function(pairs, np.array(predictions), **parameters)
+        name = cls.spec.name
+        spread = {f"{name}_std": float(np.std(values))} if values.ndim else {}
+        samples = {f"{name}_samples": np.atleast_1d(values).tolist()} if per_sample else {}
+        return {name: float(values.mean()), **spread, **samples}
 
 
 def concept_lists(name: str, values: Any) -> list[list[str]]:  # noqa: ANN401 - checked here
@@ -23,7 +69,7 @@ def concept_lists(name: str, values: Any) -> list[list[str]]:  # noqa: ANN401 - 
         concepts = None if isinstance(row, str | Mapping) or not np.iterable(row) else list(row)
         if concepts is None or not all(isinstance(concept, str) and concept for concept in concepts):
             raise MalformedRun(f"{name}, row {index} is {row!r}; need a list of concepts, one per instance")
-        rows.append([str(concept) for concept in concepts])
+        rows.append(concepts)
     return rows
 
 
@@ -50,7 +96,7 @@ LIMITS = """\
 DEFINED = {"{}_defined": "number of rows with a value, over which the mean is taken; none raises an error."}
 
 
-class FailureModule(MetricModule):
+class ConceptModule(MetricModule):
     """A metric of failed queries; predictions are concepts of the retrieved images, references those of the right."""
 
     spec: ClassVar[FailureMetric]
@@ -59,30 +105,24 @@ class FailureModule(MetricModule):
     example: ClassVar[Example] = EXAMPLE
 
     @classmethod
+    def scores(cls, *columns: list[list[Any]], per_query: bool = False, **parameters: Any) -> Results:  # noqa: ANN401
+        """Name to value of the result, with what the card names beside it."""
+        values = cls.spec.function(_make_pairs(*columns), **parameters)
+        return cls.average_defined(values, per_query=per_query) | (parameters if cls.shows_options else {})
+
+    @classmethod
     def average_defined(cls, values: FloatArray, *, per_query: bool) -> Results:
         """The mean over the rows with a value, and their number if it is in the card."""
         name, is_defined = cls.spec.name, ~np.isnan(values)
         if not is_defined.any():
             raise DataError(f"{name} is undefined for all {values.size} rows; its card says when it is undefined")
         number = {f"{name}_defined": int(is_defined.sum())} if cls.result_texts else {}
-        each = [value if flag else None for value, flag in zip(values.tolist(), is_defined.tolist(), strict=True)]
+        each = [None if np.isnan(value) else value for value in values.tolist()]
         by_query = {f"{name}_per_query": each} if per_query else {}
         return {name: float(values[is_defined].mean()), **number, **by_query}
 
 
-class ConceptModule(FailureModule):
-    """A metric of concepts."""
-
-    @classmethod
-    def scores(
-        cls, predictions: list[list[str]], references: list[list[str]], *, per_query: bool = False, **parameters: object
-    ) -> Results:
-        """Name to value of the result."""
-        pairs = _make_pairs(predictions, references)
-        return cls.average_defined(cls.spec.function(pairs, **parameters), per_query=per_query)
-
-
-class SimilarConceptsModule(FailureModule):
+class SimilarConceptsModule(ConceptModule):
     """A metric of concepts and their similarities."""
 
     n_inputs = 2
@@ -102,20 +142,18 @@ class SimilarConceptsModule(FailureModule):
     @classmethod
     def scores(
         cls,
-        predictions: list[list[str]],
-        references: list[list[str]],
-        *,
+        *columns: list[list[Any]],
         similarities: Mapping[str, Mapping[str, float]] | None = None,
         per_query: bool = False,
-        **parameters: object,
+        **parameters: Json,
     ) -> Results:
         """Name to value, and the number of rows with a value."""
         similarity = similarity_matrix if similarities is None else tabulate(similarities)
-        values = cls.spec.function(_make_pairs(predictions, references), similarity, **parameters)
+        values = cls.spec.function(_make_pairs(*columns), similarity, **parameters)
         return cls.average_defined(values, per_query=per_query)
 
 
-class ConceptSizesModule(FailureModule):
+class ConceptSizesModule(ConceptModule):
     """A metric of concepts and the areas of their instances."""
 
     columns: ClassVar[Mapping[str, Column]] = {
@@ -141,21 +179,6 @@ class ConceptSizesModule(FailureModule):
         "prediction_areas": [[0.1, 0.02, 0.75], [0.2, 0.4]],
         "reference_areas": [[0.25, 0.15, 0.01, 0.9], [0.45]],
     }
-
-    @classmethod
-    def scores(
-        cls,
-        predictions: list[list[str]],
-        references: list[list[str]],
-        prediction_areas: list[list[float]],
-        reference_areas: list[list[float]],
-        *,
-        per_query: bool = False,
-        **parameters: Json,
-    ) -> Results:
-        """Name to value, the number of rows with a value, and the options."""
-        pairs = _make_pairs(predictions, references, prediction_areas, reference_areas)
-        return cls.average_defined(cls.spec.function(pairs, **parameters), per_query=per_query) | parameters
 
 
 def tabulate(table: Mapping[str, Mapping[str, float]]) -> Similarity:
@@ -192,10 +215,8 @@ def _make_pairs(
 
 def _group(images: list[list[str]], areas: list[list[float]] | None) -> list[Concepts]:
     """For each image, concept to the areas of its instances; NaN without areas."""
-    groups: list[Concepts] = []
-    for index, names in enumerate(images):
-        sizes: dict[str, list[float]] = {}
-        for name, area in zip(names, [np.nan] * len(names) if areas is None else areas[index], strict=True):
-            sizes.setdefault(name, []).append(area)
-        groups.append({name: np.array(values) for name, values in sizes.items()})
-    return groups
+    sizes = [np.full(len(names), np.nan) for names in images] if areas is None else map(np.array, areas)
+    return [
+        {name: values[np.array(names) == name] for name in dict.fromkeys(names)}
+        for names, values in zip(images, sizes, strict=True)
+    ]
