@@ -13,16 +13,14 @@ import typer
 from typer.core import TyperGroup
 
 from cxc_eccv import __version__
-from cxc_eccv.cli.build import build, images
-from cxc_eccv.cli.compare import compare
-from cxc_eccv.cli.data_options import DATA, AllowModified, DataCommand, DataDir, DataOptions
+from cxc_eccv.cli.build import build, demo, images
+from cxc_eccv.cli.compare import compare, report
 from cxc_eccv.cli.delivery import COMMAND, command_text
-from cxc_eccv.cli.demo_command import demo
 from cxc_eccv.cli.encode import encode
 from cxc_eccv.cli.evaluate import evaluate
 from cxc_eccv.cli.hub import push, submit
 from cxc_eccv.cli.list import list_all
-from cxc_eccv.cli.report_command import report
+from cxc_eccv.cli.shared_options import DATA, AllowModified, DataCommand, DataDir, DataOptions
 from cxc_eccv.cli.sts import sts
 from cxc_eccv.discovery import modules_of, study_modules
 from cxc_eccv.errors import CxcEccvError

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cxc_eccv.cli.data_options import open_library
 from cxc_eccv.cli.named_models import check_model, is_first_process, needs_train_extra, register_models
-from cxc_eccv.cli.shared_options import OF_ENCODING, BatchSize, Device, Dtype, SkipBadImages, split_name
+from cxc_eccv.cli.shared_options import OF_ENCODING, BatchSize, Device, Dtype, SkipBadImages, open_library, split_name
 from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
 from cxc_eccv.terminal import say
 from cxc_eccv.writing import check_output

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from cxc_eccv.cli.compare import compare
-from cxc_eccv.cli.data_options import open_library
 from cxc_eccv.cli.delivery import (
     check_folder,
     deliver,
@@ -31,6 +30,7 @@ from cxc_eccv.cli.shared_options import (
     Tasks,
     TrainingData,
     names,
+    open_library,
     split_name,
 )
 from cxc_eccv.errors import InvalidOption

@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from cxc_eccv.cli.data_options import DATA
+from cxc_eccv.cli.shared_options import DATA
 from cxc_eccv.errors import UnknownName
 from cxc_eccv.terminal import say, shown_text
 

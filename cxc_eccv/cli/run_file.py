@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from cxc_eccv import __version__
-from cxc_eccv.cli.data_options import DATA
+from cxc_eccv.cli.shared_options import DATA
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 
 if TYPE_CHECKING:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from cxc_eccv.cli.data_options import open_library
 from cxc_eccv.cli.delivery import check_folder, say_written
 from cxc_eccv.cli.named_models import check_model, needs_train_extra, register_models
-from cxc_eccv.cli.shared_options import BatchSize, Device, Dtype, names
+from cxc_eccv.cli.shared_options import BatchSize, Device, Dtype, names, open_library
 from cxc_eccv.discovery import study_modules
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.tables import tables_to_console

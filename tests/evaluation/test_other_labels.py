@@ -23,9 +23,8 @@ from cxc_eccv.evaluation.relabelling import relabel
 from cxc_eccv.registry import task, tasks
 from cxc_eccv.report.page_content import Page
 from cxc_eccv.report.pages import render_html, render_markdown
-from cxc_eccv.report.paper import paper_tables
 from cxc_eccv.report.query_cards import example_cards
-from cxc_eccv.report.score_tables import render
+from cxc_eccv.report.score_tables import paper_tables, render
 from cxc_eccv.runs import ScoresRun
 from cxc_eccv.sources.collections.coco import COLLECTION as COCO
 from cxc_eccv.sources.library import Library

@@ -11,7 +11,7 @@ from cxc_eccv.errors import DataError
 from cxc_eccv.evaluation import report_from_json, report_to_json
 from cxc_eccv.report.page_content import Page
 from cxc_eccv.report.pages import render_html, render_markdown
-from cxc_eccv.report.paper import paper_tables
+from cxc_eccv.report.score_tables import paper_tables
 from cxc_eccv.types import Bounds, Report, Result
 from cxc_eccv.types.json_records import from_json
 from cxc_eccv.types.provenance import Provenance

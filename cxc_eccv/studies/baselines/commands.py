@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cxc_eccv.cli.data_options import ScriptCommand, open_library
 from cxc_eccv.cli.delivery import COMMAND, check_folder, deliver, say_written, show_command
 from cxc_eccv.cli.named_models import needs_train_extra
-from cxc_eccv.cli.shared_options import split_name
+from cxc_eccv.cli.shared_options import ScriptCommand, open_library, split_name
 from cxc_eccv.terminal import print_shown, say
 
 if TYPE_CHECKING:

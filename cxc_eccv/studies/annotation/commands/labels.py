@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from cxc_eccv.cli.data_options import open_library
 from cxc_eccv.cli.delivery import COMMAND, check_folder, say_written
 from cxc_eccv.cli.named_models import load_runs
-from cxc_eccv.cli.shared_options import Labels, Names, Similarity, names, split_name
+from cxc_eccv.cli.shared_options import Labels, Names, Similarity, names, open_library, split_name
 from cxc_eccv.terminal import print_shown, say
 from cxc_eccv.writing import write_texts
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.data_options import DataCommand, open_library
 from cxc_eccv.cli.delivery import say_written
 from cxc_eccv.cli.named_models import load_runs, needs_train_extra
-from cxc_eccv.cli.shared_options import BatchSize, Device, Names, split_name
+from cxc_eccv.cli.shared_options import BatchSize, DataCommand, Device, Names, open_library, split_name
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.asking.options import AnswerForm, QuestionForm, QuestionImages
 from cxc_eccv.terminal import print_shown, say

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cxc_eccv.cli.data_options import open_library
 from cxc_eccv.cli.encode import say_once
 from cxc_eccv.cli.named_models import check_model, load_named_model, needs_train_extra
-from cxc_eccv.cli.shared_options import BatchSize, Device, split_name
+from cxc_eccv.cli.shared_options import BatchSize, Device, open_library, split_name
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import print_shown, upper_first
 from cxc_eccv.writing import check_output

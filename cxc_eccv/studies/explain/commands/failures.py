@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from cxc_eccv.cli.data_options import DataCommand, open_library
 from cxc_eccv.cli.delivery import say_written
+from cxc_eccv.cli.shared_options import DataCommand, open_library
 from cxc_eccv.studies.asking.options import AnswerForm, QuestionForm, QuestionImages
 from cxc_eccv.terminal import print_shown, say
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from cxc_eccv.cli.data_options import open_library
 from cxc_eccv.cli.delivery import COMMAND, check_folder, say_kept, say_written
 from cxc_eccv.cli.named_models import check_model, load_named_model, needs_train_extra
-from cxc_eccv.cli.shared_options import BatchSize, Device, split_name
+from cxc_eccv.cli.shared_options import BatchSize, Device, open_library, split_name
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import print_shown
 from cxc_eccv.writing import recorded_folder, refuse_unwritable

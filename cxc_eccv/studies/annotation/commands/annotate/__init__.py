@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cxc_eccv.cli.data_options import DATA, DataCommand, open_library
 from cxc_eccv.cli.delivery import COMMAND, check_folder, say_written
 from cxc_eccv.cli.named_models import load_runs
-from cxc_eccv.cli.shared_options import Labels, Names, Thumbnails, names, split_name
+from cxc_eccv.cli.shared_options import DATA, DataCommand, Labels, Names, Thumbnails, names, open_library, split_name
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.annotation.commands.annotate.sheets import (
     Folder,

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cxc_eccv.cli.data_options import DATA, open_library
 from cxc_eccv.cli.delivery import say_written
-from cxc_eccv.cli.shared_options import names
+from cxc_eccv.cli.shared_options import DATA, names, open_library
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.asking.options import AnswerForm, QuestionForm, QuestionImages
 from cxc_eccv.terminal import print_shown, say
