@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.errors import ModelError, SourceMissing
 from cxc_eccv.evaluation import Request, evaluate_request, make_plan
-from cxc_eccv.ranking.prepare import to_unit_length
+from cxc_eccv.ranking.scores import to_unit_length
 from cxc_eccv.registry import task
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.runs.embeddings import SIMILARITIES

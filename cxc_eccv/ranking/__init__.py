@@ -18,7 +18,7 @@ that are higher. Under the tie rule, items that tie with a positive rank above i
 - :mod:`~cxc_eccv.ranking.scores` has the sources of blocks, and the loop: fill a block, read it in the same thread.
 - ``readers`` read blocks: counts of positives whose query is a column (a *bracket* bounds a pair's score until it is
   known), the best items of rows and columns, and plausible matches.
-- :mod:`~cxc_eccv.ranking.shared_product` uses one product twice. If too many scores are too close for its brackets
+- :mod:`~cxc_eccv.ranking.by_vectors` uses one product twice. If too many scores are too close for its brackets
   (:class:`~cxc_eccv.ranking.counts.ScoresTooAlike`), the direction is counted row by row.
 - :mod:`~cxc_eccv.ranking.ties` decides every tie.
 

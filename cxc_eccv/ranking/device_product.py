@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.ranking.counts import Counts
-from cxc_eccv.ranking.scores import Options, Scores
-from cxc_eccv.ranking.twins import find_twins
+from cxc_eccv.ranking.scores import Options, Scores, find_twins
 from cxc_eccv.types import IntArray
 
 SCORES_AT_ONCE = 2**26

@@ -12,10 +12,17 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import DataError, MalformedRun, MissingIds, UnknownName
 from cxc_eccv.kernels import row_counts
 from cxc_eccv.ranking.counts import Counts, MergedJudgments
-from cxc_eccv.ranking.prepare import ROWS_PREPARED_AT_ONCE, prepare, refuse_extremes, refuse_zero_vectors
-from cxc_eccv.ranking.scores import ALIGNMENT, Options, Scores, one_blas_thread, scan, workers
+from cxc_eccv.ranking.scores import (
+    ALIGNMENT,
+    ROWS_PREPARED_AT_ONCE,
+    find_leaders,
+    one_blas_thread,
+    prepare,
+    refuse_extremes,
+    refuse_zero_vectors,
+    workers,
+)
 from cxc_eccv.ranking.ties import rank_positives
-from cxc_eccv.ranking.twins import find_leaders, hash_rows
 from cxc_eccv.runs.embeddings import SIMILARITIES
 from cxc_eccv.types import Embeddings, IntArray, Judgments, PositiveRanks, find_positions
 
@@ -28,7 +35,8 @@ class LargeGallery:
 
     Positives, and items with the same bytes as a positive, are scored in a separate small product, so that a positive
     ties with its twins in any shard; other items are scored in their tile. Memory holds the queries, Q x R scores for R
-    distinct positives, and two tiles of about 25 MB per thread. With folds, queries rank only items of their fold.
+    distinct positives, and per thread two tiles of about 25 MB and the positives. With folds, queries rank only items
+    of their fold.
 
     Args:
         queries: vectors of the queries.
@@ -62,11 +70,10 @@ class LargeGallery:
         columns = self._prepare(positives, item_ids, "positives")
         rows = self._prepare(queries, self._merged.query_ids, "queries")
         refuse_extremes(similarity, rows, columns, self._merged.query_ids, item_ids)
-        self._positives = Positives(columns)
-        scores = rows @ self._positives.distinct.T
-        self._pair_scores = scores[self._merged.queries, self._positives.of_item[pair_items]]
-        self._rows, self._scores = rows, scores
-        self._competes = self._merged.shares[""].competes
+        leaders, of_item = np.unique(find_leaders(columns), return_inverse=True)
+        self._rows, self._distinct = rows, np.ascontiguousarray(columns[leaders])
+        self._scores = rows @ self._distinct.T
+        self._pair_scores = self._scores[self._merged.queries, of_item[pair_items]]
 
     def count(self, ids: IntArray, vectors: NDArray[Any]) -> ShardCounts:
         """Count a shard of the gallery.
@@ -82,7 +89,7 @@ class LargeGallery:
         """
         covered = self._cover(ids, vectors)
         segments = self._merged.segments[find_positions(ids, self._merged.gallery_ids)[0]]
-        starts, totals = range(0, ids.size, TILE_WIDTH), self._zeros()
+        starts, totals = range(0, ids.size, TILE_WIDTH), np.zeros((2, self._pair_scores.size), dtype=np.int64)
         with one_blas_thread(), ThreadPoolExecutor(workers()) as pool:
             for counts in pool.map(lambda start: self._count_tile(ids, vectors, segments, start), starts):
                 totals += counts
@@ -132,32 +139,31 @@ class LargeGallery:
         refuse_zero_vectors(embeddings.ids[zero], ids.size, kind)
         return out
 
-    def _count_tile(self, ids: IntArray, vectors: NDArray[Any], segments: IntArray, start: int) -> IntArray:
-        indices = slice(start, start + TILE_WIDTH)
-        tile = _prepare_tile(ids[indices], vectors[indices], self._similarity)
-        refuse_extremes(self._similarity, self._rows, tile[: ids[indices].size], self._merged.query_ids, ids[indices])
-        product = TileProduct(self._rows, tile, ids[indices].size, self._positives, self._scores)
-        counts, whole = self._zeros(), np.array([0, product.width])
-
-        def read(block: NDArray[np.float32], first: int) -> None:
-            rows = slice(first, first + len(block))
+    def _count_tile(self, ids: IntArray, vectors: NDArray[Any], segments: IntArray, left: int) -> IntArray:
+        """(2, P) items of a tile at least as high as each positive, and above it."""
+        part = slice(left, left + TILE_WIDTH)
+        ids, segments = ids[part], segments[part]
+        tile = _prepare_tile(ids, vectors[part], self._similarity)
+        refuse_extremes(self._similarity, self._rows, tile[: ids.size], self._merged.query_ids, ids)
+        first = find_leaders(np.concatenate([self._distinct, tile[: ids.size]]))[len(self._distinct) :]
+        twins = np.flatnonzero(first < len(self._distinct))
+        counts, whole = np.zeros((2, self._pair_scores.size), dtype=np.int64), np.array([0, len(tile)])
+        room = np.empty((ROWS_AT_ONCE, len(tile)), dtype=np.float32)
+        for start in range(0, len(self._rows), ROWS_AT_ONCE):
+            rows = slice(start, min(start + ROWS_AT_ONCE, len(self._rows)))
+            block = np.matmul(self._rows[rows], tile.T, out=room[: rows.stop - start])
+            block[:, twins] = self._scores[rows][:, first[twins]]
+            block[:, ids.size :] = -np.inf
             if self._merged.n_segments > 1:
-                competes = self._competes[rows][:, segments[indices]]
-                np.copyto(block[:, : competes.shape[1]], -np.inf, where=~competes)
+                np.copyto(block[:, : ids.size], -np.inf, where=~self._merged.shares[""].competes[rows][:, segments])
             if self._merged.without_self:
-                columns, present = find_positions(self._merged.query_ids[rows], ids[indices])
+                columns, present = find_positions(self._merged.query_ids[rows], ids)
                 block[np.flatnonzero(present), columns[present]] = -np.inf
-            pairs = slice(*np.searchsorted(self._merged.queries, [first, first + len(block)]).tolist())
+            pairs = slice(*np.searchsorted(self._merged.queries, [start, rows.stop]).tolist())
             scores = self._pair_scores[pairs]
-            reached = row_counts(block, self._merged.queries[pairs] - first, scores, scores, whole)
+            reached = row_counts(block, self._merged.queries[pairs] - start, scores, scores, whole)
             counts[:, pairs] += reached.at_least[:, 0], reached.above[:, 0]
-
-        scan(product, read, Options())
         return counts
-
-    def _zeros(self) -> IntArray:
-        """(2, P) zero counts of items at least as high as each positive, and above it."""
-        return np.zeros((2, self._pair_scores.size), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -178,62 +184,6 @@ class ShardCounts:
         if common:
             raise DataError(f"two shards have {common} items in common; every item must be counted once")
         return ShardCounts(self.at_least + other.at_least, self.above + other.above, self.covered | other.covered)
-
-
-class Positives:
-    """Distinct vectors of the positives, to find them and their twins in a gallery.
-
-    ``distinct`` are the (R, D) vectors without copies, ``of_item`` the (N,) position of each item in them.
-    """
-
-    def __init__(self, vectors: NDArray[np.float32]) -> None:
-        leaders, self.of_item = np.unique(find_leaders(vectors), return_inverse=True)
-        self.distinct = np.ascontiguousarray(vectors[leaders])
-        hashes = hash_rows(self.distinct)
-        self._order = np.argsort(hashes, kind="stable")
-        self._hashes = hashes[self._order]
-
-    def find(self, vectors: NDArray[np.float32]) -> IntArray:
-        """(C,) position in ``distinct`` of the vector with the same bytes, or -1."""
-        hashes = hash_rows(vectors)
-        indices = np.full(len(vectors), -1)
-        first, last = (np.searchsorted(self._hashes, hashes, side) for side in ("left", "right"))
-        for row in np.flatnonzero(first < last).tolist():
-            for index in self._order[first[row] : last[row]].tolist():
-                if self.distinct[index].tobytes() == vectors[row].tobytes():
-                    indices[row] = index
-        return indices
-
-
-class TileProduct(Scores):
-    """Scores of all queries with one tile, in which twins of positives have the ``scores`` of these positives."""
-
-    rows_at_once, threads = ROWS_AT_ONCE, 1
-
-    def __init__(
-        self,
-        rows: NDArray[np.float32],
-        tile: NDArray[np.float32],
-        n_items: int,
-        positives: Positives,
-        scores: NDArray[np.float32],
-    ) -> None:
-        self.height, self.width = len(rows), len(tile)
-        self._rows, self._tile, self._n_items, self._scores = rows, tile, n_items, scores
-        indices = positives.find(tile[:n_items])
-        self._twins = np.flatnonzero(indices >= 0)
-        self._originals = indices[self._twins]
-
-    def room(self, size: int) -> NDArray[np.float32]:
-        """Memory for one block."""
-        return np.empty((size, self.width), dtype=np.float32)
-
-    def fill(self, start: int, stop: int, room: NDArray[np.float32]) -> NDArray[np.float32]:
-        """(stop - start, width) scores; minus infinity in the padding."""
-        block = np.matmul(self._rows[start:stop], self._tile.T, out=room[: stop - start])
-        block[:, self._twins] = self._scores[start:stop][:, self._originals]
-        block[:, self._n_items :] = -np.inf
-        return block
 
 
 def _prepare_tile(ids: IntArray, vectors: NDArray[Any], similarity: str) -> NDArray[np.float32]:

@@ -13,7 +13,7 @@ import numpy as np
 from cxc_eccv.errors import InvalidOption, MissingIds
 from cxc_eccv.ranking.counts import Counts, MergedJudgments, RowPairs
 from cxc_eccv.ranking.readers import RowReader, TopRows
-from cxc_eccv.ranking.scores import Layout, Options, Scores, scan
+from cxc_eccv.ranking.scores import NAMED, Layout, Options, Scores, scan
 from cxc_eccv.ranking.ties import rank_positives
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run, ScoresRun
 from cxc_eccv.types import (
@@ -30,7 +30,6 @@ from cxc_eccv.types import (
 )
 from cxc_eccv.types.ids import find_distinct
 
-NAMED = 3
 SWAP_SHARE = 0.9
 
 

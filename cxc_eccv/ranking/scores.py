@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import cache, cached_property
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
@@ -21,10 +22,10 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 from tqdm import tqdm
 
-from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
+from cxc_eccv.kernels import unit_vectors
 from cxc_eccv.ranking.counts import Counts, count_rows
 from cxc_eccv.ranking.device import torch_on
-from cxc_eccv.ranking.twins import find_twins, group_twins
 from cxc_eccv.runs.embeddings import SIMILARITIES
 from cxc_eccv.types import IntArray
 from cxc_eccv.types.ids import make_indptr, number_within
@@ -33,6 +34,13 @@ BLOCK_BYTES = 80_000_000
 MOST_WORKERS = 16
 FEWEST_ROWS, MOST_ROWS = 64, 1024
 ALIGNMENT = 8
+ROWS_PREPARED_AT_ONCE = 256
+LARGEST = float(np.finfo(np.float32).max) / 2
+SMALLEST = 2.0**-102
+"""The smallest product that float32 holds with all its 24 digits."""
+
+NAMED = 3
+"""Number of ids that an error names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,3 +256,107 @@ def leave_out_self(block: NDArray[Any], self_columns: IntArray | None, start: in
         columns = self_columns[start : start + len(block)]
         rows = np.flatnonzero(columns >= 0)
         block[rows, columns[rows]] = -np.inf
+
+
+def find_twins(vectors: NDArray[np.float32]) -> tuple[IntArray, IntArray]:
+    """Index of the first row with the same bytes, and index of the copy, for all copies."""
+    first = find_leaders(vectors)
+    copies = np.flatnonzero(first != np.arange(first.size))
+    return first[copies], copies
+
+
+def group_twins(vectors: NDArray[np.float32]) -> tuple[IntArray, IntArray]:
+    """The first row of each group with the same bytes, and (N,) the group of every row, -1 for a row without copy."""
+    originals, copies = find_twins(vectors)
+    group = np.full(len(vectors), -1)
+    leaders, group[copies] = np.unique(originals, return_inverse=True)
+    group[leaders] = np.arange(leaders.size)
+    return leaders, group
+
+
+def find_leaders(vectors: NDArray[np.float32]) -> IntArray:
+    """(N,) index of the first row with the same bytes."""
+    twins = np.arange(len(vectors))
+    hashes = hash_rows(vectors)
+    _, group, size = np.unique(hashes, return_inverse=True, return_counts=True)
+    candidates = np.flatnonzero(size[group] > 1)
+    if candidates.size:
+        rows = np.ascontiguousarray(vectors[candidates]).view(np.dtype((np.void, 4 * vectors.shape[1]))).ravel()
+        _, first, inverse = np.unique(rows, return_index=True, return_inverse=True)
+        twins[candidates] = candidates[first[inverse]]
+    return twins
+
+
+def hash_rows(vectors: NDArray[np.float32]) -> NDArray[Any]:
+    """(N,) hashes of rows."""
+    word = np.dtype(np.uint64 if vectors.shape[1] % 2 == 0 else np.uint32)
+    words = np.ascontiguousarray(vectors).view(word)
+    odd = np.random.default_rng(0).integers(1, 2**31, size=words.shape[1]) * 2 + 1
+    return np.asarray(np.dot(words, odd.astype(word)))
+
+
+def prepare(
+    vectors: NDArray[np.float32], similarity: str, rows: IntArray, targets: IntArray, out: NDArray[np.float32]
+) -> IntArray:
+    """Write these rows of vectors to rows ``targets`` of ``out``, scaled to unit length for ``cosine``.
+
+    Lengths are summed in float64 within a row, so that rows of equal bytes stay equal; quotients are rounded to
+    float32. Negative zeros become positive, so that equal values have equal bytes. Returns the rows of zero vectors,
+    which have no cosine; none for ``dot``.
+    """
+    if similarity == "cosine":
+        return np.asarray(rows[unit_vectors(vectors, rows, targets, out) == 0])
+    out[targets] = vectors[rows] + 0
+    return rows[:0]
+
+
+def to_unit_length(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """(N, D) vectors scaled to length 1; zero vectors stay zero."""
+    rows, out = np.arange(len(vectors)), np.empty(vectors.shape, np.float32)
+    prepare(vectors, "cosine", rows, rows, out)
+    return out
+
+
+def refuse_zero_vectors(
+    ids: IntArray, total: int, kind: str, where: str | Path = "run", *, by_dot: bool = True
+) -> None:
+    """Raise MalformedRun if any item has a zero vector, which would score 0, above all negative cosines."""
+    if ids.size:
+        first = ", ".join(map(str, ids[:NAMED]))
+        remedy = ", or save similarity='dot' in the file to compare them by dot product" if by_dot else ""
+        raise MalformedRun(
+            f"{where}: {ids.size} of {total} {kind} have a zero vector, which has no cosine, the first: {first}. Check "
+            f"the model's output on them{remedy}."
+        )
+
+
+def refuse_extremes(
+    similarity: str,
+    queries: NDArray[np.float32],
+    items: NDArray[np.float32],
+    query_ids: IntArray,
+    item_ids: IntArray,
+) -> None:
+    """Raise MalformedRun if dot products may overflow or vanish in float32; zero vectors are allowed.
+
+    The product of the longest vectors must fit float32, and that of the shortest must keep all its digits. The ids are
+    for the message.
+    """
+    if similarity != "dot":
+        return
+    (longest, shortest), (wide, narrow) = _extremes(queries), _extremes(items)
+    for (row, length), (column, other) in ((longest, wide), (shortest, narrow)):
+        product = length * other
+        if product and not SMALLEST <= product <= LARGEST:
+            extent = f"{'reach' if product > 1 else 'fall to'} {product:.0e}"
+            raise MalformedRun(
+                f"dot products {extent} (query {query_ids[row]} with item {item_ids[column]}), beyond float32; "
+                "multiply all vectors by one number that brings them near 1, or use cosine"
+            )
+
+
+def _extremes(vectors: NDArray[np.float32]) -> list[tuple[int, float]]:
+    """Row and Euclidean length, rounded up, of the longest vector and of the shortest nonzero vector."""
+    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)) * (1 + 1e-12)
+    rows = int(lengths.argmax()), int(np.where(lengths > 0, lengths, np.inf).argmin())
+    return [(row, float(lengths[row])) for row in rows]

@@ -7,7 +7,7 @@ from scaled_runs import scale, scale_each, sides, with_altered_queries
 from cxc_eccv.encoding.cross_encoding import find_candidates
 from cxc_eccv.encoding.processes import split_ranks
 from cxc_eccv.evaluation import evaluate
-from cxc_eccv.ranking.prepare import to_unit_length
+from cxc_eccv.ranking.scores import to_unit_length
 from cxc_eccv.registry import task
 from cxc_eccv.sts import cosines
 

@@ -5,7 +5,7 @@ import pytest
 from plain_ranks import by_query, by_sorting
 
 from cxc_eccv.ranking import Options, ranked
-from cxc_eccv.ranking.shared_product import HalfProduct
+from cxc_eccv.ranking.by_vectors import HalfProduct
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings, Judgments
 
@@ -105,7 +105,7 @@ def test_a_constant_model_gets_a_whole_product_and_the_last_ranks(count):
 def test_very_many_twins_get_a_whole_product(monkeypatch):
     vectors = np.tile(np.random.default_rng(4).integers(-2, 3, (60, 8)), (3, 1)).astype(np.float32)
     run, judgments = fives(vectors)
-    monkeypatch.setattr("cxc_eccv.ranking.shared_product.BLOCK_BYTES", 1_000)
+    monkeypatch.setattr("cxc_eccv.ranking.by_vectors.BLOCK_BYTES", 1_000)
     ranks = ranked(run, Options(similarity="dot")).rank(judgments, "t2t")
     assert by_query(ranks) == by_sorting(run, judgments, "t2t")
 

@@ -10,8 +10,7 @@ from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds, 
 from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.ranking.counts import ScoresTooAlike
 from cxc_eccv.ranking.readers.columns import ColumnPairs, brackets
-from cxc_eccv.ranking.scores import Product
-from cxc_eccv.ranking.twins import find_leaders
+from cxc_eccv.ranking.scores import Product, find_leaders
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings, Judgments, RatedPairs
 
@@ -269,7 +268,7 @@ def test_copies_have_one_score_though_a_library_rounds_by_position(monkeypatch):
 
 
 def test_find_leaders_tells_rows_apart_that_share_a_hash(monkeypatch):
-    monkeypatch.setattr("cxc_eccv.ranking.twins.hash_rows", lambda rows: np.zeros(len(rows)))
+    monkeypatch.setattr("cxc_eccv.ranking.scores.hash_rows", lambda rows: np.zeros(len(rows)))
     rows = np.array([[1, 2], [2, 1], [1, 2], [3, 3], [2, 1]], dtype=np.float32)
     assert find_leaders(rows).tolist() == [0, 1, 0, 3, 1]
 

@@ -33,8 +33,7 @@ from cxc_eccv.encoding.shards import (
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.ranking import Options, ranked
-from cxc_eccv.ranking.prepare import refuse_zero_vectors, to_unit_length
-from cxc_eccv.ranking.scores import one_blas_thread
+from cxc_eccv.ranking.scores import one_blas_thread, refuse_zero_vectors, to_unit_length
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.sources.readers import FACTS_KEY, MINED_FORMAT, MINED_SCHEMA, MinedPairs

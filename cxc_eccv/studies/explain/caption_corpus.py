@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds
 from cxc_eccv.evaluation.report import make_provenance
 from cxc_eccv.ranking import Options, ranked
-from cxc_eccv.ranking.prepare import refuse_zero_vectors
 from cxc_eccv.ranking.readers import TopRows
+from cxc_eccv.ranking.scores import refuse_zero_vectors
 from cxc_eccv.registry import metric_labelled
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun
 from cxc_eccv.runs.rankings import RankedLists, narrow_ids

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownIds, UnknownName
 from cxc_eccv.ranking import Options, ranked
-from cxc_eccv.ranking.prepare import refuse_zero_vectors, to_unit_length
+from cxc_eccv.ranking.scores import refuse_zero_vectors, to_unit_length
 from cxc_eccv.runs import EmbeddingsRun, Run
 from cxc_eccv.runs.embeddings import read_side
 from cxc_eccv.sources.library import Split

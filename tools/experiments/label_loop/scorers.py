@@ -24,7 +24,7 @@ from scipy.sparse.linalg import norm as sparse_norm
 from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.demo import RidgeModel, TfIdf
 from cxc_eccv.errors import MissingIds, SourceMissing
-from cxc_eccv.ranking.prepare import to_unit_length
+from cxc_eccv.ranking.scores import to_unit_length
 from cxc_eccv.runs import EmbeddingsRun, Run, ScoresRun
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, find_positions

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
 from cxc_eccv.evaluation import evaluate
-from cxc_eccv.ranking.prepare import refuse_zero_vectors
-from cxc_eccv.ranking.scores import Product
+from cxc_eccv.ranking.scores import Product, refuse_zero_vectors
 from cxc_eccv.runs import EmbeddingsRun, ScoresRun, load_embeddings
 from cxc_eccv.sources.library import Split
 from cxc_eccv.studies.baselines.untrained import Baseline, Inputs
