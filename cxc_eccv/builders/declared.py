@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.discovery import find_declared, study_modules
 from cxc_eccv.errors import DataError, UnknownName
-from cxc_eccv.judgments.evidence import Thresholds
+from cxc_eccv.judgments.evidence.source import Thresholds
 from cxc_eccv.sources.collections.coco import COLLECTION as COCO
 from cxc_eccv.sources.collections.collection import Collection
 from cxc_eccv.sources.library import Split

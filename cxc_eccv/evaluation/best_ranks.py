@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 import pyarrow.compute as pc
 
-from cxc_eccv.judgments.evidence import label_sources
+from cxc_eccv.judgments.evidence.source import label_sources
 from cxc_eccv.registry import tasks
 from cxc_eccv.types import FloatArray, IntArray, Report, find_positions
 

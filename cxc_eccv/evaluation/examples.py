@@ -13,7 +13,7 @@ from cxc_eccv.errors import RunTooShallow
 from cxc_eccv.evaluation.best_ranks import COCO, BestRanks, align, best_ranks, directions_judged
 from cxc_eccv.evaluation.plan import find_parts
 from cxc_eccv.evaluation.request import Request
-from cxc_eccv.judgments.evidence import label_file_source, official_sources
+from cxc_eccv.judgments.evidence.source import label_file_source, official_sources
 from cxc_eccv.judgments.qrels import MergedPairs, merge
 from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.registry import tasks

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.judgments.evidence import Thresholds, gather, sources_of
+from cxc_eccv.judgments.evidence.source import Thresholds, gather, sources_of
 from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.metrics.kinds import Spec, Variant
 from cxc_eccv.sources.download import sha256_of

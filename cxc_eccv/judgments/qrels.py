@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.judgments.evidence import (
+from cxc_eccv.judgments.evidence.source import (
     KIND,
     Evidence,
     Thresholds,

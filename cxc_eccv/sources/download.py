@@ -12,7 +12,6 @@ import re
 import shutil
 import zipfile
 import zlib
-from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from importlib import resources
@@ -273,9 +272,8 @@ def retrieve(
     sha256: str | None = None,
     *,
     progress: bool = False,
-    downloader: Callable[..., None] | None = None,
 ) -> None:
-    """Download a file to its place, in one step and with retries; ``downloader`` is as pooch calls it.
+    """Download a file to its place, in one step and with retries.
 
     Raises:
         DownloadFailed: the server does not deliver the file.
@@ -290,7 +288,7 @@ def retrieve(
         target.parent, "", registry={target.name: sha256}, urls={target.name: url}, retry_if_failed=RETRIES
     )
     try:
-        place.fetch(target.name, downloader=downloader or pooch.HTTPDownloader(progressbar=progress, timeout=TIMEOUT))
+        place.fetch(target.name, downloader=pooch.HTTPDownloader(progressbar=progress, timeout=TIMEOUT))
     except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
         raise DownloadFailed(f"the server did not deliver it: {error}") from None
     except ValueError as error:

@@ -7,26 +7,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from time import monotonic
-from typing import Any
 
 from PIL import Image
 from tqdm import tqdm
 
 from cxc_eccv.errors import DownloadFailed, InvalidOption
-from cxc_eccv.sources.download import TIMEOUT, offline_reason, retrieve
+from cxc_eccv.sources.download import offline_reason, retrieve
 from cxc_eccv.writing import locked, refuse_unwritable
 
 AT_ONCE = 8
 
 MOST_FAILURES = 10
 """After so many the rest will hardly arrive: no photograph is asked for any more."""
-
-LARGEST = 20_000_000
-"""Bytes of a photograph, at most; the largest of COCO has a twentieth of it."""
-
-SLOWEST = 120.0
-"""Seconds that a photograph may take."""
 
 
 def fetch_photographs(addresses: Mapping[str, Sequence[str]], folder: Path) -> Counter[str]:
@@ -88,7 +80,7 @@ def _bring(file: Path, urls: Sequence[str], building: Path) -> str:
     part, faults = building / file.name, []
     for url in urls:
         try:
-            retrieve(url, part, downloader=_download)
+            retrieve(url, part)
             if not _is_whole(part):
                 raise DownloadFailed("the server sent something other than a complete JPEG image")
         except DownloadFailed as error:
@@ -98,21 +90,6 @@ def _bring(file: Path, urls: Sequence[str], building: Path) -> str:
             part.replace(file)
             return url.partition(":")[0]
     raise DownloadFailed("; ".join(faults))
-
-
-def _download(url: str, output_file: Any, _pooch: object) -> None:  # noqa: ANN401 - as pooch calls it
-    """Download a file of bounded size in bounded time."""
-    import requests
-
-    latest, size = monotonic() + SLOWEST, 0
-    with requests.get(url, stream=True, timeout=TIMEOUT) as answer, Path(output_file).open("wb") as sink:
-        answer.raise_for_status()
-        while chunk := answer.raw.read1(1 << 16):
-            size += sink.write(chunk)
-            if size > LARGEST:
-                raise DownloadFailed(f"the server sent more than {LARGEST:,} bytes")
-            if monotonic() > latest:
-                raise DownloadFailed(f"it did not arrive within {SLOWEST:.0f} seconds")
 
 
 def _is_whole(file: Path) -> bool:

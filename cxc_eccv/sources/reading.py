@@ -144,10 +144,10 @@ def _refuse(path: Path, prefix: str, place: str, actual: str, expected: str) -> 
     return MalformedSource(path, ", ".join(filter(None, [prefix, place])), actual, expected)
 
 
-def check_content(path: Path, value: object, shape: Shape) -> None:
-    """Refuse JSON content of another shape."""
+def check_content(path: Path, value: object, shape: Shape, place: str = "") -> None:
+    """Refuse JSON content of another shape; ``place`` is where in the file it is."""
     try:
-        check_shape(value, shape)
+        check_shape(value, shape, place)
     except JsonFault as fault:
         raise MalformedSource(path, fault.place, fault.actual, fault.expected) from None
 

@@ -93,12 +93,6 @@ def find_synset(name: str) -> Any:  # noqa: ANN401 - nltk is untyped
         ) from None
 
 
-@cache
-def path_similarity(name: str, other: str) -> float:
-    r"""WordNet's path similarity of two synsets, by name: in (0, 1], and 1 for the same synset."""
-    return float(find_synset(name).path_similarity(find_synset(other)))
-
-
 def similarity_matrix(names: Sequence[str]) -> FloatArray:
     """(N, N) float64 path similarities of all pairs of N synsets, much faster than pair by pair."""
     members: dict[str, dict[int, int]] = defaultdict(dict)

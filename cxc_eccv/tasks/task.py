@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.judgments.evidence import label_sources, merged_official
+from cxc_eccv.judgments.evidence.source import label_sources, merged_official
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.sources.collections.coco import COLLECTION as COCO
 from cxc_eccv.sources.collections.collection import Collection

@@ -128,19 +128,6 @@ def test_real_addresses_are_encrypted_first():
     assert library_module.COCO_BUCKET.endswith(library_module.COCO_IMAGES.removeprefix("http:/"))
 
 
-@pytest.mark.parametrize(
-    ("limit", "value", "message"),
-    [("LARGEST", 100, "more than 100 bytes"), ("SLOWEST", -1.0, "it did not arrive within")],
-)
-def test_photograph_has_a_size_and_a_time(site, official, run, tmp_path, monkeypatch, limit, value, message):
-    monkeypatch.setattr(photographs, limit, value)
-    monkeypatch.setattr(photographs, "MOST_FAILURES", 2)
-    status, _, err = run("images", "val2014", "--output", tmp_path / "out")
-    assert status == 2
-    assert message in err
-    assert not list((tmp_path / "out").iterdir())
-
-
 def test_other_splits(site, official, run, tmp_path):
     for options, splits in (
         (["--split", "val"], ["validation"]),

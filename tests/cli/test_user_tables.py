@@ -94,7 +94,7 @@ def test_a_column_of_a_parquet_file_that_is_there_twice(tmp_path):
 def test_column_of_parquet_that_holds_no_numbers(tmp_path, name, value):
     row = {"image_id": 1, "caption_id": 2, "probability": 0.5} | {name: value}
     pq.write_table(pa.Table.from_pylist([row]), tmp_path / "mine.parquet")
-    with pytest.raises(DataError, match=f"column '{name}': found values of type .*, expected a (whole )?number"):
+    with pytest.raises(DataError, match=f"row 0, column '{name}': found .*, expected a (whole )?number"):
         read_probabilities(tmp_path / "mine.parquet")
 
 

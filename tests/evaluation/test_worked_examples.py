@@ -8,7 +8,7 @@ from row_measures import listed_matches, plausible_hits
 
 from cxc_eccv.errors import DataError, RunTooShallow
 from cxc_eccv.evaluation.needs import Outputs, Ranks, TopItems
-from cxc_eccv.judgments.evidence import Thresholds
+from cxc_eccv.judgments.evidence.source import Thresholds
 from cxc_eccv.judgments.plausible import CategoryMatches, category_matches
 from cxc_eccv.judgments.qrels import cxc_ratings, entailed_pairs, merge
 from cxc_eccv.metrics.entail_at_k import SPEC as ENTAIL_AT_K

@@ -45,10 +45,10 @@ def test_the_worked_example_without_wordnet():
 
 def test_the_worked_example_with_wordnet(wordnet):
     """Hill and grassland 1/9, tree and grass 1/6: 0.139, over the two pairs."""
-    from cxc_eccv.sources.wordnet import path_similarity, similarity_matrix
+    from cxc_eccv.sources.wordnet import find_synset, similarity_matrix
 
-    assert path_similarity("hill.n.01", "grassland.n.01") == pytest.approx(1 / 9)
-    assert path_similarity("tree.n.01", "grass.n.01") == pytest.approx(1 / 6)
+    assert find_synset("hill.n.01").path_similarity(find_synset("grassland.n.01")) == pytest.approx(1 / 9)
+    assert find_synset("tree.n.01").path_similarity(find_synset("grass.n.01")) == pytest.approx(1 / 6)
     value = non_common_similarity(worked_example(), similarity_matrix).item()
     assert value == pytest.approx((1 / 9 + 1 / 6) / 2)
     assert round(value, 3) == 0.139

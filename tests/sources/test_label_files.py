@@ -11,7 +11,7 @@ from label_files import label_facts, label_table, random_pairs, write_label_file
 from mined_files import write_mined
 
 from cxc_eccv.errors import DataError, MalformedSource, SourceMissing, UnknownName
-from cxc_eccv.judgments.evidence import label_sources, sources_of
+from cxc_eccv.judgments.evidence.source import label_sources, sources_of
 from cxc_eccv.judgments.qrels import judged_pairs, merge, merged_qrels
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.sources.library import Library
@@ -77,11 +77,11 @@ def test_rows_that_contradict_themselves_are_refused(tmp_path, sample_library, c
         ({"version": " "}, "a version"),
         ({"split": "val"}, "one of train, restval, validation, test"),
         ({"people": 0}, "at least 1"),
-        ({"people": True}, "of kind int"),
-        ({"people": "three"}, "of kind int"),
+        ({"people": True}, "at least 1"),
+        ({"people": "three"}, "at least 1"),
         ({"licence": ["mit"]}, "metadata, licence: found"),
-        ({"data": {}}, "fingerprint"),
-        ({"models": "a model"}, "of kind list"),
+        ({"data": {}}, "expected an entry 'content'"),
+        ({"models": "a model"}, "a list"),
     ],
 )
 def test_facts_that_do_not_say_whose_labels_these_are_are_refused(tmp_path, sample_library, facts, expected):

@@ -120,7 +120,7 @@ def test_faulty_table_is_refused_with_its_place(tmp_path, sample_library, conten
 
 @pytest.mark.parametrize(
     ("values", "words"),
-    [([1.0, 2.0], "values of type double, expected a whole"), ([5, None], "row 1, column 'image_id': found None")],
+    [([1.0, 2.0], "found 1.0, expected a whole"), ([5, None], "row 1, column 'image_id': found None")],
 )
 def test_faulty_ids_of_parquet_are_refused(tmp_path, values, words):
     path = write(tmp_path / "mine.parquet", pa.table({"image_id": values, "caption_id": [1, 2]}))

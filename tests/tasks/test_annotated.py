@@ -13,7 +13,7 @@ from cxc_eccv.comparison import ScoredReport
 from cxc_eccv.comparison.pairing import check_comparable
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation import report_to_json
-from cxc_eccv.judgments.evidence import official_sources
+from cxc_eccv.judgments.evidence.source import official_sources
 from cxc_eccv.judgments.qrels import merge, merged_qrels
 from cxc_eccv.runs import RankingsRun, ScoresRun
 from cxc_eccv.sources.library import Library

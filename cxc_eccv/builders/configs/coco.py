@@ -16,7 +16,7 @@ from cxc_eccv.builders.declared import (
     struct_lists,
     subset_lists,
 )
-from cxc_eccv.judgments.evidence import MERGED, label_sources
+from cxc_eccv.judgments.evidence.source import MERGED, label_sources
 from cxc_eccv.judgments.qrels import MergedPairs, merge
 from cxc_eccv.sources.catalog import SPLITS
 from cxc_eccv.sources.library import COCO_IMAGES, Split

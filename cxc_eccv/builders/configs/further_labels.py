@@ -15,7 +15,7 @@ from cxc_eccv.builders.declared import (
     nullable,
     subset_lists,
 )
-from cxc_eccv.judgments.evidence import item_ids, match_hypotheses
+from cxc_eccv.judgments.evidence.source import item_ids, match_hypotheses
 from cxc_eccv.judgments.flickr8k import read_crowd, read_experts
 from cxc_eccv.judgments.plausible import category_distances, with_categories
 from cxc_eccv.judgments.qrels import entailed_pairs

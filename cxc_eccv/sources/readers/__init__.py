@@ -18,15 +18,18 @@ from cxc_eccv.sources.readers.judged import (
     read_ratings,
 )
 from cxc_eccv.sources.readers.karpathy import SplitTables, fold_restval, read_karpathy
-from cxc_eccv.sources.readers.label_files import (
+from cxc_eccv.sources.readers.pairs import (
+    FACTS_KEY,
     LABELS_SCHEMA,
+    MINED_SCHEMA,
     LabelFile,
+    MinedPairs,
+    find_labels,
     read_label_files,
     read_labels,
+    read_mined,
     write_labels,
 )
-from cxc_eccv.sources.readers.label_places import find_labels
-from cxc_eccv.sources.readers.pairs import FACTS_KEY, MINED_FORMAT, MINED_SCHEMA, MinedPairs, read_mined
 from cxc_eccv.sources.readers.sentence_pairs import SentencePairs, read_aligned, read_semeval, read_sick, read_stsb
 from cxc_eccv.sources.readers.visual_genome import read_visual_genome
 
@@ -34,7 +37,6 @@ __all__ = [
     "FACTS_KEY",
     "KINDS",
     "LABELS_SCHEMA",
-    "MINED_FORMAT",
     "MINED_SCHEMA",
     "UNREACHABLE_CAPTIONS",
     "CategorySets",

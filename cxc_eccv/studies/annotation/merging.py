@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, InvalidOption
-from cxc_eccv.judgments.evidence import judging_sources
+from cxc_eccv.judgments.evidence.source import judging_sources
 from cxc_eccv.sources.readers import LabelFile, write_labels
 from cxc_eccv.studies.annotation.exporting import find_words
 from cxc_eccv.studies.annotation.project import CARD, LABELS, Project

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, UnknownName
-from cxc_eccv.judgments.evidence import label_sources
+from cxc_eccv.judgments.evidence.source import label_sources
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.sources.reading import shown

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import SourceMissing
-from cxc_eccv.judgments.evidence import Thresholds, gather, merged_official
+from cxc_eccv.judgments.evidence.source import Thresholds, gather, merged_official
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.sources.readers import LabelFile
 from cxc_eccv.studies.annotation.proposing import ProposalOptions

@@ -20,7 +20,7 @@ from cxc_eccv.evaluation.calls import measure_request, split_key
 from cxc_eccv.evaluation.plan import collections_held
 from cxc_eccv.evaluation.report import make_provenance
 from cxc_eccv.evaluation.request import check_split
-from cxc_eccv.judgments.evidence import labels_of_file
+from cxc_eccv.judgments.evidence.source import labels_of_file
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.ranking import ranked
 from cxc_eccv.registry import task

@@ -36,7 +36,7 @@ from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.ranking.scores import one_blas_thread, refuse_zero_vectors, to_unit_length
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library, Split
-from cxc_eccv.sources.readers import FACTS_KEY, MINED_FORMAT, MINED_SCHEMA, MinedPairs
+from cxc_eccv.sources.readers import FACTS_KEY, MINED_SCHEMA, MinedPairs
 from cxc_eccv.studies.entailment.labelled import Asked, LabelledPairs, find_image_files, seen_by
 from cxc_eccv.studies.entailment.mining_rule import (
     Candidates,
@@ -280,7 +280,7 @@ class _PairSide:
 def _describe(split: Split, classifier: Classifier, retriever: dict[str, Any], rule: dict[str, Any]) -> dict[str, Any]:
     library = split.library
     return {
-        "schema": MINED_FORMAT,
+        "schema": 1,
         "collection": split.collection.name,
         "split": split.name,
         "classifier": {

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
 from cxc_eccv.evaluation.request import SPLITS
-from cxc_eccv.judgments.evidence import MERGED, official_sources
+from cxc_eccv.judgments.evidence.source import MERGED, official_sources
 from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.parquet import read_parquet
 from cxc_eccv.registry import metrics

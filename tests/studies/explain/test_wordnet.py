@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from cxc_eccv.errors import DataError, MalformedSource, SourceMissing
-from cxc_eccv.sources.wordnet import find_synset, load_wordnet, path_similarity, similarity_matrix
+from cxc_eccv.sources.wordnet import find_synset, load_wordnet, similarity_matrix
 
 pytest.importorskip("nltk")
 
 
 def test_the_similarities_of_the_paper(wordnet):
     """Section 6.3: 0.111 and 0.167, and their mean, 0.139."""
-    assert path_similarity("hill.n.01", "grassland.n.01") == 1 / 9
-    assert path_similarity("tree.n.01", "grass.n.01") == 1 / 6
+    assert find_synset("hill.n.01").path_similarity(find_synset("grassland.n.01")) == 1 / 9
+    assert find_synset("tree.n.01").path_similarity(find_synset("grass.n.01")) == 1 / 6
     assert round((1 / 9 + 1 / 6) / 2, 3) == 0.139
 
 
@@ -25,7 +25,7 @@ def test_the_matrix_equals_nltk_pair_by_pair(wordnet):
     words = random.Random(0).sample(sorted(wordnet.all_lemma_names()), 20)
     names = [wordnet.synsets(word)[0].name() for word in words]
     names += ["dog.n.01", "run.v.01", "white.a.01", "entity.n.01", "dog.n.01"]
-    expected = [[path_similarity(one, other) for other in names] for one in names]
+    expected = [[find_synset(one).path_similarity(find_synset(other)) for other in names] for one in names]
     np.testing.assert_allclose(similarity_matrix(names), expected, rtol=1e-15)
     assert similarity_matrix([]).shape == (0, 0)
 
@@ -35,7 +35,7 @@ def test_names_that_wordnet_lacks(wordnet):
         with pytest.raises(DataError, match=re.escape(f"WordNet 3.0 has no synset '{name}'")):
             find_synset(name)
     with pytest.raises(DataError, match=r"no synset 'zzz\.n\.01'"):
-        path_similarity("dog.n.01", "zzz.n.01")
+        find_synset("dog.n.01").path_similarity(find_synset("zzz.n.01"))
     with pytest.raises(DataError, match=r"no synset 'zzz\.n\.01'"):
         similarity_matrix(["dog.n.01", "zzz.n.01"])
 

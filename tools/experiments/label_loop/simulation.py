@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.evaluation.report import make_provenance
-from cxc_eccv.judgments.evidence import official_sources
+from cxc_eccv.judgments.evidence.source import official_sources
 from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.runs.rankings import RankedLists

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import InvalidOption, MissingIds
-from cxc_eccv.judgments.evidence import co_captions
+from cxc_eccv.judgments.evidence.source import co_captions
 from cxc_eccv.ranking import ranked
 from cxc_eccv.runs import EmbeddingsRun, Run
 from cxc_eccv.sources.library import Split

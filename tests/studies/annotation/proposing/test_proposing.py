@@ -13,7 +13,7 @@ from annotated_projects import noisy_run
 from label_files import write_label_file
 
 from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, MissingIds, RunTooShallow, UnknownName
-from cxc_eccv.judgments.evidence import labels_of_file
+from cxc_eccv.judgments.evidence.source import labels_of_file
 from cxc_eccv.ranking import scores as blocks
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.sources.library import Library

@@ -12,7 +12,7 @@ from annotated_projects import noisy_run, pairs_of
 from label_files import write_label_file
 
 from cxc_eccv.errors import DataError, InvalidOption, MissingIds, UnknownName
-from cxc_eccv.judgments.evidence import item_ids
+from cxc_eccv.judgments.evidence.source import item_ids
 from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.metrics.graded_r_precision import graded_r_precision
 from cxc_eccv.metrics.graded_recall_at_k import graded_recall_at_k

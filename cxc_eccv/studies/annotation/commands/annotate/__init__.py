@@ -292,7 +292,7 @@ def report(
     ```
     """
     from cxc_eccv.evaluation import Request
-    from cxc_eccv.judgments.evidence import judging_sources
+    from cxc_eccv.judgments.evidence.source import judging_sources
     from cxc_eccv.studies.annotation.annotation_report import report_project, write_annotated
     from cxc_eccv.studies.annotation.changes import METRICS, TASKS, measure_changes
     from cxc_eccv.studies.annotation.project import LABELS
