@@ -12,13 +12,12 @@ from numpy.typing import ArrayLike
 from cxc_eccv.errors import InvalidOption, MalformedRun, RunTooShallow, raise_all
 from cxc_eccv.evaluation.answers import Answers
 from cxc_eccv.evaluation.examples import collect_examples
-from cxc_eccv.evaluation.measure import MeasuredPart, find_faults, measure
 from cxc_eccv.evaluation.needs import Measured, Ranks
 from cxc_eccv.evaluation.plan import Plan, PlannedPart, choose_metrics, describe_parts, make_plan
 from cxc_eccv.evaluation.relabelling import describe_sources, find_repeats
 from cxc_eccv.evaluation.report import describe_run, make_report, name_model, training_data_of
 from cxc_eccv.evaluation.request import Fields, Request
-from cxc_eccv.evaluation.score import score_parts
+from cxc_eccv.evaluation.score import MeasuredPart, find_faults, measure, score_parts
 from cxc_eccv.metrics.kinds import Variant
 from cxc_eccv.ranking import ranked
 from cxc_eccv.ranking.scores import one_blas_thread

@@ -80,7 +80,9 @@ def make_plan(request: Request, library: Library, sides: Sides) -> Plan:
 
     ``sides`` is the run, or the sides that a model will encode: nothing is ranked yet.
     """
-    labels = find_sources(request.sources, library, request.split)
+    labels: tuple[str, ...] = ()
+    if request.sources is not None or library.table_names:
+        labels = find_sources(request.sources, library, request.split)
     parts: list[PlannedPart] = []
     skipped: dict[str, str] = {}
     refused: list[CxcEccvError] = []

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.metrics.entail_at_k import Classifier, check_policy
+from cxc_eccv.sources.columns import NUMBER, PROBABILITY, read_columns
 from cxc_eccv.sources.library import Split
-from cxc_eccv.sources.reading import read_table
 from cxc_eccv.types import LABELS, PROBABILITIES, IntArray, check_values, find_positions
 from cxc_eccv.types.ids import find_distinct
 from cxc_eccv.types.provenance import JudgeFacts
@@ -39,16 +39,17 @@ Probabilities: TypeAlias = "Classifier | pa.Table | str | Path | None"
 """Source of probabilities of pairs."""
 
 
-def read_probabilities(probabilities: Probabilities) -> Classifier | None:
+def read_probabilities(probabilities: Probabilities) -> Classifier:
     """The function of image ids and caption ids that a table, or its file, stands for."""
     if isinstance(probabilities, str | Path):
-        probabilities = read_table(Path(probabilities), "probabilities of pairs")
+        forms = {"image_id": NUMBER, "caption_id": NUMBER, "probability": PROBABILITY}
+        probabilities = read_columns(Path(probabilities), "probabilities", forms, *forms)
     if isinstance(probabilities, pa.Table):
         return PairValues(probabilities, "probability", "probabilities")
-    if probabilities is not None and not callable(probabilities):
+    if not callable(probabilities):
         raise InvalidOption(
             f"probabilities are a {type(probabilities).__name__}; give a function of image ids and caption ids, a "
-            "table with image_id, caption_id and probability, or the path of its Parquet file"
+            "table with image_id, caption_id and probability, or the path of its file"
         )
     return probabilities
 
@@ -68,17 +69,12 @@ def policy_of(unjudged: Unjudged) -> str | Classifier:
     return PairValues(unjudged, "label", "predicted labels") if isinstance(unjudged, pa.Table) else unjudged
 
 
-class PairLabels:
-    """Labels pairs by their ``probability`` in a table: 1 from one half on."""
-
-    def __init__(self, table: pa.Table) -> None:
-        if "probability" not in table.column_names:
-            raise DataError(f"predicted labels: no label or probability among the columns {table.column_names}")
-        self.probabilities = PairValues(table, "probability", "probabilities")
-
-    def __call__(self, image_ids: IntArray, caption_ids: IntArray) -> NDArray[Any]:
-        """(P,) labels for (P,) images and (P,) captions; raises DataError if the table lacks one."""
-        return (self.probabilities(image_ids, caption_ids) >= 0.5).astype(np.int64)
+def label_by_probability(table: pa.Table) -> Classifier:
+    """The classifier that labels pairs by their ``probability`` in a table: 1 from one half on."""
+    if "probability" not in table.column_names:
+        raise DataError(f"predicted labels: no label or probability among the columns {table.column_names}")
+    chances = PairValues(table, "probability", "probabilities")
+    return lambda image_ids, caption_ids: (chances(image_ids, caption_ids) >= 0.5).astype(np.int64)
 
 
 class PairValues:

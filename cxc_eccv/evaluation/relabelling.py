@@ -29,10 +29,8 @@ OTHERS = {
 def find_sources(sources: str | Sequence[str] | None, library: Library, split: str) -> tuple[str, ...]:
     """The sources of labels in place of those of the tasks, in their declared order; labels of models are refused.
 
-    They are the named ones; without names the library's plain tables, as no task reads these; often none.
+    They are the named ones; without names the library's plain tables, as no task reads these.
     """
-    if sources is None and not library.table_names:
-        return ()
     sources = library.table_names if sources is None else [sources] if isinstance(sources, str) else sources
     known = [name for name, source in sources_of(library).items() if source.official]
     if not sources:

@@ -13,9 +13,9 @@ from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation.answers import Answers, read_answers
 from cxc_eccv.evaluation.policies import (
     Judge,
-    PairLabels,
     Probabilities,
     Unjudged,
+    label_by_probability,
     policy_name,
     read_probabilities,
 )
@@ -107,12 +107,14 @@ class Request(Intervals):
 
     def _check_unjudged(self) -> None:
         """Read what stands for labels of unjudged pairs, and check that nothing lacks what it needs."""
-        policy_name(self.unjudged)
+        if self.unjudged != "not_entailed":
+            policy_name(self.unjudged)
         if isinstance(self.unjudged, pa.Table) and "label" not in self.unjudged.column_names:
-            object.__setattr__(self, "unjudged", PairLabels(self.unjudged))
+            object.__setattr__(self, "unjudged", label_by_probability(self.unjudged))
         if not self.bounds and (self.bounds_depth is not None or self.probabilities is not None):
             raise InvalidOption("bounds_depth and probabilities need bounds; set bounds too (--bounds)")
-        object.__setattr__(self, "probabilities", read_probabilities(self.probabilities))
+        if self.probabilities is not None:
+            object.__setattr__(self, "probabilities", read_probabilities(self.probabilities))
         if isinstance(self.answers, str | Path):
             object.__setattr__(self, "answers", read_answers(self.answers))
         has_judge = self.probabilities_of is not None or isinstance(self.unjudged, Judge)

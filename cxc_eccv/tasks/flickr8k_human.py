@@ -1,6 +1,6 @@
-"""Flickr8k human: retrieval whose false negatives and true negatives people judged."""
+"""Flickr8k with people's judgments: retrieval with true negatives, and correlation of similarities with ratings."""
 
-from cxc_eccv.judgments.flickr8k import flickr8k_human, flickr8k_verdicts
+from cxc_eccv.judgments.flickr8k import crowd_ratings, expert_ratings, flickr8k_human, flickr8k_verdicts
 from cxc_eccv.sources.collections.flickr8k import JUDGED
 from cxc_eccv.tasks.task import Part, Task
 from cxc_eccv.types import CROSS_MODAL
@@ -26,3 +26,41 @@ TASK = Task(
     sources=("flickr8k",),
     collection=JUDGED,
 )
+
+EXPERT = Task(
+    name="flickr8k_expert",
+    title="Flickr8k expert",
+    description=(
+        "Rank correlation of similarities with expert ratings of image-caption pairs. Three experts rated pairs of "
+        "Flickr8k's test images with captions of other images, from 1 (no relation) to 4 (describes the image). Each "
+        "rating counts by itself, as in CLIPScore's protocol; an image's own captions are left out."
+    ),
+    parts=(Part("expert", direction="i2t", rated=lambda split, _: expert_ratings(split)),),
+    splits=("test",),
+    metrics=("kendall_tau_c",),
+    main_metric="kendall_tau_c",
+    citation="Hodosh et al., JAIR 2013; Hessel et al., EMNLP 2021, arXiv:2104.08718",
+    licence="research and education use (Flickr8k)",
+    sources=("flickr8k",),
+    collection=JUDGED,
+)
+
+CROWD = Task(
+    name="flickr8k_crowd",
+    title="Flickr8k crowd",
+    description=(
+        "Rank correlation of similarities with a crowd's votes on image-caption pairs: the share of yes of pairs of "
+        "Flickr8k's test images with captions of other images, as in CLIPScore's protocol. An image's own captions "
+        "are left out."
+    ),
+    parts=(Part("crowd", direction="i2t", rated=lambda split, _: crowd_ratings(split)),),
+    splits=("test",),
+    metrics=("kendall_tau_b",),
+    main_metric="kendall_tau_b",
+    citation="Hodosh et al., JAIR 2013; Hessel et al., EMNLP 2021, arXiv:2104.08718",
+    licence="research and education use (Flickr8k)",
+    sources=("flickr8k",),
+    collection=JUDGED,
+)
+
+TASKS = (EXPERT, CROWD)

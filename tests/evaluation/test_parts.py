@@ -244,8 +244,9 @@ class BestRows(RowReader):
         self._best[queries] = scores.max(axis=1)
 
 
+@dataclasses.dataclass(frozen=True)
 class BestMetric(Spec):
-    reads = "ranks"
+    reads: str = dataclasses.field(default="ranks", init=False)
 
 
 class BestScores(Need[Judgments, BestMetric]):

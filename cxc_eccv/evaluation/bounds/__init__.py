@@ -21,9 +21,16 @@ the end of the top D is broken for ``high``.
 """
 
 from cxc_eccv.evaluation.bounds.expected import ProbabilitiesOf, ask_probabilities
-from cxc_eccv.evaluation.bounds.extremes import bounds_of_matches, bounds_of_ranks, bounds_of_sums, bounds_of_top
+from cxc_eccv.evaluation.bounds.extremes import (
+    Units,
+    bounds_of_matches,
+    bounds_of_ranks,
+    bounds_of_sums,
+    bounds_of_top,
+    units_of_ranks,
+    units_of_top,
+)
 from cxc_eccv.evaluation.bounds.retrieved import Retrieved, read_tops, retrieve
-from cxc_eccv.evaluation.bounds.units import Units, units_of_ranks, units_of_top
 
 __all__ = [
     "ProbabilitiesOf",
