@@ -244,7 +244,7 @@ class BestRows(RowReader):
         self._best[queries] = scores.max(axis=1)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class BestMetric(Spec):
     reads: str = dataclasses.field(default="ranks", init=False)
 
