@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 import re
 import warnings
 from collections.abc import Callable, Sequence
@@ -23,6 +22,7 @@ from cxc_eccv.runs.embeddings import EmbeddingsRun, make_embeddings
 from cxc_eccv.runs.rankings import RankedLists, RankingsRun, narrow_ids
 from cxc_eccv.runs.run import CORPUS, MODEL, ScoresRun, hash_file, make_scores, parse_json, refuse_unreadable
 from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray
+from cxc_eccv.types.ids import shorten
 
 Run = EmbeddingsRun | ScoresRun | RankingsRun
 """A model's results."""
@@ -37,9 +37,11 @@ NAMED = re.compile(rf"(?<![a-z0-9])({'|'.join(DIRECTIONS)})(?![a-z0-9])")
 PARQUET_FORMS = "query_id, direction, rank, item_id or query_id, direction, item_ids"
 
 TREC_RECORD = [("query", "i8"), ("q0", "U1"), ("item", "i8"), ("rank", "i8"), ("score", "f8"), ("tag", "U1")]
-TREC_FIELDS = ("query id", "Q0", "item id", "rank", "score", "tag")
-LEAST = np.finfo(np.float64).tiny
-UNREADABLE = "a line cannot be read: query id, item id and rank must be whole numbers, the score a number"
+TREC_LINE = re.compile(
+    r"\s*[-+]?\d{1,19}\s+\S+\s+[-+]?\d{1,19}\s+[-+]?\d{1,19}\s+[-+]?(nan|inf\w*|[.\d]+(e[-+]?\d+)?)\s+\S+\s*",
+    re.IGNORECASE,
+)
+TREC_FORM = "query id, Q0, item id, rank, score and tag; ids and rank are whole numbers of 64 bits, the score a number"
 
 
 def load_run(*paths: str | Path, direction: str | Sequence[str] | None = None) -> Run:
@@ -307,50 +309,16 @@ def _read_trec(path: Path, direction: str | None) -> dict[str, RankedLists]:
     """The direction of a TREC run; ranks give the order, and scores must not contradict it."""
     name = _find_direction(path, direction)
     text = _read_text(path)
-    rows = _read_rows(text)
-    if rows is None or not np.all(np.isfinite(rows["score"]) & (np.abs(rows["score"]) >= LEAST)):
-        reason = _find_fault(text.splitlines())
-        if rows is None or reason:  # otherwise the scores are zeros
-            raise MalformedRun(f"{path}, {reason or UNREADABLE}")
-    columns = (np.ascontiguousarray(rows[field]) for field in ("query", "item", "rank", "score"))
-    return {name: _group_rows(*columns, place=f"{path}, {name}", path=path, sha256=hash_file(path))}
-
-
-def _read_rows(text: str) -> NDArray[Any] | None:
-    """The lines as records, or None if one is malformed."""
     try:
         with warnings.catch_warnings(action="error"):  # NumPy only warns of 1.0 for a whole number
-            return np.loadtxt(io.StringIO(text), dtype=TREC_RECORD, comments=None, ndmin=1)
+            rows = np.loadtxt(io.StringIO(text), dtype=TREC_RECORD, comments=None, ndmin=1)
     except (ValueError, OverflowError, DeprecationWarning):
-        return None
-
-
-def _find_fault(lines: list[str]) -> str | None:
-    """The fault of the first malformed line of a TREC run, or None."""
-    for number, line in enumerate(lines, start=1):
-        fields = line.split()
-        if fields and (reason := _find_field_fault(fields)):
-            return f"line {number}: {reason}"
-    return None
-
-
-def _find_field_fault(fields: list[str]) -> str | None:
-    if len(fields) != len(TREC_FIELDS):
-        return f"has {len(fields)} fields, expected {len(TREC_FIELDS)}: {', '.join(TREC_FIELDS)}"
-    for place in (0, 2, 3):
-        try:
-            np.int64(int(fields[place]))
-        except (ValueError, OverflowError):
-            return f"{TREC_FIELDS[place]} {fields[place]!r:.40} is not a whole number of 64 bits; use the COCO ids"
-    try:
-        score = float(fields[4])
-    except ValueError:
-        score = math.nan
-    if not math.isfinite(score):
-        return f"score {fields[4]:.40} is not a finite number; check the model's output on this item"
-    if abs(score) < LEAST and re.search("[1-9]", fields[4].lower().partition("e")[0]):
-        return f"score {fields[4]:.40} is too small for float64; scale the scores"
-    return None
+        numbered = enumerate(text.splitlines(), start=1)
+        bad = ((number, line) for number, line in numbered if line.strip() and not TREC_LINE.fullmatch(line))
+        number, line = next(bad, (1, "not readable"))
+        raise MalformedRun(f"{path}, line {number}: is {shorten(line)}; a line has {TREC_FORM}") from None
+    columns = (np.ascontiguousarray(rows[field]) for field in ("query", "item", "rank", "score"))
+    return {name: _group_rows(*columns, place=f"{path}, {name}", path=path, sha256=hash_file(path))}
 
 
 def _group_rows(

@@ -80,14 +80,22 @@ class RankedLists:
         return np.diff(self.indptr)
 
     def _refuse_repeats(self) -> None:
-        repeat = _find_first_repeat(self.items, self.indptr, self.item_ids)
-        if repeat is not None:
-            row, first, second = repeat
-            item = self.items[self.indptr[row] + first]
-            raise MalformedRun(
-                f"{self.place}: the ranking of query {self.query_ids[row]} lists item {item} twice, at ranks "
-                f"{first + 1} and {second + 1}. Every item has one rank; check the ids of the gallery for repeats."
-            )
+        """Raise MalformedRun for the first list that repeats an item; lists are checked a few at a time."""
+        low, span, is_dense = measure_span(self.item_ids, self.items.size)
+        span, queries = span if is_dense else self.item_ids.size, np.arange(self.query_ids.size)
+        for rows in np.split(queries, np.flatnonzero(np.diff(self.indptr[1:] // ITEMS_AT_ONCE)) + 1):
+            block = self.items[self.indptr[rows[0]] : self.indptr[rows[-1] + 1]]
+            codes = block.astype(np.int64) - low if is_dense else np.searchsorted(self.item_ids, block)
+            ordered = np.sort(np.repeat(rows, self.depths[rows]) * span + codes)
+            repeats = ordered[1:][ordered[1:] == ordered[:-1]]
+            if repeats.size:
+                row, code = divmod(int(repeats[0]), span)
+                item = code + low if is_dense else self.item_ids[code]
+                ranks = np.flatnonzero(self.items[self.indptr[row] : self.indptr[row + 1]] == item) + 1
+                raise MalformedRun(
+                    f"{self.place}: the ranking of query {self.query_ids[row]} lists item {item} twice, at ranks "
+                    f"{ranks[0]} and {ranks[1]}. Every item has one rank; check the ids of the gallery for repeats."
+                )
 
     def _refuse_bad_scores(self, scores: FloatArray) -> None:
         rising = np.append(False, scores[1:] > scores[:-1])
@@ -122,38 +130,12 @@ def narrow_ids(ids: NDArray[Any]) -> NDArray[Any]:
 
 def _distinct_ids(ids: NDArray[Any]) -> IntArray:
     """The distinct ids, ascending."""
-    if not ids.size:
-        return np.empty(0, dtype=np.int64)
     low, span, is_dense = measure_span(ids)
     if not is_dense:
         return np.unique(ids).astype(np.int64)
     present = np.zeros(span, dtype=bool)
     present[ids - low] = True
     return np.flatnonzero(present) + low
-
-
-def _find_first_repeat(ids: NDArray[Any], indptr: IntArray, distinct: IntArray) -> tuple[int, int, int] | None:
-    """The first list that repeats an id, and the two places of the id in it, or None."""
-    if not ids.size:
-        return None
-    low, span, is_dense = measure_span(distinct, ids.size)
-    for rows in np.split(np.arange(indptr.size - 1), np.flatnonzero(np.diff(indptr[1:] // ITEMS_AT_ONCE)) + 1):
-        block = ids[indptr[rows[0]] : indptr[rows[-1] + 1]]
-        codes = block.astype(np.int64) - low if is_dense else np.searchsorted(distinct, block)
-        ordered = np.sort(np.repeat(rows - rows[0], np.diff(indptr)[rows]) * span + codes)
-        repeats = ordered[1:][ordered[1:] == ordered[:-1]]
-        if repeats.size:
-            return _find_repeat(ids, indptr, int(rows[0] + repeats[0] // span))
-    return None
-
-
-def _find_repeat(ids: NDArray[Any], indptr: IntArray, row: int) -> tuple[int, int, int]:
-    ranking = ids[indptr[row] : indptr[row + 1]]
-    codes = np.unique(ranking, return_inverse=True)[1]
-    last = np.empty(ranking.size, dtype=np.int64)
-    last[codes] = np.arange(ranking.size)
-    first = int(np.flatnonzero(last[codes] != np.arange(ranking.size))[0])
-    return row, first, first + 1 + int(np.flatnonzero(ranking[first + 1 :] == ranking[first])[0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
