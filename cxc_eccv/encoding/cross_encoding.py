@@ -31,7 +31,7 @@ from cxc_eccv.errors import InvalidOption, MissingIds, ModelError, UnknownName
 from cxc_eccv.ranking import ranked
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.runs import RankingsRun, Run, ScoresRun
-from cxc_eccv.runs.array_files import write_npz
+from cxc_eccv.runs.embeddings import write_npz
 from cxc_eccv.runs.rankings import RankedLists, write_rankings
 from cxc_eccv.runs.run import MODEL
 from cxc_eccv.types import Embeddings, IntArray, Judgments, check_whole, find_positions

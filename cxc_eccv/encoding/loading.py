@@ -45,8 +45,7 @@ from cxc_eccv.encoding.shards import fingerprint
 from cxc_eccv.encoding.text_input import NO_PROMPT, Prompt, in_lower_case, never_saw_capitals
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError
 from cxc_eccv.ranking.device import torch_on
-from cxc_eccv.runs.embeddings import SIMILARITIES
-from cxc_eccv.runs.run import check_name
+from cxc_eccv.runs.run import SIMILARITIES, check_name
 from cxc_eccv.types.model_options import DTYPES, check_dtype, check_source
 
 if TYPE_CHECKING:

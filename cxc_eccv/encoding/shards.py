@@ -22,7 +22,7 @@ from tqdm import tqdm
 
 from cxc_eccv.encoding.processes import Processes
 from cxc_eccv.errors import DataError, MalformedRun
-from cxc_eccv.runs.array_files import read_npz, write_npz
+from cxc_eccv.runs.embeddings import read_npz, write_npz
 from cxc_eccv.runs.run import record_path, write_record
 from cxc_eccv.types import Embeddings, IntArray
 from cxc_eccv.writing import cache_held, locked, replaced_file, resumable

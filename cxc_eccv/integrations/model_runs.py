@@ -16,7 +16,7 @@ from cxc_eccv.evaluation import Request, evaluate_request, make_plan
 from cxc_eccv.ranking.scores import to_unit_length
 from cxc_eccv.registry import task
 from cxc_eccv.runs import EmbeddingsRun
-from cxc_eccv.runs.embeddings import SIMILARITIES
+from cxc_eccv.runs.run import SIMILARITIES
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.types import Embeddings, IntArray, Report
 

@@ -23,7 +23,7 @@ from cxc_eccv.ranking.scores import (
     workers,
 )
 from cxc_eccv.ranking.ties import rank_positives
-from cxc_eccv.runs.embeddings import SIMILARITIES
+from cxc_eccv.runs.run import SIMILARITIES
 from cxc_eccv.types import Embeddings, IntArray, Judgments, PositiveRanks, find_positions
 
 ROWS_AT_ONCE = 512

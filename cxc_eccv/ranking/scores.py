@@ -26,7 +26,7 @@ from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
 from cxc_eccv.kernels import unit_vectors
 from cxc_eccv.ranking.counts import Counts, count_rows
 from cxc_eccv.ranking.device import torch_on
-from cxc_eccv.runs.embeddings import SIMILARITIES
+from cxc_eccv.runs.run import SIMILARITIES
 from cxc_eccv.types import IntArray
 from cxc_eccv.types.ids import make_indptr, number_within
 

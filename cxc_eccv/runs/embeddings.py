@@ -1,31 +1,36 @@
-"""EmbeddingsRun: image and caption vectors of a model, and the files that hold them."""
+"""Reads and writes the files that hold vectors and other arrays: NumPy archives and safetensors.
+
+Archives are read with checksums and without pickle, and written without time stamps. Safetensors files are read with
+bfloat16; those that we wrote have a checksum.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import zipfile
+import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
+import safetensors
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import MalformedRun
-from cxc_eccv.runs.array_files import read_arrays, write_arrays
+from cxc_eccv.parquet import read_npy, refuse_expansion
 from cxc_eccv.runs.run import (
     MODEL,
-    AnyRun,
-    check_name,
+    EmbeddingsRun,
     hash_file,
     read_entry,
     refuse_unreadable,
     whole_ids,
 )
-from cxc_eccv.types import Embeddings, IntArray, find_sides
+from cxc_eccv.types import Embeddings
 from cxc_eccv.types.ids import check_ids, check_vectors
-from cxc_eccv.types.provenance import ItemFacts, RunFacts
-
-SIMILARITIES = ("cosine", "dot")
+from cxc_eccv.writing import replaced_file
 
 PAIRS = {"images": ("image_ids", "image_embeddings"), "captions": ("caption_ids", "caption_embeddings")}
 
@@ -35,89 +40,22 @@ SIMILARITY = "similarity"
 FURTHER = "adversarial_"
 """Prefix of further arrays, with other sentences than the captions of the split: ``adversarial_colour_ids``, ..."""
 
+TYPES = {
+    "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2",
+    "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "<i1",
+    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "<u1",
+}  # fmt: skip
+NAMES = {np.dtype(code): name for name, code in TYPES.items() if name != "BF16"}
+CHECKSUM = "sha256"
+"""Entry of the metadata with our checksum of names, types, shapes and values, as the format has none."""
+
+ENTRY = b"PK\1\2"
+"""Begins an entry of an archive's directory; zipfile passes over entries within a field whose length is damaged."""
+
+DAMAGE = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError, RuntimeError)
+"""What zipfile raises for damaged archives, and for those that NumPy does not write."""
+
 FORMATS = (".npz", ".safetensors")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class EmbeddingsRun(AnyRun):
-    """Vectors of images, captions, or both; or of altered sentences alone.
-
-    Attributes:
-        images: (N, D) image vectors, or None for a text-only model.
-        captions: (M, D) caption vectors, or None for an image-only model.
-        path: the file they were read from, or None.
-        sha256: hex digest of that file, or None.
-        similarity: the similarity of the vectors, ``cosine`` or ``dot``, or None if unknown.
-        model: name of the model in reports and comparisons, or None.
-        further: ids (``..._ids``, which may repeat) and vectors (``..._embeddings``) of altered sentences, under
-            names that begin with ``adversarial_``.
-
-    Raises:
-        MalformedRun: there are no vectors at all, images and captions differ in D, the similarity is unknown, or the
-            name is not a line of text.
-
-    Example:
-        >>> import numpy as np
-        >>> run = EmbeddingsRun(None, Embeddings([7, 8], np.eye(2)))
-        >>> run.images is None, run.captions.vectors.shape
-        (True, (2, 2))
-    """
-
-    kind: ClassVar[str] = "embeddings"
-
-    images: Embeddings | None
-    captions: Embeddings | None
-    path: Path | None = None
-    sha256: str | None = None
-    similarity: str | None = None
-    model: str | None = None
-    further: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        check_name(self.path or "run", self.model)
-        check_similarity(self.path or "run", self.similarity)
-        if self.images is None and self.captions is None and not self.further:
-            raise MalformedRun("a run needs image embeddings, caption embeddings, or both; this one has neither")
-        if self.images is not None and self.captions is not None:
-            widths = self.images.vectors.shape[1], self.captions.vectors.shape[1]
-            if widths[0] != widths[1]:
-                raise MalformedRun(
-                    f"{self.path or 'run'}: image_embeddings have {widths[0]} dimensions, caption_embeddings have "
-                    f"{widths[1]}. Both must come from the shared space, after the model's projection layers."
-                )
-
-    def why_not(self, direction: str) -> str | None:
-        """Why this direction cannot be ranked, or None."""
-        lacking = next((side for side in find_sides(direction) if getattr(self, side) is None), None)
-        return None if lacking is None else f"the run has no {lacking}"
-
-    def choose_similarity(self, similarity: str | None = None) -> str:
-        """The given similarity, else that of the run, else cosine."""
-        return similarity or self.similarity or "cosine"
-
-    def ids(self, side: str) -> IntArray:
-        """(N,) ids of the ``images`` or ``captions``, possibly none."""
-        embeddings: Embeddings | None = getattr(self, side)
-        return np.empty(0, dtype=np.int64) if embeddings is None else embeddings.ids
-
-    def as_embeddings(self) -> EmbeddingsRun:
-        """The run itself."""
-        return self
-
-    def facts(self) -> RunFacts:
-        """Kind, file, hash and model; number and width of the vectors per side."""
-        images, captions = (
-            None if side is None else ItemFacts(*side.vectors.shape) for side in (self.images, self.captions)
-        )
-        return RunFacts(
-            kind=self.kind,
-            file=self.path.name if self.path else None,
-            sha256=self.sha256,
-            model=self.model,
-            images=images,
-            captions=captions,
-            further={name: len(array) for name, array in self.further.items()},
-        )
 
 
 def load_embeddings(path: str | Path) -> EmbeddingsRun:
@@ -168,12 +106,6 @@ def make_embeddings(path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Ma
         model=model,
         further=further,
     )
-
-
-def check_similarity(where: str | Path, similarity: str | None) -> None:
-    """Raise MalformedRun unless the similarity of a run is known, or None."""
-    if similarity not in (None, *SIMILARITIES):
-        raise MalformedRun(f"{where}: its similarity is {similarity!r:.80}; save {' or '.join(SIMILARITIES)}, or none")
 
 
 def find_texts(
@@ -244,3 +176,100 @@ def read_side(
         raise MalformedRun(f"{path}: has {present[0]!r} but not {missing!r}; save both, row by row in the same order")
     ids = check_ids(path, ids_name, arrays[ids_name])
     return Embeddings(ids, check_vectors(path, vectors_name, arrays[vectors_name], ids))
+
+
+def read_arrays(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """All arrays of a ``.npz`` or ``.safetensors`` file by name, and the metadata of the latter."""
+    return (read_npz(path), {}) if path.suffix.lower() == ".npz" else read_safetensors(path)
+
+
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], texts: Mapping[str, str | None]) -> None:
+    """Write arrays and texts, but those that are None, to a ``.npz`` or ``.safetensors`` file in one step."""
+    entries = {name: text for name, text in texts.items() if text is not None}
+    with replaced_file(path) as part:
+        if path.suffix.lower() == ".npz":
+            write_npz(part, {**arrays, **{name: np.array(text) for name, text in entries.items()}})
+        else:
+            write_safetensors(part, arrays, entries)
+
+
+def read_npz(path: Path) -> dict[str, NDArray[Any]]:
+    """All arrays of a ``.npz`` file by name, compared with its checksums."""
+    arrays: dict[str, NDArray[Any]] = {}
+    place = f"{path}"
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+            if any(ENTRY in member.extra + member.comment for member in members):
+                raise zipfile.BadZipFile("an entry of its directory hides another")
+            refuse_expansion(path.stat().st_size, sum(member.file_size for member in members))
+            for member in members:
+                name = member.filename.removesuffix(".npy")
+                place = f"{path}, {name}"
+                with archive.open(member) as stream:
+                    arrays[name] = read_npy(stream)
+    except DAMAGE as error:
+        raise MalformedRun(
+            f"{place}: not a readable .npz archive, cut short or damaged ({error}); save it again with np.savez"
+        ) from None
+    if len(arrays) < len(members):
+        names = [member.filename for member in members]
+        raise MalformedRun(f"{path}: holds an array twice among {names}; save it again")
+    return arrays
+
+
+def write_npz(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write arrays uncompressed; equal arrays give equal bytes."""
+    with zipfile.ZipFile(path, "w", allowZip64=True) as archive:
+        for name, array in arrays.items():
+            entry = zipfile.ZipInfo(f"{name}.npy")
+            with archive.open(entry, "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asarray(array, order="C"), allow_pickle=False)
+
+
+def read_safetensors(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """All tensors of a ``.safetensors`` file by name, with bfloat16 as float32, and its metadata."""
+    try:
+        with safetensors.safe_open(path, framework="np") as file:
+            metadata: dict[str, str] = file.metadata() or {}
+        tensors = safetensors.deserialize(path.read_bytes())  # type: ignore[no-untyped-call] # reads bfloat16 too
+    except safetensors.SafetensorError as error:
+        raise MalformedRun(f"{path}: not a safetensors file, cut short or damaged ({error}); save it again") from None
+    checksum = metadata.pop(CHECKSUM, None)
+    if checksum not in (None, _checksum(tensors, metadata)):
+        raise MalformedRun(f"{path}: its content does not match its checksum; the file is damaged, save it again")
+    return {name: _array(path, name, entry) for name, entry in tensors}, metadata
+
+
+def write_safetensors(path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> None:
+    """Write arrays; equal arrays give equal bytes, as the order of the metadata is fixed."""
+    entries = {name: {"dtype": NAMES[array.dtype], "shape": list(array.shape)} for name, array in arrays.items()}
+    data = {name: np.ascontiguousarray(array).data.cast("B") if array.size else b"" for name, array in arrays.items()}
+    tensors = [(name, {**entry, "data": data[name]}) for name, entry in entries.items()]
+    header: dict[str, Any] = {"__metadata__": {**metadata, CHECKSUM: _checksum(tensors, metadata)}}
+    offset = 0
+    for name, entry in entries.items():
+        header[name] = {**entry, "data_offsets": [offset, offset + len(data[name])]}
+        offset += len(data[name])
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with path.open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for part in data.values():
+            file.write(part)
+
+
+def _checksum(tensors: list[tuple[str, dict[str, Any]]], metadata: Mapping[str, str]) -> str:
+    content = hashlib.sha256(json.dumps(sorted(metadata.items())).encode())
+    for name, entry in sorted(tensors, key=lambda tensor: tensor[0]):
+        content.update(json.dumps([name, entry["dtype"], list(entry["shape"])]).encode())
+        content.update(entry["data"])
+    return content.hexdigest()
+
+
+def _array(path: Path, name: str, entry: Mapping[str, Any]) -> NDArray[Any]:
+    kind = entry["dtype"]
+    if kind not in TYPES:
+        raise MalformedRun(f"{path}, {name}: has type {kind}; save one of {', '.join(TYPES)}")
+    array = np.frombuffer(entry["data"], dtype=TYPES[kind]).reshape(entry["shape"])
+    return (array.astype(np.uint32) << 16).view(np.float32) if kind == "BF16" else array

@@ -17,10 +17,18 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
 from cxc_eccv.parquet import read_parquet, refuse_size
-from cxc_eccv.runs.array_files import read_arrays
-from cxc_eccv.runs.embeddings import EmbeddingsRun, make_embeddings
+from cxc_eccv.runs.embeddings import make_embeddings, read_arrays
 from cxc_eccv.runs.rankings import RankedLists, RankingsRun, narrow_ids
-from cxc_eccv.runs.run import CORPUS, MODEL, ScoresRun, hash_file, make_scores, parse_json, refuse_unreadable
+from cxc_eccv.runs.run import (
+    CORPUS,
+    MODEL,
+    EmbeddingsRun,
+    ScoresRun,
+    hash_file,
+    make_scores,
+    parse_json,
+    refuse_unreadable,
+)
 from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray
 from cxc_eccv.types.ids import shorten
 

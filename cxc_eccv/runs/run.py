@@ -1,11 +1,11 @@
-"""ScoresRun, the plainest run, and the checks that all runs share."""
+"""EmbeddingsRun and ScoresRun, and the checks that all runs share."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
@@ -13,13 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import CxcEccvError, MalformedRun
-from cxc_eccv.types import IntArray, find_sides
+from cxc_eccv.types import Embeddings, IntArray, find_sides
 from cxc_eccv.types.ids import check_ids, shorten
 from cxc_eccv.types.provenance import ItemFacts, RunFacts
 from cxc_eccv.types.strict_json import JsonFault, decode_json
 from cxc_eccv.writing import replaced_file
 
 MODEL = "model"
+
+SIMILARITIES = ("cosine", "dot")
 
 CORPUS = "corpus"
 """Entry of a rankings file that says what represented an image, if not the image itself."""
@@ -149,6 +151,92 @@ class AnyRun:
     def query_ids(self, direction: str) -> IntArray:
         """(Q,) ids of the queries of a direction."""
         return self.ids(find_sides(direction)[0])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EmbeddingsRun(AnyRun):
+    """Vectors of images, captions, or both; or of altered sentences alone.
+
+    Attributes:
+        images: (N, D) image vectors, or None for a text-only model.
+        captions: (M, D) caption vectors, or None for an image-only model.
+        path: the file they were read from, or None.
+        sha256: hex digest of that file, or None.
+        similarity: the similarity of the vectors, ``cosine`` or ``dot``, or None if unknown.
+        model: name of the model in reports and comparisons, or None.
+        further: ids (``..._ids``, which may repeat) and vectors (``..._embeddings``) of altered sentences, under
+            names that begin with ``adversarial_``.
+
+    Raises:
+        MalformedRun: there are no vectors at all, images and captions differ in D, the similarity is unknown, or the
+            name is not a line of text.
+
+    Example:
+        >>> import numpy as np
+        >>> run = EmbeddingsRun(None, Embeddings([7, 8], np.eye(2)))
+        >>> run.images is None, run.captions.vectors.shape
+        (True, (2, 2))
+    """
+
+    kind: ClassVar[str] = "embeddings"
+
+    images: Embeddings | None
+    captions: Embeddings | None
+    path: Path | None = None
+    sha256: str | None = None
+    similarity: str | None = None
+    model: str | None = None
+    further: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_name(self.path or "run", self.model)
+        if self.similarity not in (None, *SIMILARITIES):
+            where = self.path or "run"
+            raise MalformedRun(
+                f"{where}: its similarity is {self.similarity!r:.80}; save {' or '.join(SIMILARITIES)}, or none"
+            )
+        if self.images is None and self.captions is None and not self.further:
+            raise MalformedRun("a run needs image embeddings, caption embeddings, or both; this one has neither")
+        if self.images is not None and self.captions is not None:
+            widths = self.images.vectors.shape[1], self.captions.vectors.shape[1]
+            if widths[0] != widths[1]:
+                raise MalformedRun(
+                    f"{self.path or 'run'}: image_embeddings have {widths[0]} dimensions, caption_embeddings have "
+                    f"{widths[1]}. Both must come from the shared space, after the model's projection layers."
+                )
+
+    def why_not(self, direction: str) -> str | None:
+        """Why this direction cannot be ranked, or None."""
+        lacking = next((side for side in find_sides(direction) if getattr(self, side) is None), None)
+        return None if lacking is None else f"the run has no {lacking}"
+
+    def choose_similarity(self, similarity: str | None = None) -> str:
+        """The given similarity, else that of the run, else cosine."""
+        return similarity or self.similarity or "cosine"
+
+    def ids(self, side: str) -> IntArray:
+        """(N,) ids of the ``images`` or ``captions``, possibly none."""
+        embeddings: Embeddings | None = getattr(self, side)
+        return np.empty(0, dtype=np.int64) if embeddings is None else embeddings.ids
+
+    def as_embeddings(self) -> EmbeddingsRun:
+        """The run itself."""
+        return self
+
+    def facts(self) -> RunFacts:
+        """Kind, file, hash and model; number and width of the vectors per side."""
+        images, captions = (
+            None if side is None else ItemFacts(*side.vectors.shape) for side in (self.images, self.captions)
+        )
+        return RunFacts(
+            kind=self.kind,
+            file=self.path.name if self.path else None,
+            sha256=self.sha256,
+            model=self.model,
+            images=images,
+            captions=captions,
+            further={name: len(array) for name, array in self.further.items()},
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,7 +7,7 @@ import pytest
 
 from cxc_eccv.errors import MalformedRun, MissingIds
 from cxc_eccv.ranking import Options, ranked
-from cxc_eccv.runs.embeddings import EmbeddingsRun
+from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings, RatedPairs
 
 pytestmark = pytest.mark.usefixtures("counted_by")

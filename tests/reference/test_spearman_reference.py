@@ -10,7 +10,7 @@ from cxc_eccv.metrics.bootstrap_spearman import bootstrap_spearman, query_draws
 from cxc_eccv.metrics.recall_at_k import recall_at_k
 from cxc_eccv.metrics.spearman_all_pairs import spearman_all_pairs
 from cxc_eccv.ranking import ranked
-from cxc_eccv.runs.embeddings import EmbeddingsRun
+from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings
 
 pytestmark = pytest.mark.reference

@@ -5,7 +5,7 @@ import pytest
 
 from cxc_eccv.errors import MalformedRun
 from cxc_eccv.runs import EmbeddingsRun, array_files, load_embeddings, save_embeddings
-from cxc_eccv.runs.array_files import write_safetensors
+from cxc_eccv.runs.embeddings import write_safetensors
 from cxc_eccv.types import Embeddings
 
 IMAGES, CAPTIONS = np.array([11, 12]), np.array([21, 22, 23])

@@ -23,7 +23,7 @@ from scipy.stats import spearmanr
 from cxc_eccv.judgments.qrels import rated_pairs
 from cxc_eccv.metrics.bootstrap_spearman import bootstrap_spearman, query_draws
 from cxc_eccv.ranking import ranked
-from cxc_eccv.runs.embeddings import EmbeddingsRun
+from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, RatedPairs
 
