@@ -355,7 +355,7 @@ def _folder_name(model: str) -> str:
 
 def _refuse_other_report(model: _Model, context: typer.Context, library: Library) -> None:
     """Refuse to replace the report of other options, or files that are of no report."""
-    from cxc_eccv.evaluation.report_files import REPORT
+    from cxc_eccv.evaluation.report import REPORT
     from cxc_eccv.report.folder import RUN, refuse_foreign_files
 
     folder = model.output
@@ -376,7 +376,7 @@ def _refuse_other_report(model: _Model, context: typer.Context, library: Library
 
 def _is_finished(folder: Path, run_file: str) -> bool:
     """Whether a folder holds a report that these options made."""
-    from cxc_eccv.evaluation.report_files import REPORT
+    from cxc_eccv.evaluation.report import REPORT
     from cxc_eccv.report.folder import RUN
 
     path = folder / RUN

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, UnknownName
-from cxc_eccv.evaluation.report_files import PER_QUERY, PER_QUERY_SCHEMA, find_report, read_own_table, read_report
+from cxc_eccv.evaluation.report import PER_QUERY, PER_QUERY_SCHEMA, find_report, read_own_table, read_report
 from cxc_eccv.metrics.kinds import Spec, WholeMetric
 from cxc_eccv.registry import metric_variants, task
 from cxc_eccv.types import FloatArray, IntArray, Report, Result

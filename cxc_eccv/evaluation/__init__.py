@@ -20,7 +20,7 @@ move a number, and :mod:`~cxc_eccv.evaluation.answers` estimates it from people'
 
 from cxc_eccv.evaluation.calls import evaluate, evaluate_rankings, evaluate_request, report_of_ranks
 from cxc_eccv.evaluation.plan import make_plan
-from cxc_eccv.evaluation.report_files import report_from_json, report_to_json
+from cxc_eccv.evaluation.report import report_from_json, report_to_json
 from cxc_eccv.evaluation.request import Fields, Request
 
 __all__ = [

@@ -15,7 +15,7 @@ from cxc_eccv.evaluation.examples import collect_examples
 from cxc_eccv.evaluation.needs import Measured, Ranks
 from cxc_eccv.evaluation.plan import Plan, PlannedPart, choose_metrics, describe_parts, make_plan
 from cxc_eccv.evaluation.relabelling import describe_sources, find_repeats
-from cxc_eccv.evaluation.report import describe_run, make_report, name_model, training_data_of
+from cxc_eccv.evaluation.report import describe_run, make_report
 from cxc_eccv.evaluation.request import Fields, Request
 from cxc_eccv.evaluation.score import MeasuredPart, find_faults, measure, score_parts
 from cxc_eccv.metrics.kinds import Variant
@@ -23,6 +23,7 @@ from cxc_eccv.ranking import ranked
 from cxc_eccv.ranking.scores import one_blas_thread
 from cxc_eccv.registry import task
 from cxc_eccv.runs import RankingsRun, Run
+from cxc_eccv.runs.run import read_record
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Judgments, PositiveRanks, Report
 from cxc_eccv.types.model_options import FROM_CARD, check_training_data
@@ -158,7 +159,8 @@ def plan_run(run: Run, request: Request, library: Library) -> Plan:
 def _describe(run: Run, plan: Plan, scoring: Mapping[str, str | None]) -> Provenance:
     """What a report says of the run and its model, the part of the split, and other labels."""
     request, named, labels = plan.request, plan.request.training_data, LabelFacts()
-    trained_on = check_training_data(named) if named else training_data_of(run)
+    record = {} if run.path is None else read_record(run.path) or {}
+    trained_on = check_training_data(named) if named else tuple(record.get("training_data") or ())
     if plan.sources:
         ordered = sorted(plan.parts, key=lambda part: part.task.of_label_files)  # known tasks first
         repeats = find_repeats((part.key, part.name, part.needs[0].judged) for part in ordered)
@@ -167,7 +169,7 @@ def _describe(run: Run, plan: Plan, scoring: Mapping[str, str | None]) -> Proven
         run=describe_run(run, plan.parts),
         similarity=scoring["similarity"],
         similarity_from=scoring["similarity_from"],
-        model=name_model(run, request.name),
+        model=run.model if request.name is None else request.name,
         trained_on=trained_on,
         trained_on_from=("the caller" if named else FROM_CARD) if trained_on else None,
         restriction=describe_parts(request, run, plan.splits.values()),

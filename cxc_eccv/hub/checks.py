@@ -13,7 +13,7 @@ from huggingface_hub import HfApi
 import cxc_eccv
 from cxc_eccv.builders.output import MANIFEST_NAME
 from cxc_eccv.errors import DataError, HubError, ReportRefused
-from cxc_eccv.evaluation.report_files import find_report, read_report
+from cxc_eccv.evaluation.report import find_report, read_report
 from cxc_eccv.hub.client import read_text
 from cxc_eccv.hub.leaderboard import PATH, SPLIT, leaderboard_tasks, read_task_ids
 from cxc_eccv.registry import metric_variants

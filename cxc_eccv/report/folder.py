@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from cxc_eccv.errors import DataError
 from cxc_eccv.evaluation.examples import SCHEMA
-from cxc_eccv.evaluation.report_files import (
+from cxc_eccv.evaluation.report import (
     DIGEST,
     PER_QUERY,
     PER_QUERY_SCHEMA,

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from cxc_eccv.terminal import visible
+from cxc_eccv.types.json_records import null_if
 from cxc_eccv.types.model_options import UNKNOWN, describe_training_data
 from cxc_eccv.types.provenance import Provenance
-from cxc_eccv.types.strict_json import JsonObject
+from cxc_eccv.types.strict_json import COUNT, SHARE, Json, Kind
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
 
 SPREAD = "_std"
 """Suffix of a metric's label that stands for the standard deviation over its samples."""
+
+POSITIVE = Kind(lambda value: COUNT.holds(value) and value > 0, "a whole number of at least 1")
+WRITTEN = null_if(lambda record: True)
+WITH_ESTIMATE = null_if(lambda bounds: bounds.estimate is not None)
+WITH_PRECISION = null_if(lambda bounds: bounds.precision is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +44,14 @@ class Bounds:
     low: float
     high: float
     unjudged: int
-    retrieved: int
-    expected: float | None = None
+    retrieved: Annotated[int, POSITIVE]
+    expected: float | None = field(default=None, metadata=WRITTEN)
     estimate: float | None = None
-    estimate_low: float | None = None
-    estimate_high: float | None = None
+    estimate_low: float | None = field(default=None, metadata=WITH_ESTIMATE)
+    estimate_high: float | None = field(default=None, metadata=WITH_ESTIMATE)
     precision: float | None = None
-    precision_low: float | None = None
-    precision_high: float | None = None
+    precision_low: float | None = field(default=None, metadata=WITH_PRECISION)
+    precision_high: float | None = field(default=None, metadata=WITH_PRECISION)
 
     @property
     def share(self) -> float:
@@ -72,12 +78,12 @@ class Result:
     direction: str
     metric: str
     value: float
-    n_queries: int
-    low: float | None = None
-    high: float | None = None
-    ties: int = 0
-    coverage: float | None = None
-    parameters: JsonObject = field(default_factory=dict)
+    n_queries: Annotated[int, POSITIVE]
+    low: float | None = field(default=None, metadata=WRITTEN)
+    high: float | None = field(default=None, metadata=WRITTEN)
+    ties: int = field(default=0, metadata=WRITTEN)
+    coverage: Annotated[float, SHARE] | None = field(default=None, metadata=WRITTEN)
+    parameters: Mapping[str, Json] = field(default_factory=dict, metadata=WRITTEN)
     bounds: Bounds | None = None
 
     @property

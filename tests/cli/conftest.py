@@ -15,7 +15,7 @@ from scored_reports import rows as per_query_rows
 from cxc_eccv.cli.app import main
 from cxc_eccv.comparison.published import eccv_caption_table
 from cxc_eccv.evaluation import report_to_json
-from cxc_eccv.evaluation.report_files import DIGEST, digest_of
+from cxc_eccv.evaluation.report import DIGEST, digest_of
 from cxc_eccv.runs import save_embeddings
 from cxc_eccv.types import Report, Result
 from cxc_eccv.types.json_records import from_json

@@ -10,7 +10,7 @@ import pytest
 
 from cxc_eccv.comparison.published import eccv_caption_table
 from cxc_eccv.evaluation import report_to_json
-from cxc_eccv.evaluation.report_files import read_report
+from cxc_eccv.evaluation.report import read_report
 from cxc_eccv.report.score_tables import paper_tables
 from cxc_eccv.types import Report, Result
 from cxc_eccv.types.json_records import from_json

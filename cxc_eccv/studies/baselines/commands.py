@@ -157,7 +157,7 @@ def _train(package: str, arguments: Sequence[str], images: str = "--images") -> 
     trained: Trained = script.train(arguments)
     if os.environ.get("RANK", "0") != "0":
         return
-    from cxc_eccv.evaluation.report_files import REPORT_FOLDER
+    from cxc_eccv.evaluation.report import REPORT_FOLDER
     from cxc_eccv.studies.baselines.model_card import write_model_card
 
     command, output = _training_command(trained.kind), trained.output / REPORT_FOLDER

@@ -13,9 +13,10 @@ from scipy.stats import mode
 
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.plan import Plan, describe_parts
-from cxc_eccv.evaluation.report import describe_run, make_provenance, name_model
+from cxc_eccv.evaluation.report import describe_run, make_provenance
 from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.runs import Run
+from cxc_eccv.runs.run import check_name
 from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.sources.library import Split
 from cxc_eccv.sources.wordnet import VERSION as WORDNET
@@ -103,7 +104,9 @@ def explain_run(
     name: str | None = None,
 ) -> Explanation:
     """Find and explain a run's failures, in the directions that :func:`check_run` selected."""
-    scoring, model = ranked(run, Options(similarity)).scoring, name_model(run, name)
+    if name is not None:
+        check_name("evaluate", name, InvalidOption)
+    scoring, model = ranked(run, Options(similarity)).scoring, run.model if name is None else name
     chosen = selection or check_run(run, split)
     explained = {}
     for direction in (part.name for part in chosen.parts):

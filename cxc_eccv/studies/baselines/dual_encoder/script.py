@@ -20,7 +20,7 @@ from cxc_eccv.encoding import Encoding, encode
 from cxc_eccv.encoding.text_input import padded_length
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation import evaluate
-from cxc_eccv.evaluation.report_files import REPORT_FOLDER
+from cxc_eccv.evaluation.report import REPORT_FOLDER
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.catalog import SPLIT_NAMES
 from cxc_eccv.sources.download import mirror_folder

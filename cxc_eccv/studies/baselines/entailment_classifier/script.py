@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader
 from transformers import set_seed
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
-from cxc_eccv.evaluation.report_files import REPORT_FOLDER
+from cxc_eccv.evaluation.report import REPORT_FOLDER
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.dual_encoder.arguments import SAMPLE
 from cxc_eccv.studies.baselines.entailment_classifier.arguments import (
