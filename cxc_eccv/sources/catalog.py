@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from cxc_eccv.errors import MalformedSource, SourceMissing, UnknownName
+from cxc_eccv.sources.reading import check_content
 from cxc_eccv.types.provenance import DataFacts, ModifiedFile
+from cxc_eccv.types.strict_json import ANYTHING, Each, Kind, Loose, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,47 +59,33 @@ class Entry:
 Record = TypeVar("Record", Group, Archive, Entry)
 
 
-TEXT = (r"(?s).*\S.*", "text")
-ADDRESS = (r"https?://.+", "an http(s) address")
-FORMS = {
-    "sha256": (r"[0-9a-f]{64}", "64 lower-case hexadecimal digits"),
-    "path": (r"(?!(.*/)?\.{1,2}(/|$))[^/\\]+(/[^/\\]+)*", "a path inside the mirror folder, with forward slashes"),
+def _written(pattern: str, expected: str) -> Kind:
+    return Kind(lambda value: isinstance(value, str) and re.fullmatch(pattern, value) is not None, expected)
+
+
+TEXT = _written(r"(?s).*\S.*", "text")
+ADDRESS = _written(r"https?://.+", "an http(s) address")
+Shapes = Mapping[str, Shape]
+
+KINDS: Shapes = {
+    "sha256": _written(r"[0-9a-f]{64}", "64 lower-case hexadecimal digits"),
+    "path": _written(
+        r"(?!(.*/)?\.{1,2}(/|$))[^/\\]+(/[^/\\]+)*", "a path inside the mirror folder, with forward slashes"
+    ),
     "url": ADDRESS,
     "homepage": ADDRESS,
+    "size": Kind(lambda value: type(value) is int and value > 0, "a positive number of bytes"),
+    "citations": [TEXT],
+    "derived_from": [TEXT],
 }
-"""Key to the pattern and the description of its text; other keys hold any text."""
-
-LISTS = ("citations", "derived_from")
+"""Key to what its value must be; other keys hold any text."""
 
 
-def _check_value(file: Path, place: str, key: str, value: object) -> None:
-    pattern, description = FORMS.get(key, TEXT)
-    holds: object
-    if key == "size":
-        holds, description = type(value) is int and value > 0, "a positive number of bytes"
-    elif key in LISTS:
-        holds, description = isinstance(value, list) and value and all(isinstance(item, str) for item in value), "names"
-    else:
-        holds = isinstance(value, str) and re.fullmatch(pattern, value)
-    if not holds:
-        raise MalformedSource(file, place, "nothing" if value is None else repr(value), description)
-
-
-def _parse_record(kind: type[Record], file: Path, place: str, table: object, inherited: Mapping[str, Any]) -> Record:
-    """Parse a record from a TOML table, which may leave out ``inherited`` values."""
-    if not isinstance(table, dict):
-        raise MalformedSource(file, place, repr(table), "a table")
-    known = [item.name for item in fields(kind) if item.name != "name"]
-    for key, value in table.items():
-        if key not in known:
-            raise MalformedSource(file, place, f"the unknown key {key!r}", f"one of {', '.join(known)}")
-        _check_value(file, f"{place}.{key}", key, value)
-    listed = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
-    values: dict[str, Any] = {**inherited, **listed}
-    for item in fields(kind):
-        if item.default is MISSING and item.name not in values:
-            raise MalformedSource(file, place, f"no key {item.name!r}", "one")
-    return kind(**values)
+def _check_table(file: Path, place: str, table: object, shape: Loose) -> None:
+    check_content(file, table, shape, place)
+    for key in table if isinstance(table, dict) else ():
+        if key not in shape.entries:
+            raise MalformedSource(file, place, f"the unknown key {key!r}", f"one of {', '.join(shape.entries)}")
 
 
 OFFICIAL = "official"  # Edition of the data as its authors published it
@@ -107,7 +95,7 @@ OFFICIAL_FILE = Path(__file__).with_name("catalog.toml")
 INHERITED = ("group", "path", "title", "licence")
 """Values that an entry of a mirror folder's catalog inherits from the official one; address, hash and size are not."""
 
-SECTIONS = ("edition", "version", "groups", "archives", "citations", "entries")
+SECTIONS = ("groups", "archives", "entries")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,26 +160,24 @@ def _parse(file: Path, _mtime_ns: int, base: Catalog | None) -> Catalog:
         document = tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise MalformedSource(file, "", str(error), "valid TOML") from None
-    for key in document:
-        if key not in SECTIONS:
-            raise MalformedSource(file, "", f"the unknown key {key!r}", f"one of {', '.join(SECTIONS)}")
     base = base or Catalog("", "", {}, {}, {}, {})
-    groups = {**base.groups, **_parse_records(Group, file, document, "groups")}
-    archives = {**base.archives, **_parse_records(Archive, file, document, "archives")}
-    texts: dict[str, Any] = dict(_section(file, document, "citations"))
-    header: dict[str, Any] = {
-        "edition": document.get("edition"),
-        "version": document.get("version", base.version or None),
+    shape: Shapes = {
+        "edition": TEXT,
+        "version": TEXT,
+        "citations": Each(TEXT),
+        **dict.fromkeys(SECTIONS, Each(ANYTHING)),
     }
-    for place, value in {**header, **{f"citations.{key}": text for key, text in texts.items()}}.items():
-        _check_value(file, place, "", value)
+    _check_table(file, "", document, Loose(shape, frozenset(["edition"] if base.version else ["edition", "version"])))
+    groups = {**base.groups, **_parse_records(Group, file, document, "groups", {})}
+    archives = {**base.archives, **_parse_records(Archive, file, document, "archives", {})}
     entries = _parse_records(Entry, file, document, "entries", base.entries)
     listed = {name: _complete(file, entry, groups, archives) for name, entry in entries.items()}
     catalog = Catalog(
-        **header,
+        document["edition"],
+        document.get("version", base.version),
         groups=groups,
         archives=archives,
-        citations={**base.citations, **{key: text.strip() for key, text in texts.items()}},
+        citations={**base.citations, **{key: text.strip() for key, text in document.get("citations", {}).items()}},
         entries={**base.entries, **listed},
     )
     for group in groups.values():
@@ -202,21 +188,18 @@ def _parse(file: Path, _mtime_ns: int, base: Catalog | None) -> Catalog:
 
 
 def _parse_records(
-    kind: type[Record], file: Path, document: dict[str, Any], section: str, base: Mapping[str, Entry] | None = None
+    kind: type[Record], file: Path, document: Mapping[str, Any], section: str, base: Mapping[str, Entry]
 ) -> dict[str, Record]:
+    """The records of a section; those of ``base`` fill in what an entry leaves out."""
     records = {}
-    for name, table in _section(file, document, section):
-        known = base.get(name) if base else None
-        inherited = {key: getattr(known, key) for key in INHERITED} if known else {}
-        records[name] = _parse_record(kind, file, f"{section}.{name}", table, {"name": name} | inherited)
+    entries = {item.name: KINDS.get(item.name, TEXT) for item in fields(kind) if item.name != "name"}
+    needed = {item.name for item in fields(kind) if item.default is MISSING} - {"name"}
+    for name, table in document.get(section, {}).items():
+        inherited = {key: getattr(base[name], key) for key in INHERITED} if name in base else {}
+        _check_table(file, f"{section}.{name}", table, Loose(entries, frozenset(needed - set(inherited))))
+        values = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
+        records[name] = kind(**{"name": name} | inherited | values)
     return records
-
-
-def _section(file: Path, document: dict[str, Any], key: str) -> Iterable[tuple[str, object]]:
-    table = document.get(key, {})
-    if not isinstance(table, dict):
-        raise MalformedSource(file, key, repr(table), "a table")
-    return table.items()
 
 
 def _complete(file: Path, entry: Entry, groups: Mapping[str, Group], archives: Mapping[str, Archive]) -> Entry:

@@ -19,16 +19,13 @@ from cxc_eccv.sources import readers
 from cxc_eccv.sources.catalog import RAW_SPLIT
 from cxc_eccv.sources.collections.coco import COLLECTION as COCO
 from cxc_eccv.sources.collections.collection import Collection, find_collection
-from cxc_eccv.sources.download import where_from
-from cxc_eccv.sources.raw_files import RawFiles
+from cxc_eccv.sources.download import Content, RawFiles, where_from
 from cxc_eccv.sources.readers import CategorySets, EntailmentPairs, Instances, LabelFile, MinedPairs, SplitTables
 from cxc_eccv.sources.reading import require_known
 from cxc_eccv.types import IntArray, find_positions, find_sides
 
 COCO_IMAGES = "http://images.cocodataset.org"  # address of COCO's images, by folder and file name
 COCO_BUCKET = "https://s3.amazonaws.com/images.cocodataset.org"  # the same files; that host has no certificate
-
-Content = TypeVar("Content")
 
 
 class HasItems(Protocol):

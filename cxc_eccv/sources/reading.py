@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
-import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +15,6 @@ from typing import IO, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
 
 from cxc_eccv.errors import MalformedSource, SourceMissing
 from cxc_eccv.parquet import read_npy, read_parquet, refuse_size
@@ -192,55 +191,34 @@ def shown(value: object) -> str:
     return whole if len(whole) <= 60 else f"{whole[:60]} …"
 
 
-QUOTED_CELL = r'(?:^|{0})("(?:[^"\n]|"")*+"(?=$|{0})|")'
-"""A quoted cell, or just the quote before a cell that is not quoted as a whole."""
-
-
 def read_csv(path: Path, columns: Sequence[str] = (), separator: str = ",") -> pa.Table:
     """A CSV file as a table of strings; row ``i`` is line ``i + 2`` of the file."""
-    content = "\n".join(read_lines(path))
-    _refuse_quotes(path, content, separator)
-    names = [f"f{number}" for number in range(content.partition("\n")[0].count(separator) + 1)]  # those of pyarrow
-    data = f"{content}\n".encode("utf-8-sig")  # pyarrow passes over one mark, so a second one is seen
-    wrong: list[pyarrow.csv.InvalidRow] = []
-    table = pyarrow.csv.read_csv(
-        pa.BufferReader(data),
-        pyarrow.csv.ReadOptions(use_threads=False, block_size=len(data), autogenerate_column_names=True),
-        pyarrow.csv.ParseOptions(
-            delimiter=separator,
-            ignore_empty_lines=False,
-            invalid_row_handler=lambda row: wrong.append(row) or "skip",  # type: ignore[func-returns-value]
-        ),
-        pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
-    )
-    header = [column[0].as_py() for column in table.columns]
+    header, *cells = _read_cells(path, separator)
     for number, name in enumerate(header):
         if name in header[:number]:
             raise MalformedSource(path, "line 1", f"two columns {shown(name)}", "every column once")
-    missing = [name for name in columns if name not in header]
-    if missing:
-        raise MalformedSource(path, "line 1", f"columns {shown(header)}", f"a column {missing[0]!r}")
-    faults = {row.number: f"{row.actual_columns} cells" for row in wrong}
-    blank = content.find("\n\n")
-    if len(header) > 1 and blank >= 0:  # pyarrow fills it with empty cells
-        faults[_line_of(content, blank + 1)] = "a blank line"
-    if faults:
-        line = min(faults)
-        raise MalformedSource(path, f"line {line}", faults[line], f"rows of {len(header)} cells")
-    if table.num_rows == 1:
+    for name in columns:
+        if name not in header:
+            raise MalformedSource(path, "line 1", f"columns {shown(header)}", f"a column {name!r}")
+    for line, row in enumerate(cells, start=2):
+        if len(row) != len(header):
+            raise MalformedSource(path, f"line {line}", f"{len(row)} cells", f"rows of {len(header)} cells")
+    if not cells:
         raise MalformedSource(path, "", "a header and no rows", "at least one row")
-    return table.slice(1).rename_columns(header)
+    return pa.table([pa.array(column, pa.string()) for column in zip(*cells, strict=True)], names=header)
 
 
-def _refuse_quotes(path: Path, content: str, separator: str) -> None:
-    """Refuse quotes that pyarrow would pass over, such as one that is not closed or has text behind it."""
-    if '"' not in content:
-        return
-    for match in re.finditer(QUOTED_CELL.format(re.escape(separator)), content, re.MULTILINE):
-        if match[1] == '"':
-            cell = content[match.start(1) :].partition("\n")[0]
-            expected = 'quotes around whole cells, each closed on its line, and "" for a quote within'
-            raise MalformedSource(path, f"line {_line_of(content, match.start(1))}", shown(cell), expected)
+def _read_cells(path: Path, separator: str) -> list[list[str]]:
+    reader, rows = csv.reader(read_lines(path), delimiter=separator, strict=True), list[list[str]]()
+    try:
+        for row in reader:
+            if reader.line_num > len(rows) + 1:
+                raise csv.Error("a quoted cell of several lines")
+            rows.append(row)
+    except csv.Error as error:
+        expected = 'quotes around whole cells, each closed on its line, and "" for a quote within'
+        raise MalformedSource(path, f"line {len(rows) + 1}", str(error), expected) from None
+    return rows
 
 
 def _line_of(content: str, position: int) -> int:

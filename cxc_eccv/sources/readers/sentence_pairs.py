@@ -118,20 +118,11 @@ def read_aligned(paths: Sequence[Path]) -> pa.Table:
 
     Lines of both files hold article, paragraph and sentence between tabs.
     """
-    normal, simple = (
-        [_aligned_cells(path, number, line) for number, line in enumerate(read_lines(path), 1)] for path in paths
-    )
+    normal, simple = (list(_cells(path, (3,))) for path in paths)
     if len(normal) != len(simple):
         raise MalformedSource(paths[1], "", f"{len(simple):,} lines", f"as many as in {paths[0].name}, {len(normal):,}")
-    for number, (left, right) in enumerate(zip(normal, simple, strict=True), 1):
+    for (_, left), (place, right) in zip(normal, simple, strict=True):
         if left[0] != right[0]:
             expected = f"{shown(left[0])}, the article of that line of {paths[0].name}"
-            raise MalformedSource(paths[1], f"line {number}", f"article {shown(right[0])}", expected)
-    return pa.table({"normal": [cells[2] for cells in normal], "simple": [cells[2] for cells in simple]})
-
-
-def _aligned_cells(path: Path, number: int, line: str) -> list[str]:
-    cells = line.split("\t")
-    if len(cells) != 3:
-        raise MalformedSource(path, f"line {number}", f"{len(cells)} cells", "3 cells between tabs")
-    return cells
+            raise MalformedSource(paths[1], place, f"article {shown(right[0])}", expected)
+    return pa.table({"normal": [cells[2] for _, cells in normal], "simple": [cells[2] for _, cells in simple]})
