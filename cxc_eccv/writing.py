@@ -13,12 +13,15 @@ import io
 import json
 import os
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 
 from cxc_eccv.errors import InvalidOption, WriteFailed
+
+FileContent = str | Callable[[Path], object]
+"""The text of a file, or a function that writes it."""
 
 FORMULA = tuple("=+-@\t\r\uff1d\uff0b\uff0d\uff20")
 """A spreadsheet runs a text that begins with one of these as a formula."""
@@ -143,11 +146,17 @@ def _describe_file(folder: Path, name: str) -> str:
     return f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()}  {name}"
 
 
-def write_texts(target: Path, texts: Mapping[str, str], *, recorded: bool = False) -> list[Path]:
-    """Write texts by file name to a folder, all or none; its other files are kept, and if ``recorded`` changed ones."""
+def write_texts(target: Path, texts: Mapping[str, FileContent], *, recorded: bool = False) -> list[Path]:
+    """Write texts by file name to a folder, all or none; its other files are kept, and if ``recorded`` changed ones.
+
+    In place of a text stands a function that writes the file.
+    """
     with (recorded_folder if recorded else replaced_folder)(target, texts) as folder:
         for name, text in texts.items():
-            (folder / name).write_text(text, encoding="utf-8", newline="\n")
+            if callable(text):
+                text(folder / name)
+            else:
+                (folder / name).write_text(text, encoding="utf-8", newline="\n")
     return [target / name for name in texts]
 
 

@@ -21,7 +21,7 @@ from cxc_eccv.studies.asking.questionnaire import (
     list_files,
     read_texts,
 )
-from cxc_eccv.studies.asking.questions import POSITIVE, Question, build_practice
+from cxc_eccv.studies.asking.questions import POSITIVE, build_practice
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,11 @@ def export_questions(project: Project, folder: str | Path, export: Export) -> li
     questionnaires = [each.questionnaire for each in rounds]
     scheme = questionnaires[0].scheme
     shown_scheme, texts = (scheme, Texts()) if export.texts is None else read_texts(export.texts, scheme)
-    practice = _build_practice(project, export.practice)
+    practice = []
+    if export.practice:
+        known_pairs = project.find_known(ProposalOptions(sides=project.scheme.sides))
+        avoid = {(each.image_id, each.caption_id) for sheet in project.questions() for each in sheet}
+        practice = build_practice(known_pairs, export.practice, avoid, project.facts.seed)
     asked = [question for number, sheet in enumerate(project.questions()) if number in numbers for question in sheet]
     addresses = find_images(export.images, list_files([*asked, *practice], scheme), project.split)
     practised = [(describe_question(each, scheme, addresses), each.role == POSITIVE) for each in practice]
@@ -82,12 +86,3 @@ def find_words(project: Project, sheets: Iterable[SheetKey]) -> list[Words]:
         words.get((sheet, worker)) or words.get((sheet, "")) or Handout(schemes[sheet]).words
         for sheet, worker in sheets
     ]
-
-
-def _build_practice(project: Project, number: int) -> list[Question]:
-    if not number:
-        return []
-    avoid = {(question.image_id, question.caption_id) for sheet in project.questions() for question in sheet}
-    return build_practice(
-        project.find_known(ProposalOptions(sides=project.scheme.sides)), number, avoid, project.facts.seed
-    )

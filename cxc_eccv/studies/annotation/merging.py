@@ -79,7 +79,10 @@ def merge_labels(project: Project, terms: Terms | None = None) -> LabelFile:
     The project keeps the terms: those left out are as they were given last.
     """
     new = terms or Terms()
-    check_citation(new.citation)
+    if new.citation is not None and not BIBTEX.fullmatch(new.citation):
+        raise InvalidOption(
+            f"citation {new.citation.strip()!r:.60}: give BibTeX, such as @misc{{key, title={{...}}, year=2026}}"
+        )
     if project.scheme.sides != ("image", "caption"):
         raise InvalidOption(f"scheme {project.scheme.name} makes ratings, not labels: use write_ratings")
     with hold(project.folder):
@@ -97,7 +100,7 @@ def merge_labels(project: Project, terms: Terms | None = None) -> LabelFile:
         workers = list(dict.fromkeys(response.worker for response in now.responses))
         table = join_answers(table, accepted, workers, now.candidates())
         card, path = label_card(facts, table), project.folder / CARD
-        if path.is_file() and not is_replaceable(path.read_text(encoding="utf-8", errors="replace")):
+        if path.is_file() and not path.read_text(encoding="utf-8", errors="replace").rstrip().endswith(MARK.rstrip()):
             raise DataError(
                 f"{path} is not a card that annotate merge replaces. Move it away, merge, and copy your changes "
                 "into the new card; give the terms and the paper with --license and --citation."
@@ -169,19 +172,6 @@ def _settle(project: Project, terms: Terms) -> tuple[pa.Table, list[SheetQuality
         raise DataError(f"{project.folder}: {why}; import answers, or accept sheets with annotate check")
     labels = settle(accepted, project.scheme, terms.rule, least_answers=terms.least_answers or 1)
     return answers, judged, accepted, labels
-
-
-def check_citation(citation: str | None) -> None:
-    """Raise InvalidOption unless a citation is BibTeX."""
-    if citation is not None and not BIBTEX.fullmatch(citation):
-        raise InvalidOption(
-            f"citation {citation.strip()!r:.60}: give BibTeX, such as @misc{{key, title={{...}}, year=2026}}"
-        )
-
-
-def is_replaceable(card: str) -> bool:
-    """Whether a text is a card of :func:`label_card` that still has its last line."""
-    return card.rstrip().endswith(MARK.rstrip())
 
 
 def label_card(facts: Facts, table: pa.Table) -> str:

@@ -225,7 +225,7 @@ def check_answer(path: Path, where: str, record: Record, asked: AskedQuestion) -
     if not (isinstance(worker, str) and worker.strip() and worker.strip().isprintable()):
         expected = "the worker's name or number, in one line"
         raise MalformedSource(path, f"{where}, worker", shown(worker), expected)
-    if not _is_duration(seconds):
+    if not (seconds is None or (type(seconds) in (int, float) and 0 <= seconds <= LONGEST_SECONDS)):
         expected = "the seconds that the answer took, such as 4.5"
         raise MalformedSource(path, f"{where}, seconds", shown(seconds), expected)
     if not isinstance(remark, str):
@@ -250,9 +250,3 @@ def check_answer(path: Path, where: str, record: Record, asked: AskedQuestion) -
         seconds=None if seconds is None else float(seconds),
         origin=f"{path.name}, {where}",
     )
-
-
-def _is_duration(seconds: object) -> bool:
-    if seconds is None:
-        return True
-    return isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds <= LONGEST_SECONDS

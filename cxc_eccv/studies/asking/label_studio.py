@@ -12,7 +12,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.sources.reading import read_json, require_keys, shown
+from cxc_eccv.sources.reading import read_json
 from cxc_eccv.studies.asking.formats import Format, Record, join_criteria, name_answers
 from cxc_eccv.studies.asking.questionnaire import ADDRESSES, Handout, ShownQuestion
 from cxc_eccv.studies.asking.schemes import Details, Scheme
@@ -134,39 +134,25 @@ def _condition(group: Details, scheme: Scheme) -> dict[str, str]:
 
 def read(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
     """Every annotation that was not skipped."""
-    tasks = read_json(path)
-    if not isinstance(tasks, list) or not tasks:
-        raise MalformedSource(path, "", shown(tasks), "a list of tasks: export as JSON")
-    for number, record in enumerate(tasks):
-        task = require_keys(path, f"[{number}]", record, ("id",))
-        if "annotations" not in task:
-            expected = "the project's export, as JSON"
-            raise MalformedSource(path, f"[{number}]", "a task without annotations", expected)
-        where = f"[{number}], task {shown(task['id'])}"
-        task = require_keys(path, where, task, ("data",))
-        data = require_keys(path, f"{where}, data", task["data"], QUESTION)
-        if not isinstance(task["annotations"], list):
-            raise MalformedSource(path, f"{where}, annotations", shown(task["annotations"]), "a list")
-        for annotation in task["annotations"]:
-            fields = require_keys(path, f"{where}, annotations", annotation, ("id", "completed_by", "result"))
-            if not fields.get("was_cancelled"):
-                place = f"{where}, annotation {shown(fields['id'])}"
-                values = _results(path, place, fields["result"], scheme)
-                yield place, _record(data, fields, values, scheme)
+    for number, task in enumerate(read_json(path)):
+        where = f"[{number}]"
+        try:
+            where += f", task {task['id']!r:.60}"
+            for annotation in task["annotations"]:
+                if not annotation.get("was_cancelled"):
+                    place = f"{where}, annotation {annotation['id']!r:.60}"
+                    values = _collect_values(annotation["result"], scheme)
+                    yield place, _record(task["data"], annotation, values, scheme)
+        except (AttributeError, LookupError, TypeError) as error:
+            expected = "the project's export as JSON, labelled with the exported configuration"
+            raise MalformedSource(path, where, repr(error), expected) from None
 
 
-def _results(path: Path, where: str, results: object, scheme: Scheme) -> dict[str, list[object]]:
+def _collect_values(results: list[Record], scheme: Scheme) -> dict[str, list[object]]:
     """Control to its values."""
-    if not isinstance(results, list):
-        raise MalformedSource(path, f"{where}, result", shown(results), "a list")
-    values: dict[str, list[object]] = {}
+    values: dict[str, list[object]] = {name: [] for name in name_answers(scheme)}
     for result in results:
-        fields = require_keys(path, f"{where}, result", result, ("from_name", "value"))
-        name = fields["from_name"]
-        if name not in name_answers(scheme):
-            expected = f"one of {', '.join(name_answers(scheme))}: label with the exported configuration"
-            raise MalformedSource(path, f"{where}, from_name", shown(name), expected)
-        values.setdefault(name, []).extend(_values(fields["value"]))
+        values[result["from_name"]] += _values(result["value"])
     return values
 
 

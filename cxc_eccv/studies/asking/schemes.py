@@ -35,7 +35,7 @@ class Details:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Exhibit:
     """Something that a person sees of a question: an ``image``, a ``text``, or ``texts``."""
 
     kind: str
@@ -43,9 +43,9 @@ class Part:
     title: str
 
 
-IMAGE = Part("image", "file_name", "The image")
-SENTENCE = Part("text", "caption", "The sentence")
-CAPTIONS = Part("texts", "captions", "Captions of the image")
+IMAGE = Exhibit("image", "file_name", "The image")
+SENTENCE = Exhibit("text", "caption", "The sentence")
+CAPTIONS = Exhibit("texts", "captions", "Captions of the image")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Scheme:
     criteria: dict[str, str] | None = None
     positive: float = 0.5  # lowest gain of a positive pair
     rule: str = "majority"  # default rule that turns several answers into a label
-    shows: tuple[Part, ...] = (IMAGE, SENTENCE)
+    shows: tuple[Exhibit, ...] = (IMAGE, SENTENCE)
     sides: tuple[str, str] = ("image", "caption")  # kinds of the two items of a pair
     rated_gold: tuple[float, float] | None = None  # CxC ratings of known positives (at least) and negatives (at most)
     in_projects: bool = True  # whether annotation projects can use it
@@ -250,7 +250,7 @@ CXC_CAPTIONS = replace(
         "The texts are mostly equivalent but some unimportant details differ.",
         "The texts are completely equivalent as they mean the same thing.",
     ),
-    shows=(Part("text", "caption", "One sentence"), Part("text", "other", "The other sentence")),
+    shows=(Exhibit("text", "caption", "One sentence"), Exhibit("text", "other", "The other sentence")),
     sides=("caption", "caption"),
     rated_gold=(4.5, 0.5),
 )
@@ -272,7 +272,7 @@ CXC_IMAGES = replace(
         "The scenes are near duplicates, possibly being viewed from a different perspective.",
     ),
     positive=0.5,
-    shows=(Part("image", "file_name", "One image"), Part("image", "other", "The other image")),
+    shows=(Exhibit("image", "file_name", "One image"), Exhibit("image", "other", "The other image")),
     sides=("image", "image"),
     rated_gold=(4.0, 0.0),
 )
@@ -321,9 +321,9 @@ FAILURES = Scheme(
         ),
     ),
     shows=(
-        Part("text", "caption", "The sentence"),
-        Part("image", "other", "The right image"),
-        Part("image", "file_name", "The retrieved image"),
+        Exhibit("text", "caption", "The sentence"),
+        Exhibit("image", "other", "The right image"),
+        Exhibit("image", "file_name", "The retrieved image"),
     ),
     in_projects=False,
     citation="Lymperaiou et al., 2022, sections 4.2 and 6.3",

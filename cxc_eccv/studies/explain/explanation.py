@@ -75,15 +75,9 @@ def check_runs(
     for model, run in runs.items():
         ranked(run, Options(similarity))
         selections[model] = check_run(run, split, directions)
-    _refuse_other_queries(
-        {model: {part.name: part.needs[0].query_ids for part in each.parts} for model, each in selections.items()}
+    (baseline, first), *others = (
+        (model, {part.name: part.needs[0].query_ids for part in plan.parts}) for model, plan in selections.items()
     )
-    return selections
-
-
-def _refuse_other_queries(asked: Mapping[str, Mapping[str, IntArray]]) -> None:
-    """Raise InvalidOption if models have other queries than the first, in a direction that both have."""
-    (baseline, first), *others = asked.items()
     for model, of_model in others:
         for direction in (name for name in first if name in of_model):
             if not np.array_equal(first[direction], of_model[direction]):
@@ -92,6 +86,7 @@ def _refuse_other_queries(asked: Mapping[str, Mapping[str, IntArray]]) -> None:
                     f"{of_model[direction].size:,}. Give runs of the same images; query-corpus rankings also need the "
                     "same --query-position."
                 )
+    return selections
 
 
 def explain_run(
@@ -162,19 +157,6 @@ def compare_failures(baseline: Explanation, model: Explanation, *, seed: int = 0
     A direction that one of the two cannot be ranked in has no rows, and neither has a number that is defined for both
     on no query that both fail. Intervals are percentiles of a bootstrap over images.
     """
-    if (baseline.split.name, baseline.provenance.others["concepts"]) != (
-        model.split.name,
-        model.provenance.others["concepts"],
-    ):
-        raise InvalidOption(
-            f"{baseline.model} and {model.model} were explained on different splits or concepts; explain both with the "
-            "same"
-        )
-    first, second = (
-        {name: explained.failures.asked_ids for name, explained in side.directions.items()}
-        for side in (baseline, model)
-    )
-    _refuse_other_queries({baseline.model: first, model.model: second})
     draws, rows = Draws(seed), []
     for direction in (name for name in baseline.directions if name in model.directions):
         for name, values, images in _pair_up(baseline.directions[direction], model.directions[direction]):

@@ -16,9 +16,8 @@ from cxc_eccv.evaluation.request import SPLITS
 from cxc_eccv.judgments.evidence.source import MERGED, official_sources
 from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.parquet import read_parquet
-from cxc_eccv.registry import metrics
 from cxc_eccv.sources.library import Split
-from cxc_eccv.sources.reading import parse_json, shown
+from cxc_eccv.sources.reading import parse_json
 from cxc_eccv.studies.asking.exchange import find_format, find_images
 from cxc_eccv.studies.asking.questionnaire import Handout, describe_questions, list_files
 from cxc_eccv.studies.asking.questions import (
@@ -30,7 +29,7 @@ from cxc_eccv.studies.asking.questions import (
     Questionnaire,
 )
 from cxc_eccv.studies.asking.schemes import schemes
-from cxc_eccv.studies.explain.failed_queries import INFORMED, MEASURES, TASKS
+from cxc_eccv.studies.explain.failed_queries import INFORMED, MEASURES
 from cxc_eccv.types import CROSS_MODAL, check_whole
 
 SCHEME = schemes()["failures"]
@@ -121,49 +120,13 @@ def read_failures(folder: str | Path) -> tuple[pa.Table, str]:
         raise DataError(f"{path} is missing. Give a folder written by cxc-eccv explain --output.")
     try:
         table = read_parquet(path)
-    except pa.ArrowInvalid as error:
-        raise _refuse(path, "", f"an unreadable Parquet file ({error})") from None
-    for name in FAILURE_COLUMNS:
-        if name not in table.column_names:
-            raise _refuse(path, "", f"no column {name}")
-        _check_column(path, name, table[name])
-    return table, _read_split(path, (table.schema.metadata or {}).get(b"explained"))
-
-
-def _refuse(path: Path, place: str, fault: str) -> MalformedSource:
-    return MalformedSource(path, place, fault, "the file that cxc-eccv explain --output wrote; run it again")
-
-
-def _check_column(path: Path, name: str, column: pa.ChunkedArray) -> None:
-    """Raise MalformedSource if a column has another type, or an impossible value."""
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    expected = pa.string() if name == "direction" else pa.float64() if name in CORRELATED else pa.int64()
-    if kind != expected:
-        raise _refuse(path, f"column {name}", f"values of type {column.type}")
-    values = column.unique().to_pylist()
-    if name in CORRELATED:
-        low, high = metrics()[name.removesuffix(INFORMED)].bounds
-        most = np.finfo(np.float64).max if high is None else high
-        bad = [value for value in values if value is not None and not low <= value <= most]
-    else:
-        bad = [value for value in values if value is None or (name == "direction" and value not in TASKS)]
-    if bad:
-        raise _refuse(path, f"column {name}", shown(bad[0]))
-
-
-def _read_split(path: Path, metadata: bytes | None) -> str:
-    """The split from the table's metadata, which must be the same for all models."""
-    if metadata is None:
-        raise _refuse(path, "", "no metadata on the explained run")
-    try:
-        facts = parse_json(metadata.decode(), path)
-    except UnicodeDecodeError:
-        raise _refuse(path, "metadata", "bytes that are not UTF-8") from None
-    models = facts.values() if isinstance(facts, dict) else [facts]
-    splits = [model.get("split") if isinstance(model, dict) else None for model in models]
-    if not splits or splits[0] not in SPLITS or any(split != splits[0] for split in splits):
-        raise _refuse(path, "metadata", f"the splits {shown(splits)}")
-    return str(splits[0])
+        facts = parse_json((table.schema.metadata or {})[b"explained"].decode(), path)
+        (split,) = {model["split"] for model in facts.values()} & set(SPLITS)
+        table.select(FAILURE_COLUMNS)
+    except (pa.ArrowInvalid, LookupError, TypeError, AttributeError, ValueError) as error:
+        expected = "the file that cxc-eccv explain --output wrote; run it again"
+        raise MalformedSource(path, "", f"an unreadable Parquet file ({error})", expected) from None
+    return table, split
 
 
 def name_failures(explained: pa.Table) -> list[str]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -326,13 +327,9 @@ def _measure_alpha(rated: FailureRatings) -> dict[str, Any]:
 def find_rules(marks: NDArray[np.bool_]) -> tuple[Rule, ...]:
     """All association rules between classes that any answer supports, by descending number of answers."""
     try:
-        import pandas as pd
         from mlxtend.frequent_patterns import apriori, association_rules
-    except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
-        if package not in ("mlxtend", "pandas"):
-            raise
-        message = f"association rules need {package}, which is not installed: pip install 'cxc_eccv[explain]'"
+    except ModuleNotFoundError:
+        message = "association rules need mlxtend, which is not installed: pip install 'cxc_eccv[explain]'"
         raise InvalidOption(message) from None
     answers = pd.DataFrame(marks, columns=list(CLASSES))
     # A support of half an answer keeps every combination that occurs.

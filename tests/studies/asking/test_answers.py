@@ -336,7 +336,7 @@ class TestLabelStudio:
             ([{"from_name": "answer", "value": {"choices": ["yes", "no"]}}], "give one of"),
             ([{"from_name": "answer", "value": {"choices": ["100% YES"]}}], "'100% YES'.*give one of"),
             ([{"value": {}}], "from_name"),
-            ("yes", "a list"),
+            ("yes", "the project's export"),
         ):
             first["result"] = result
             with pytest.raises(MalformedSource, match=message):
@@ -345,7 +345,7 @@ class TestLabelStudio:
     def test_a_file_of_tasks_that_were_imported_and_not_exported_is_refused(self, sheets, tmp_path):
         renamed = write_tasks(answer(sheets, schemes()["eccv"])).replace('"annotations"', '"completions"')
         for tasks, message in (
-            ([{"id": 1, "data": {}}], r"\[0\].*a task without annotations.*the project's export"),
+            ([{"id": 1, "data": {}}], r"\[0\].*'annotations'.*the project's export"),
             ([{"answer": "yes"}], r"\[0\].*'id'"),
             (json.loads(renamed), "annotations"),
         ):

@@ -327,15 +327,6 @@ def test_captions_of_one_image_are_drawn_together(pair):
     assert (rate.value, rate.low, rate.high, rate.n_images) == (-0.5, -1.0, 0.0, 2)
 
 
-def test_models_that_were_asked_otherwise_do_not_compare(pair):
-    one, other = pair
-    fewer = failures_of((1, 2), (1, 5))
-    with pytest.raises(InvalidOption, match="have different t2i queries, 8 and 2"):
-        compare_failures(one, explanation_of("fewer", fewer))
-    with pytest.raises(InvalidOption, match="different splits or concepts"):
-        compare_failures(one, explanation_of("else", other.directions["t2i"].failures, "Visual Genome"))
-
-
 def test_the_file_of_one_model_and_of_several(pair):
     one = pair[0]
     alone = json.loads(explanations_to_json([one]))

@@ -87,30 +87,9 @@ def test_a_damaged_table_is_refused_or_as_it_was(explained, tmp_path_factory, da
     assert (split, table.equals(explained)) == ("test", True)
 
 
-@pytest.mark.parametrize(
-    ("column", "values"),
-    [
-        ("direction", ["i2i"]),
-        ("query_id", [None]),
-        ("retrieved_id", [7.5]),
-        ("concept_agreement", [1.5]),
-        ("concept_agreement", [float("nan")]),
-        ("concept_enumeration", [float("inf")]),
-        ("size_disagreement_informed", [-0.1]),
-        ("non_common_similarity", ["0.5"]),
-    ],
-)
-def test_columns_of_another_kind_are_refused(column, values, explained, tmp_path):
-    kind = explained.schema.field(column).type if values == [None] else None
-    spoilt = explained.slice(0, 1).set_column(explained.column_names.index(column), column, pa.array(values, kind))
-    keep(spoilt, tmp_path)
-    with pytest.raises(MalformedSource, match=rf"failures\.parquet, column {column}: found .*; run it again"):
-        read_failures(tmp_path)
-
-
 def test_a_table_that_lacks_a_column_is_refused(explained, tmp_path):
     keep(explained.drop_columns(["direction"]), tmp_path)
-    with pytest.raises(MalformedSource, match="found no column direction, expected the file that cxc-eccv explain"):
+    with pytest.raises(MalformedSource, match=r"direction.*expected the file that cxc-eccv explain"):
         read_failures(tmp_path)
 
 
@@ -350,12 +329,9 @@ def test_rules_are_those_counted_one_by_one(seed):
     assert order == sorted(order)
 
 
-@pytest.mark.parametrize("module", ["mlxtend.frequent_patterns", "pandas"])
-def test_a_package_that_is_not_installed_is_named_with_its_extra(module, monkeypatch):
-    monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(
-        InvalidOption, match=r"need (mlxtend|pandas), which is not installed: pip install 'cxc_eccv\[explain\]'"
-    ):
+def test_a_package_that_is_not_installed_is_named_with_its_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mlxtend.frequent_patterns", None)
+    with pytest.raises(InvalidOption, match=r"need mlxtend, which is not installed: pip install 'cxc_eccv\[explain\]'"):
         find_rules(np.eye(7, dtype=bool))
 
 

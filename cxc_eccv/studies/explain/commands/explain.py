@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +17,7 @@ from cxc_eccv.cli.named_models import load_runs
 from cxc_eccv.cli.shared_options import Names, Similarity, Thumbnails, open_library, split_name
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import print_shown, say, upper_first
-from cxc_eccv.writing import recorded_folder
+from cxc_eccv.writing import FileContent, write_texts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -99,6 +100,7 @@ def explain(
       --annotations instances_val2014.json
     ```
     """
+    from cxc_eccv.parquet import write_parquet
     from cxc_eccv.runs import load_embeddings
     from cxc_eccv.sources.wordnet import load_wordnet
     from cxc_eccv.statistics import Intervals
@@ -147,26 +149,16 @@ def explain(
     try:
         written = []
         if output is not None:
-            texts = {
+            contents: dict[str, FileContent] = {
                 "explain.json": explanations_to_json(explained, paired, reranked, COMMAND.get()),
+                "failures.parquet": partial(write_parquet, join_tables(explained)),
                 "explain.md": tables_to_markdown(tables),
                 "explain.html": render_explained(explained, tables, images=images, seed=seed),
             }
-            written = _write(output, texts, join_tables(explained))
+            written = write_texts(output, contents, recorded=True)
     finally:
         print_shown(tables_to_console(tables))
     say_written(written)
-
-
-def _write(output: Path, texts: Mapping[str, str], failures: pa.Table) -> list[Path]:
-    """Write texts by the name of their file and a row per failure, all or nothing; other files are kept."""
-    from cxc_eccv.parquet import write_parquet
-
-    with recorded_folder(output, FILES) as folder:
-        for file, text in texts.items():
-            (folder / file).write_text(text, encoding="utf-8", newline="\n")
-        write_parquet(failures, folder / "failures.parquet")
-    return [output / file for file in FILES]
 
 
 def explanations_to_json(

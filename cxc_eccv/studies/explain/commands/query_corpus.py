@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -14,7 +15,7 @@ from cxc_eccv.cli.named_models import check_model, load_named_model, needs_train
 from cxc_eccv.cli.shared_options import BatchSize, Device, open_library, split_name
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import print_shown
-from cxc_eccv.writing import recorded_folder, refuse_unwritable
+from cxc_eccv.writing import FileContent, refuse_unwritable, write_texts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -223,10 +224,9 @@ def _write(report: QueryCorpusReport, table: Table, output: Path) -> list[Path]:
     from cxc_eccv.runs.rankings import write_rankings
     from cxc_eccv.tables import tables_to_markdown
 
-    texts = {"query_corpus.json": report.to_json(), "query_corpus.md": tables_to_markdown([table])}
-    files = [*texts, "rankings.parquet"]
-    with recorded_folder(output, files) as folder:
-        for name, text in texts.items():
-            (folder / name).write_text(text, encoding="utf-8", newline="\n")
-        write_rankings(folder / "rankings.parquet", report.rankings)
-    return [output / name for name in files]
+    contents: dict[str, FileContent] = {
+        "query_corpus.json": report.to_json(),
+        "query_corpus.md": tables_to_markdown([table]),
+        "rankings.parquet": partial(write_rankings, run=report.rankings),
+    }
+    return write_texts(output, contents, recorded=True)
