@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cxc_eccv.errors import MalformedRun
-from cxc_eccv.runs import EmbeddingsRun, array_files, load_embeddings, save_embeddings
+from cxc_eccv.runs import EmbeddingsRun, embeddings, load_embeddings, save_embeddings
 from cxc_eccv.runs.embeddings import write_safetensors
 from cxc_eccv.types import Embeddings
 
@@ -140,7 +140,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr(array_files, "write_npz", fail)
+    monkeypatch.setattr(embeddings, "write_npz", fail)
     with pytest.raises(OSError, match="disk full"):
         save_embeddings(path, EmbeddingsRun(None, Embeddings([1], [[1.0]])))
     assert path.read_bytes() == b"old"
