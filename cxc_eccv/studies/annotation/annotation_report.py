@@ -32,14 +32,15 @@ from cxc_eccv.studies.annotation.changes import LabelChanges
 from cxc_eccv.studies.annotation.project import LABELS, Project
 from cxc_eccv.studies.annotation.project_files import read_decisions
 from cxc_eccv.studies.asking.questions import CANDIDATE, NEGATIVE, POSITIVE, Question
-from cxc_eccv.studies.asking.rater_agreement import (
+from cxc_eccv.studies.asking.schemes import Scheme
+from cxc_eccv.studies.asking.settling import (
     classify,
     compare_with_labels,
     compare_workers,
+    keep_last,
     measure_agreement,
+    settle,
 )
-from cxc_eccv.studies.asking.schemes import Scheme
-from cxc_eccv.studies.asking.settling import keep_last, settle
 from cxc_eccv.studies.asking.sheet_quality import (
     ACCEPTED,
     BY_HAND,

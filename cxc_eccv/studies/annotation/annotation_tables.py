@@ -13,8 +13,8 @@ import numpy as np
 from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.studies.annotation.changes import LabelChanges, change_tables
 from cxc_eccv.studies.asking.questions import NEGATIVE, POSITIVE
-from cxc_eccv.studies.asking.rater_agreement import STATISTICS, Agreement, Together
 from cxc_eccv.studies.asking.schemes import Scheme
+from cxc_eccv.studies.asking.settling import STATISTICS, Agreement, Together
 from cxc_eccv.studies.asking.sheet_quality import ACCEPTED, BY_HAND, REJECTED, Activity, SheetQuality, WorkerQuality
 from cxc_eccv.tables import MISSING, Table
 from cxc_eccv.types.json_records import to_json

@@ -13,10 +13,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
+from cxc_eccv.report.pages import template
 from cxc_eccv.sources.reading import read_json, read_text, shown
 from cxc_eccv.studies.asking.questions import Question, Questionnaire
 from cxc_eccv.studies.asking.schemes import Scheme
@@ -118,7 +118,8 @@ def render_page(data: PageData, handout: Handout, variable: str = "") -> str:
     """The page with its data; ``variable`` stands for the data of a sheet that a HIT of Mechanical Turk fills in."""
     # Inside a script element only "<" could end it or begin a comment.
     text = Markup(json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"))  # noqa: S704
-    return _template().render(scheme=handout.scheme, texts=handout.texts, data=text, variable=variable)
+    page = template("questionnaire.html.jinja", "cxc_eccv.studies.asking", trim_blocks=True)
+    return page.render(scheme=handout.scheme, texts=handout.texts, data=text, variable=variable)
 
 
 def describe_page(questions: Sequence[ShownQuestion], handout: Handout) -> PageData:
@@ -148,14 +149,6 @@ def describe_page(questions: Sequence[ShownQuestion], handout: Handout) -> PageD
 
 def _without_addresses(question: ShownQuestion) -> ShownQuestion:
     return {name: value for name, value in question.items() if name not in ADDRESSES.values()}
-
-
-@cache
-def _template() -> Template:
-    environment = Environment(
-        loader=PackageLoader("cxc_eccv.studies.asking"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
-    return environment.get_template("questionnaire.html.jinja")
 
 
 def read_texts(folder: str | Path, scheme: Scheme) -> tuple[Scheme, Texts]:
