@@ -33,9 +33,6 @@ AnyModel = Any
 AnyTokenizer = Any
 Processing = Any
 
-CHECKPOINT_FILES = ("trainer_state.json", "optimizer.pt", "scheduler.pt", "model.safetensors")
-"""Files of a checkpoint; the state is written last."""
-
 SHAPING = (
     "learning_rate",
     "lr_scheduler_type",
@@ -77,8 +74,8 @@ def token_ids(tokenizer: AnyTokenizer, texts: Sequence[str], kind: str = "captio
     context = int(tokenizer.model_max_length)
     longer = [row for row, ids in enumerate(whole) if len(ids) > context]
     if longer:
-        message = f"{len(longer)} of {len(whole)} {kind} exceed the context of {context} tokens and are truncated"
         if process_rank() == 0:
+            message = f"{len(longer)} of {len(whole)} {kind} exceed the context of {context} tokens and are truncated"
             warnings.warn(message, stacklevel=2)
         cut = tokenizer([texts[row] for row in longer], return_attention_mask=False, truncation=True)["input_ids"]
         for row, ids in zip(longer, cut, strict=True):
@@ -104,10 +101,6 @@ def gather(values: torch.Tensor) -> torch.Tensor:
     """
     if process_count() == 1:
         return values
-    sizes = [torch.zeros(1, dtype=torch.long, device=values.device) for _ in range(process_count())]
-    distributed.all_gather(sizes, torch.tensor([len(values)], device=values.device))
-    if len({int(size) for size in sizes}) > 1:
-        raise InvalidOption(f"the processes have batches of {[int(size) for size in sizes]} items; make them equal")
     if values.requires_grad:
         return torch.cat(all_gather(values))
     parts = [torch.empty_like(values) for _ in range(process_count())]
@@ -222,7 +215,8 @@ def last_checkpoint(folder: Path, identity: Settings, *, is_first: bool = True) 
     """The newest complete checkpoint of a run, or None; CheckpointMismatch if its run had another ``identity``."""
     record = folder / "run.json"
     checkpoints = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.partition("-")[2]))
-    complete = [path for path in checkpoints if all((path / name).is_file() for name in CHECKPOINT_FILES)]
+    # The state is written last.
+    complete = [path for path in checkpoints if (path / "trainer_state.json").is_file()]
     if checkpoints:
         _refuse_another_run(record, identity)
     elif is_first:

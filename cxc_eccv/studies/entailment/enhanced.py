@@ -95,7 +95,11 @@ class WeakBatches:
             raise InvalidOption(f"none of {total} weak positives has both its image and its caption in the rows")
         if left < total:
             warnings.warn(f"{total - left} of {total} weak positives have no row and are left out", stacklevel=2)
-        load = _RowsOfPairs(rows, rows.select_columns(["caption_id", "caption"]), images, texts)
+        others = rows.select_columns(["caption_id", "caption"])
+
+        def load(pairs: list[Pair], step: int) -> list[Row]:
+            return [rows[images[image]] | others[texts[caption]] for image, caption in pairs]
+
         return cls(known, load, lambda parts: collate(list(chain.from_iterable(parts))), size=size, seed=seed)
 
     def draw(self, images: Iterable[int], *, step: int, rank: int = 0) -> list[Pair]:
@@ -116,22 +120,6 @@ class WeakBatches:
 
 def _shuffle(ids: Iterable[int], random: np.random.Generator) -> Iterator[int]:
     yield from random.permutation(np.fromiter(ids, dtype=np.int64)).tolist()
-
-
-@dataclass(frozen=True, slots=True)
-class _RowsOfPairs:
-    """Reads the rows of pairs: the image's row with the caption of another."""
-
-    rows: datasets.Dataset
-    captions: datasets.Dataset
-    row_of_image: Mapping[int, int]
-    row_of_caption: Mapping[int, int]
-
-    def __call__(self, pairs: list[Pair], step: int) -> list[Row]:
-        return [
-            self.rows[self.row_of_image[image]] | self.captions[self.row_of_caption[caption]]
-            for image, caption in pairs
-        ]
 
 
 class EnhancedTrainer(Trainer):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from cxc_eccv.evaluation.policies import Judge
 from cxc_eccv.sources.library import Split
 from cxc_eccv.studies.entailment.labelled import find_image_files
 from cxc_eccv.studies.entailment.quality import warn_of_training_data
-from cxc_eccv.studies.entailment.training_data import premises_of
+from cxc_eccv.studies.entailment.training_data import premises_of, warn_of_truncation
 from cxc_eccv.types import IntArray
 from cxc_eccv.types.provenance import JudgeFacts
 
@@ -116,12 +115,7 @@ class ClassifierJudge(Judge):
                 self._scores.update(zip(part, scores.tolist(), strict=True))
                 cut += shortened
                 bar.update(len(part))
-        if cut:
-            warnings.warn(
-                f"{cut:,} of {len(new):,} pairs are longer than the context of {self.classifier.name}: their premises "
-                "were truncated",
-                stacklevel=2,
-            )
+        warn_of_truncation(cut, len(new), self.classifier.name)
         return np.array([self._scores[pair] for pair in pairs], dtype=np.float64)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -66,20 +67,21 @@ class LabelledPairs:
         """(N,) probabilities of a table of the same pairs, matched by ids if it has them, else by order."""
         probabilities = np.asarray(scored["probability"], dtype=np.float64)
         if {"image_id", "caption_id"} <= set(scored.column_names):
-            keys = (pc.binary_join_element_wise("coco", pc.cast(scored[name], pa.string()), "/") for name in PAIR_IDS)
-            known: dict[tuple[str, str], int] = {}
-            for row, pair in enumerate(zip(*(column.to_pylist() for column in keys), strict=True)):
-                if known.setdefault(pair, row) != row:
-                    raise DataError(f"{path}: row {row} repeats the pair of row {known[pair]}; give every pair once")
-            wanted = zip(*(self.table[name].to_pylist() for name in ("image_key", "caption_key")), strict=True)
-            rows = [known.get(pair) for pair in wanted]
-            lacking = [place for place, row in enumerate(rows) if row is None]
-            if lacking:
+            keys = [pc.binary_join_element_wise("coco", pc.cast(scored[name], pa.string()), "/") for name in PAIR_IDS]
+            index = pd.MultiIndex.from_arrays([column.to_pylist() for column in keys])
+            if not index.is_unique:
+                row = int(np.argmax(index.duplicated()))
+                first = int(np.argmax(index == index[row]))
+                raise DataError(f"{path}: row {row} repeats the pair of row {first}; give every pair once")
+            pairs = [self.table[name].to_pylist() for name in ("image_key", "caption_key")]
+            rows = index.get_indexer(pd.MultiIndex.from_arrays(pairs))
+            lacking = np.flatnonzero(rows < 0)
+            if lacking.size:
                 raise DataError(
-                    f"{path} has no probability for {len(lacking)} of {len(rows)} pairs, the first in row {lacking[0]} "
+                    f"{path} has no probability for {lacking.size} of {rows.size} pairs, the first in row {lacking[0]} "
                     f"of {self.name}. Score all pairs"
                 )
-            return np.asarray(probabilities[np.array(rows, dtype=np.int64)])
+            return np.asarray(probabilities[rows])
         if scored.num_rows != self.table.num_rows:
             raise DataError(
                 f"{path} has {scored.num_rows:,} probabilities, {self.name} has {self.table.num_rows:,} pairs. Give "
@@ -226,7 +228,7 @@ def record_seen(
     folder: Path, trained: pa.Table, held_out: pa.Table, before: str | None = None, *, is_first: bool = True
 ) -> SeenPairs:
     """Write which pairs a model has seen into its folder, with those of ``before``, the classifier it continued."""
-    uses = [_distinct(trained), _distinct(held_out)]
+    uses = [np.unique(hashes[known]) for hashes, known in map(_hash, (trained, held_out))]
     old = None if before is None else _seen_at(before)
     if old is not None:
         uses = [np.union1d(new, known) for new, known in zip(uses, (old.trained, old.held_out), strict=True)]
@@ -261,11 +263,6 @@ def _seen_at(source: str, revision: str | None = None) -> SeenPairs | None:
 
     path = find_file(source, SEEN_FILE, revision) if source else None
     return None if path is None else read_seen(path)
-
-
-def _distinct(pairs: pa.Table) -> IntArray:
-    hashes, known = _hash(pairs)
-    return np.unique(hashes[known])
 
 
 def _hash(pairs: pa.Table) -> tuple[IntArray, NDArray[np.bool_]]:

@@ -79,7 +79,8 @@ def measure_classifier(
     predicted = (values >= threshold).astype(np.float64)
     # Columns: predicted correctly, predicted and labelled 1, predicted, labelled 1.
     outcomes = np.stack([predicted == truth, predicted * truth, predicted, truth], axis=1).astype(np.float64)
-    bootstrap = ClusterBootstrap(_clusters(images, truth.size), Draws(seed, SAMPLES))
+    clusters = np.arange(truth.size) if images is None else np.unique(np.asarray(images), return_inverse=True)[1]
+    bootstrap = ClusterBootstrap(clusters, Draws(seed, SAMPLES))
     estimates, drawn = _rates(outcomes.mean(axis=0)), _rates(bootstrap.means(outcomes))
     return tuple(
         Rate(name, float(estimates[name]), *interval(drawn[name][~np.isnan(drawn[name])], confidence)) for name in RATES
@@ -288,9 +289,6 @@ def _check_pairs(labels: ArrayLike, scores: ArrayLike) -> tuple[FloatArray, Floa
     truth, values = np.asarray(labels), np.asarray(scores)
     if truth.ndim != 1 or truth.shape != values.shape or not truth.size:
         raise DataError(f"labels have shape {truth.shape}, scores {values.shape}: give one of each for every pair")
-    for what, array, kinds in (("labels", truth, "biuf"), ("scores", values, "iuf")):
-        if array.dtype.kind not in kinds:
-            raise DataError(f"{what} are of type {array.dtype}: give numbers")
     wrong = np.flatnonzero((truth != 0) & (truth != 1))
     if wrong.size:
         raise DataError(
@@ -303,15 +301,6 @@ def _check_pairs(labels: ArrayLike, scores: ArrayLike) -> tuple[FloatArray, Floa
     if not truth.any():
         raise DataError(f"none of {truth.size:,} pairs is labelled 1: recall is undefined")
     return truth.astype(np.float64), values.astype(np.float64)
-
-
-def _clusters(images: ArrayLike | None, pairs: int) -> IntArray:
-    if images is None:
-        return np.arange(pairs)
-    names = np.asarray(images)
-    if names.shape != (pairs,):
-        raise DataError(f"images have shape {names.shape} for {pairs} pairs: give one for every pair")
-    return np.unique(names, return_inverse=True)[1]
 
 
 def _rates(means: Sequence[Any] | FloatArray) -> Mapping[str, Any]:

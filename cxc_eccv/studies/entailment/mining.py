@@ -48,7 +48,12 @@ from cxc_eccv.studies.entailment.mining_rule import (
     require_labelled_run,
     warn_of_gaps,
 )
-from cxc_eccv.studies.entailment.training_data import count_named, evaluation_splits, premises_of
+from cxc_eccv.studies.entailment.training_data import (
+    count_named,
+    evaluation_splits,
+    premises_of,
+    warn_of_truncation,
+)
 from cxc_eccv.types import Embeddings, IntArray, Judgments, check_whole, find_positions
 from cxc_eccv.types.json_records import to_json
 from cxc_eccv.writing import check_output, replaced_file
@@ -180,12 +185,8 @@ class _Miner:
         scored, notes = encode_side(
             side, self.path, self.processes, key=key, progress=self.options.progress, verb="scoring"
         )
-        if notes.truncated and not self.processes.rank:
-            warnings.warn(
-                f"{notes.truncated:,} of {side.ids.size:,} pairs are longer than the context of {self.classifier.name}:"
-                " their premises were truncated",
-                stacklevel=3,
-            )
+        if not self.processes.rank:
+            warn_of_truncation(notes.truncated, side.ids.size, self.classifier.name)
         return scored.vectors[:, 0], notes.truncated
 
     def fit(self, labelled: LabelledPairs, lists: Candidates, labelled_run: Run | None) -> FittedRule:

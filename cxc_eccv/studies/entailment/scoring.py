@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +21,7 @@ from cxc_eccv.encoding.sides import work_ahead
 from cxc_eccv.errors import ModelError
 from cxc_eccv.studies.entailment.classifier import EntailmentClassifier, EntailmentConfig
 from cxc_eccv.studies.entailment.processing import EntailmentProcessor, Prepared
-from cxc_eccv.studies.entailment.training_data import TrainingRecord
+from cxc_eccv.studies.entailment.training_data import TrainingRecord, warn_of_truncation
 from cxc_eccv.types import check_whole
 
 ImageSource = str | Path | Image.Image | None
@@ -105,12 +104,7 @@ class Classifier:
             TowerMissing: pairs whose only premise is of a kind that this classifier has no branch for.
         """
         scores, cut = self.score_and_count(premises, images, hypotheses, batch_size=batch_size, progress=progress)
-        if cut:
-            warnings.warn(
-                f"{cut} of {scores.size} pairs are longer than the context of {self.name}: their premises were "
-                "truncated",
-                stacklevel=2,
-            )
+        warn_of_truncation(cut, scores.size, self.name)
         return scores
 
     def score_and_count(

@@ -199,7 +199,6 @@ def test_a_sample_without_a_prediction_has_neither_precision_nor_f_half():
     ("call", "error", "message"),
     [
         (lambda: measure_classifier([1, 0], [0.5, 0.6], 0.9), InvalidOption, r"reaches the threshold 0\.9, .* is 0\.6"),
-        (lambda: measure_classifier([1, 0], [0.5, 0.6], 0.5, images=["a"]), DataError, "give one for every pair"),
         (lambda: choose_threshold([0.5, 0.6], [1, 0], for_="f_hal"), UnknownName, "did you mean 'f_half'"),
         (lambda: choose_threshold([0.5, 0.6], [1, 0], precision=90), InvalidOption, "give a fraction"),
         (lambda: measure_reliability([1, 0], [0.5, 1.5]), DataError, r"probability 1\.5 of pair 1"),

@@ -172,11 +172,7 @@ def extract_features(model: str, library: Library, parts: Sequence[str], folder:
     A file with the same features is reused, and an interrupted extraction is resumed.
     """
     photographs, files = ImageFolder(folder), dict[int, Path]()
-    for (collection, number), name in part_images(library, parts).items():
-        if number in files:
-            raise InvalidOption(
-                f"image id {number} is one of COCO and one of {collection.title()}; train on one of the two"
-            )
+    for (_, number), name in part_images(library, parts).items():
         files[number] = photographs.find(name) or photographs.folder / name
     output.parent.mkdir(parents=True, exist_ok=True)
     encode_once(load_model(model), output, images=files.items(), encoding=Encoding(batch_size=8, ten_crops=TenCrops()))

@@ -16,13 +16,8 @@ from transformers.utils.generic import ModelOutput
 
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.baselines.dual_encoder.model import encode_by_length
-from cxc_eccv.types import check_whole
 
 UNITS: dict[str, type[nn.GRU] | type[nn.LSTM]] = {"gru": nn.GRU, "lstm": nn.LSTM}
-CHOICES = {"recurrent_unit": tuple(UNITS), "pooling": ("attention", "max")}
-SIZES = {"vocab_size": 1, "character_size": 1, "hidden_size": 1, "attention_size": 1, "image_feature_size": 0}
-"""Option to its least value."""
-
 ROWS = 128
 """Captions per batch of encoding."""
 
@@ -50,22 +45,12 @@ class CharGruConfig(PreTrainedConfig):
         self.pooling, self.attention_size = pooling, attention_size
         self.image_feature_size, self.margin = image_feature_size, margin
         self.pad_token_id = pad_token_id
-        self._check()
         super().__init__(**kwargs)
 
     @property
     def embedding_size(self) -> int:
         """Width of a caption's or an image's embedding."""
         return 2 * self.hidden_size
-
-    def _check(self) -> None:
-        for name, choices in CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise InvalidOption(f"{name} is {getattr(self, name)!r}, expected one of {', '.join(choices)}")
-        for name, least in SIZES.items():
-            check_whole(name, getattr(self, name), least)
-        if not self.margin > 0:
-            raise InvalidOption(f"margin is {self.margin}, expected a positive number")
 
 
 @dataclass

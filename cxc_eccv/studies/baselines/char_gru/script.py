@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import MISSING, asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import DataLoader
-from transformers import AutoTokenizer, TrainingArguments, set_seed
+from transformers import AutoTokenizer, TrainerCallback, TrainingArguments, set_seed
 
-from cxc_eccv.encoding import Encoding, encode
+from cxc_eccv.encoding import Encoding, encode, text_encoder
 from cxc_eccv.encoding.checkpoints import load_part
 from cxc_eccv.encoding.processes import Processes
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation import evaluate
+from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.collections.coco import COLLECTION as COCO
 from cxc_eccv.sources.collections.collection import Collection
 from cxc_eccv.sources.collections.flickr8k import COLLECTION as FLICKR8K
 from cxc_eccv.sources.download import sha256_of
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups
+from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups, held_out_recalls
 from cxc_eccv.studies.baselines.char_gru.data import (
     CoCaptions,
     ImageFeatures,
@@ -37,9 +40,10 @@ from cxc_eccv.studies.baselines.char_gru.data import (
     hold_out,
 )
 from cxc_eccv.studies.baselines.char_gru.model import CharGruConfig, CharGruEnsemble, CharGruModel, hinge_loss_of_views
-from cxc_eccv.studies.baselines.char_gru.snapshots import SNAPSHOTS, CycleCallback, HeldOut, best_snapshots
 from cxc_eccv.studies.baselines.model_card import Settings, Trained, without_places
 from cxc_eccv.studies.baselines.training import (
+    AnyModel,
+    AnyTokenizer,
     CommandLine,
     EpochCallback,
     WholeTrainer,
@@ -47,11 +51,13 @@ from cxc_eccv.studies.baselines.training import (
     option,
     process_count,
     process_rank,
+    token_ids,
     train_resumably,
 )
 from cxc_eccv.studies.entailment.enhanced import Row
 from cxc_eccv.types import Embeddings, Report
 from cxc_eccv.types.model_options import check_source
+from cxc_eccv.writing import replaced_file
 
 ABOUT = "Train the character GRU on captions of the same image, or on captions with image features."
 
@@ -137,6 +143,11 @@ class CharGruArguments:
                 f"--preset {self.preset} trains on images and captions; give --image-features FILE, or --image-model "
                 "MODEL with --image-folder FOLDER"
             )
+        if (self.report_on or "").startswith("flickr8k/") and not self.has_images:
+            raise InvalidOption(
+                f"--report-on {self.report_on} measures retrieval between images and captions: give image features, or "
+                "report on COCO, which also has tasks of captions only"
+            )
         if self.captions == 1 and not self.has_images:
             raise InvalidOption(
                 "one caption of an image without image features makes no pair; give --image-features, or --captions 2"
@@ -181,7 +192,6 @@ def train(command: Sequence[str]) -> Trained:
     """
     arguments: CharGruArguments
     (arguments,) = COMMAND.read(command)
-    _check_report(arguments)
     library, folder = Library(arguments.data_dir), Path(arguments.output_dir)
     groups, selecting = _parts(library, arguments)
     features_file: str | Path | None = arguments.image_features
@@ -235,14 +245,6 @@ def _describe(folder: Path, library: Library, arguments: CharGruArguments) -> Tr
     )
 
 
-def _check_report(arguments: CharGruArguments) -> None:
-    if arguments.report_on and REPORTS[arguments.report_on][0] is FLICKR8K and not arguments.has_images:
-        raise InvalidOption(
-            f"--report-on {arguments.report_on} measures retrieval between images and captions: give image features, "
-            "or report on COCO, which also has tasks of captions only"
-        )
-
-
 def _parts(library: Library, arguments: CharGruArguments) -> tuple[list[CaptionGroup], list[CaptionGroup]]:
     """Groups to train on, and those that select the snapshots."""
     groups = _groups(library, arguments.train_on, arguments)
@@ -276,6 +278,70 @@ def _refuse_shared(groups: Sequence[CaptionGroup], others: Set[tuple[str, int]],
         raise InvalidOption(
             f"{len(both)} images are in {options}, the first: {both[0]}; give parts without common images"
         )
+
+
+SNAPSHOTS, SCORES = "snapshots", "snapshots.json"
+SELECTION = "selection"
+
+
+class HeldOut:
+    """Measures R@1, R@5 and R@10 on held-out images; the mean of R@10 over the directions selects snapshots."""
+
+    def __init__(
+        self,
+        groups: Sequence[CaptionGroup],
+        tokenizer: AnyTokenizer,
+        features: ImageFeatures | None = None,
+    ) -> None:
+        self.texts = [text for group in groups for text in group.texts]
+        token_ids(tokenizer, self.texts, "held-out captions")
+        self.owners = np.repeat(np.arange(len(groups)), [len(group.texts) for group in groups])
+        self.directions = ("t2t",) if features is None else ("i2t", "t2i")
+        self.tokenizer, self.features = tokenizer, features
+        self.image_ids = np.array([group.image_id for group in groups], dtype=np.int64)
+
+    def __call__(self, model: AnyModel) -> dict[str, float]:
+        """Name to value, as fractions."""
+        was_training = model.training
+        encoder = text_encoder(model, processor=self.tokenizer, batch_size=256)
+        images = None
+        if self.features is not None:
+            images = Embeddings(np.arange(self.image_ids.size), self.features.encode(model, self.image_ids))
+        run = EmbeddingsRun(images, Embeddings(np.arange(len(self.texts)), encoder(self.texts)))
+        recalls = held_out_recalls(run, self.owners, self.directions, depths=[1, 5, 10])
+        selection = float(np.mean([recalls[f"{direction}/recall_at_10"] for direction in self.directions]))
+        model.train(was_training)
+        return {SELECTION: selection, **recalls}
+
+
+class CycleCallback(TrainerCallback):
+    """Saves the model and its score after the evaluation at the end of every cycle, in ``snapshots``."""
+
+    def __init__(self, folder: Path, cycle: int, tokenizer: AnyTokenizer) -> None:
+        self.folder, self.cycle, self.tokenizer = folder / SNAPSHOTS, cycle, tokenizer
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, **others: Any) -> None:  # noqa: ANN401 - Trainer's
+        """Save on the first process if a cycle ends; ``cycle`` is in steps."""
+        if state.global_step % self.cycle or not state.is_world_process_zero:
+            return
+        name = f"step-{state.global_step:06d}"
+        others["model"].save_pretrained(self.folder / name)
+        self.tokenizer.save_pretrained(self.folder / name)
+        scores = _read_scores(self.folder) | {name: others["metrics"][f"eval_{SELECTION}"]}
+        with replaced_file(self.folder / SCORES) as part:
+            part.write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
+
+
+def _read_scores(folder: Path) -> dict[str, float]:
+    path = folder / SCORES
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+def best_snapshots(folder: Path, count: int = 2) -> list[Path]:
+    """Folders of the snapshots with the highest scores, the best first; of equal ones the latest."""
+    scores = _read_scores(folder)
+    ranked = sorted(scores, key=lambda name: (scores[name], name), reverse=True)
+    return [folder / name for name in ranked[:count]]
 
 
 class CharGruTrainer(WholeTrainer):

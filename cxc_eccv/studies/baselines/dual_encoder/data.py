@@ -8,8 +8,6 @@ hundred drawings.
 from __future__ import annotations
 
 import re
-import warnings
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,19 +21,12 @@ from torch.utils.data import Dataset, Sampler
 
 from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.demo import sample_images
-from cxc_eccv.encoding.pictures import open_picture, picture_mode
-from cxc_eccv.encoding.processes import Processes
+from cxc_eccv.encoding.pictures import open_picture
 from cxc_eccv.errors import InvalidOption, MalformedSource, SourceMissing, TowerMissing
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import read_lines
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups, part_images
-from cxc_eccv.studies.baselines.training import (
-    AnyTokenizer,
-    Processing,
-    process_count,
-    process_rank,
-    token_ids,
-)
+from cxc_eccv.studies.baselines.training import AnyTokenizer, Processing, token_ids
 from cxc_eccv.studies.entailment.enhanced import Row
 from cxc_eccv.studies.entailment.training_data import TrainingRecord, count_images
 from cxc_eccv.types import IntArray
@@ -146,10 +137,7 @@ class PairReader:
         return self._tokenize(groups, list(by_file))
 
     def _tokenize(self, groups: Sequence[CaptionGroup], file_names: Sequence[str]) -> TrainingPairs:
-        paths = None
-        if self.mode != "t2t":
-            paths = image_paths(file_names, self.images)
-            warn_of_conversion(paths)
+        paths = None if self.mode == "t2t" else image_paths(file_names, self.images)
         tokens = token_ids(find_tokenizer(self.processing), [text for group in groups for text in group.texts])
         return TrainingPairs(groups, tokens, co_captions="t2t" in self.mode, image_paths=paths, seed=self.seed)
 
@@ -166,19 +154,6 @@ def image_paths(file_names: Sequence[str], folder: str | None) -> list[Path]:
     if missing:
         raise SourceMissing(f"{len(missing)} of {len(paths)} images are not below {folder}, the first: {missing[0]}")
     return [path for path in paths if path is not None]
-
-
-def warn_of_conversion(paths: Sequence[Path]) -> None:
-    """Warn once, before training, of images in other modes than RGB; processes share the work."""
-    processes = Processes(process_rank(), process_count())
-    counts = Counter(picture_mode(path) for path in paths[processes.rank :: processes.count])
-    modes = sum(processes.gather(counts), Counter[str]())
-    modes.pop("RGB", None)
-    if modes and processes.rank == 0:
-        named = ", ".join(f"{mode} {count}" for mode, count in sorted(modes.items()))
-        warnings.warn(
-            f"{modes.total()} of {len(paths)} training images are not RGB and are converted: {named}", stacklevel=2
-        )
 
 
 def find_tokenizer(processing: Any) -> Any:  # noqa: ANN401 - tokenizers share no type

@@ -170,14 +170,6 @@ class Objective:
     positives: BatchPositives = field(default_factory=BatchPositives)
     ignored: BatchPositives = field(default_factory=BatchPositives)
 
-    def __post_init__(self) -> None:
-        if not self.text_weight > 0:
-            raise InvalidOption(
-                f"text_weight={self.text_weight}: give a weight above 0; mode i2t has no text-text loss"
-            )
-        if not self.margin > 0:
-            raise InvalidOption(f"margin={self.margin}: give a margin above 0")
-
     @property
     def has_images(self) -> bool:
         """Whether it trains on pairs of images and captions."""
@@ -314,28 +306,17 @@ class WeakPositives:
         """Options of DualEncoderTrainer with batches of weak positives."""
         if self.use == "multi_positive" or not self.alpha:
             return {}
-        has_weight = self.use == "weight"
-        maker = _BatchMaker(dataset, collate, {"weight": self.alpha} if has_weight else {})
+        added = {"weight": self.alpha} if self.use == "weight" else {}
+
+        def load(pairs: list[tuple[int, int]], step: int) -> LoadedItems:
+            return collate.load([dataset[step, image, text] for image, text in pairs])
+
+        def join(parts: list[LoadedItems]) -> Row:
+            return {**collate.collate(parts), **added}
+
         captions = np.split(self.matrix.indices, self.matrix.indptr[1:-1])
-        weak = WeakBatches(dict(enumerate(captions)), maker.load, maker.collate, size=size, seed=seed)
-        return {"added_batches": weak} if has_weight else {"weak_batches": weak, "alpha": self.alpha}
-
-
-@dataclass(frozen=True, slots=True)
-class _BatchMaker:
-    """Makes batches of weak positives like those of the training, with ``added`` entries."""
-
-    dataset: Any
-    collator: PairCollator
-    added: dict[str, float]
-
-    def load(self, pairs: list[tuple[int, int]], step: int) -> LoadedItems:
-        """Some items of a batch, with their images."""
-        return self.collator.load([self.dataset[step, image, text] for image, text in pairs])
-
-    def collate(self, parts: list[LoadedItems]) -> Row:
-        """The batch."""
-        return {**self.collator.collate(parts), **self.added}
+        weak = WeakBatches(dict(enumerate(captions)), load, join, size=size, seed=seed)
+        return {"added_batches": weak} if added else {"weak_batches": weak, "alpha": self.alpha}
 
 
 def _find(

@@ -15,11 +15,8 @@ from transformers.utils.generic import ModelOutput
 
 from cxc_eccv.encoding.checkpoints import build_model
 from cxc_eccv.encoding.pictures import check_image_encoder
-from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
+from cxc_eccv.errors import TowerMissing
 from cxc_eccv.studies.entailment.classifier.encoders import as_config, image_width
-
-POOLINGS = ("first_token", "mean")
-IMAGE_POOLINGS = ("backbone", "max")
 
 ROWS = 64
 """Captions per batch of encoding on a CPU."""
@@ -56,7 +53,6 @@ class DualEncoderConfig(PreTrainedConfig):
         self.extra_dropout = extra_dropout
         self.pooling, self.image_pooling, self.normalize = pooling, image_pooling, normalize
         self.scale, self.learned_scale = scale, learned_scale
-        self._check()
         super().__init__(**options)
 
     @property
@@ -73,19 +69,6 @@ class DualEncoderConfig(PreTrainedConfig):
     def width(self) -> int:
         """Width of the features: the image backbone's, else the text backbone's."""
         return self.text_width if self.image_config is None else image_width(self.image_config)
-
-    def _check(self) -> None:
-        if self.pooling not in POOLINGS:
-            raise UnknownName("pooling", self.pooling, POOLINGS)
-        if self.image_pooling not in IMAGE_POOLINGS:
-            raise UnknownName("image pooling", self.image_pooling, IMAGE_POOLINGS)
-        if self.extra_layers < 0 or not self.scale > 0:
-            raise InvalidOption(f"extra_layers={self.extra_layers} must be at least 0, and scale={self.scale} above 0")
-        if self.extra_layers and self.text_width % self.extra_heads:
-            raise InvalidOption(
-                f"extra_heads={self.extra_heads} does not divide the text width {self.text_width}. "
-                "Choose a divisor, or extra_layers=0."
-            )
 
 
 @dataclass

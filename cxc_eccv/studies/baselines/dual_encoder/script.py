@@ -86,7 +86,9 @@ def train(command: Sequence[str]) -> Trained:
     objective = Objective(arguments.mode, loss.loss, loss.text_weight, loss.margin)
     check_weak_positives(loss, data)
     split = None if data.report_on is None else SPLIT_NAMES[data.report_on]
-    _refuse_to_recolour(data, arguments.mode)
+    is_sample = data.images == SAMPLE and mirror_folder(data.data_dir) == mirror_folder(SAMPLE)
+    if data.recolour and (arguments.mode == "t2t" or not is_sample):
+        raise InvalidOption("--recolour works only with the embedded sample: give --data-dir sample --images sample")
     set_seed(training.seed)
     model, processing = starting_model(arguments.model, arguments.mode)
     setup = Setup(arguments, library, processing)
@@ -186,8 +188,12 @@ class Setup:
         if self.arguments.mode != "t2t":
             paths = image_paths(content.images["file_name"].to_pylist(), self.arguments.data.images)
             files = zip(content.image_ids.tolist(), paths, strict=True)
+        return self.encode(model, files, content.captions)
+
+    def encode(self, model: AnyModel, images: Any, captions: Any) -> EmbeddingsRun:  # noqa: ANN401 - as encode says
+        """Encode images, if any, and captions."""
         options = {"processor": self.processing, "encoding": Encoding(batch_size=128), "progress": False}
-        return encode(model, images=files, captions=content.captions, **options)
+        return encode(model, images=images, captions=captions, **options)
 
     def score_validation(self, model: AnyModel) -> Metrics:
         """Report keys to values on the validation split, and ``recall_at_10``, the mean over the trained directions."""
@@ -209,8 +215,7 @@ class Setup:
         texts = [text for group in held.groups for text in group.texts]
         owners = np.repeat(np.arange(len(held)), np.diff(held.starts))
         images = None if held.image_paths is None else enumerate(held.image_paths)
-        options = {"processor": self.processing, "encoding": Encoding(batch_size=128), "progress": False}
-        run = encode(model, images=images, captions=list(enumerate(texts)), **options)
+        run = self.encode(model, images, list(enumerate(texts)))
         recalls = held_out_recalls(run, owners, MODES[self.arguments.mode], depths=[10])
         mean = sum(recalls.values()) / len(recalls)
         return {f"held_out/{name}": recall for name, recall in recalls.items()} | {"recall_at_10": mean}
@@ -231,8 +236,6 @@ class DualEncoderTrainer(EnhancedTrainer, WholeTrainer):
     loss_is_scaled_for_ga = False
 
     objective: Objective
-    score: Callable[[Any], Metrics] | None
-    paper_schedule: bool
 
     def __init__(
         self,
@@ -319,6 +322,8 @@ def _describe(setup: Setup, identity: Settings, model: AnyModel) -> Trained:
     without = set() if has_images else {"image_model"}
     unused = {*asdict(arguments)} - {"pretrained"} if arguments.pretrained else without
     images = sample_images() if data.images == SAMPLE else Path(data.images or ".")
+    is_ours = isinstance(model, DualEncoderModel)
+    is_clip = type(model.config) in MODEL_FOR_ZERO_SHOT_IMAGE_CLASSIFICATION_MAPPING
     raw = ["--data-dir", data.data_dir] if data.data_dir else []
     shown = ["--images", data.images or "IMAGES"] if has_images else ["--only", "captions"]
     vectors, report = (str(folder.absolute() / name) for name in ("test.npz", REPORT_FOLDER))
@@ -335,7 +340,7 @@ def _describe(setup: Setup, identity: Settings, model: AnyModel) -> Trained:
         settings=without_places({name: value for name, value in identity.items() if name not in unused}),
         loading=LOADING.format(
             processor="AutoProcessor" if has_images else "AutoTokenizer",
-            import_models=IMPORT_MODELS if isinstance(model, DualEncoderModel) else "",
+            import_models=IMPORT_MODELS if is_ours else "",
         ),
         scoring=[
             ["encode", "--model", str(folder), *shown, *raw, "--output", vectors],
@@ -343,15 +348,8 @@ def _describe(setup: Setup, identity: Settings, model: AnyModel) -> Trained:
         ],
         library=setup.library,
         images=images if has_images else None,
-        pipeline_tag=_pipeline_of(model),
+        pipeline_tag="feature-extraction" if is_ours else "zero-shot-image-classification" if is_clip else None,
     )
-
-
-def _pipeline_of(model: AnyModel) -> str | None:
-    if isinstance(model, DualEncoderModel):
-        return "feature-extraction"
-    known = type(model.config) in MODEL_FOR_ZERO_SHOT_IMAGE_CLASSIFICATION_MAPPING
-    return "zero-shot-image-classification" if known else None
 
 
 def _describe_leaks(model: AnyModel, library: Library, data: DataArguments) -> list[str]:
@@ -362,12 +360,6 @@ def _describe_leaks(model: AnyModel, library: Library, data: DataArguments) -> l
     cautions = [caution for record in records for caution in warn_of_training_data(record)]
     seen = warn_of_training_data(model.config.training_data, "{:,} images of {}")
     return [*seen, *(f"The classifier of its weak positives: {caution}" for caution in cautions)]
-
-
-def _refuse_to_recolour(data: DataArguments, mode: str) -> None:
-    is_sample = data.images == SAMPLE and mirror_folder(data.data_dir) == mirror_folder(SAMPLE)
-    if data.recolour and (mode == "t2t" or not is_sample):
-        raise InvalidOption("--recolour works only with the embedded sample: give --data-dir sample --images sample")
 
 
 def _warn_of_leaks(data: DataArguments, training: DualEncoderTrainingArguments, seen: Set[str]) -> None:

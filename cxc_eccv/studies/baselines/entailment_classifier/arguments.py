@@ -64,7 +64,7 @@ class ModelArguments:
     shared_text_encoder: bool = option(
         False, "Use the visual branch's text encoder for the text branch too (w/o BERT)."
     )
-    head: str = option("softmax", "softmax over two values, or sigmoid of one.")
+    head: Literal["softmax", "sigmoid"] = option("softmax", "softmax over two values, or sigmoid of one.")
     head_dropout: float = option(0.0, "Dropout in the heads.")
     attention: Literal["sdpa", "eager"] | None = option(
         None, "eager is faster on a CPU with --bf16 and dropout; default: that of the encoders."

@@ -15,7 +15,7 @@ from transformers import AutoConfig, AutoModel, PreTrainedModel
 from transformers.utils.generic import ModelOutput
 
 from cxc_eccv.encoding.pictures import check_image_encoder
-from cxc_eccv.errors import InvalidOption, TowerMissing
+from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.entailment.classifier.config import (
     KINDS,
     MULTIMODAL,
@@ -30,7 +30,6 @@ from cxc_eccv.studies.entailment.classifier.encoders import (
     check_attends,
     check_reader,
     check_sees_all,
-    check_text_encoder,
     copy_config,
     copy_weights,
     cross_widths,
@@ -195,8 +194,6 @@ class EntailmentClassifier(PreTrainedModel):
         configs: dict[str, Any] = {
             f"{name.removesuffix('_model')}_config": copy_config(part) for name, part in parts.items()
         }
-        if text_model is not None:
-            check_text_encoder(text_model)
         if image_model is not None:
             check_image_encoder(image_model)
         if visual_text_model is not None:
@@ -243,7 +240,6 @@ class EntailmentClassifier(PreTrainedModel):
             labels: (N,) in [0, 1].
 
         Raises:
-            TowerMissing: the model has no branch for a pair's only premise.
             InvalidOption: a label outside [0, 1].
         """
         texts = {"input_ids": input_ids, "attention_mask": attention_mask, "token_type_ids": token_type_ids}
@@ -251,9 +247,10 @@ class EntailmentClassifier(PreTrainedModel):
         texts |= {"visual_token_type_ids": visual_token_type_ids}
         images = {"pixel_values": pixel_values, "pixel_mask": pixel_mask}
         batch = _Batch.of(_drop_none(texts), _drop_none(images), image_index, kinds)
-        self._refuse(batch, labels)
         if labels is None:
             return EntailmentOutput(logits=_join(self._logits(batch), len(batch)))
+        if (outside := labels[~((labels >= 0) & (labels <= 1))]).numel():
+            raise InvalidOption(f"label {outside[0]:g}: give a number from 0 to 1")
         pairs = len(batch)
         batch, labels = self._add_masked(batch, labels.float())
         outputs = self._logits(batch)
@@ -278,24 +275,6 @@ class EntailmentClassifier(PreTrainedModel):
         """
         write_code(Path(save_directory))
         super().save_pretrained(save_directory, *arguments, **options)
-
-    def _refuse(self, batch: _Batch, labels: torch.Tensor | None) -> None:
-        kinds = batch.kinds
-        for only, other, head, branch, reads in (
-            (TEXT, VISUAL, self.text_head, "text", "input_ids" in batch.texts),
-            (VISUAL, TEXT, self.visual_head, "visual", "pixel_values" in batch.images),
-        ):
-            rows = int((kinds == only).sum())
-            if rows and head is None:
-                raise TowerMissing(
-                    f"{rows} of {len(kinds)} pairs have only {'text' if only == TEXT else 'an image'} as premise, and "
-                    f"this classifier has no {branch} branch; leave them out, or load a classifier that has one"
-                )
-            if head is not None and not reads and bool((kinds != other).any()):
-                raise InvalidOption(f"kinds assigns pairs to the {branch} branch, but its inputs are missing")
-        if labels is not None and not bool(((labels >= 0) & (labels <= 1)).all()):
-            wrong = labels[~((labels >= 0) & (labels <= 1))][0]
-            raise InvalidOption(f"label {wrong:g}: give a number from 0 to 1")
 
     def _add_masked(self, batch: _Batch, labels: torch.Tensor) -> tuple[_Batch, torch.Tensor]:
         image_model = self.image_model

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any, ClassVar
 
 from transformers import AutoConfig, PreTrainedConfig
 
-from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.entailment.classifier.encoders import as_config
 
 KINDS = ("text", "visual", "multimodal")
 """Kinds of premises; a kind's number is its index here."""
 
 TEXT, VISUAL, MULTIMODAL = range(3)
-
-HEADS = ("softmax", "sigmoid")
 
 CODE = "cxc_eccv_entailment"
 """The module beside the weights through which transformers finds these classes without an import."""
@@ -41,8 +38,7 @@ class EntailmentConfig(PreTrainedConfig):
         calibration_offset: Platt's offset.
 
     Raises:
-        InvalidOption: numbers out of range, or incompatible parts.
-        UnknownName: unknown head.
+        InvalidOption: shares out of range, or incompatible parts.
 
     Example:
         >>> from transformers import BertConfig
@@ -114,18 +110,10 @@ class EntailmentConfig(PreTrainedConfig):
         return tuple(int(config.hidden_size) for config in (text, self.visual_text_config) if config is not None)
 
     def _check(self) -> None:
-        if self.head not in HEADS:
-            raise UnknownName("head", self.head, HEADS)
-        if self.head_widths is not None and (len(self.head_widths) != 2 or min(self.head_widths) < 1):
-            raise InvalidOption(f"head_widths={self.head_widths}: give the widths of two hidden layers")
         if not 0 <= self.mask_share <= 1:
             raise InvalidOption(f"mask_share={self.mask_share}: give a share of the batch from 0 (no masking) to 1")
         if not 0 < self.mask_ratio < 1:
             raise InvalidOption(f"mask_ratio={self.mask_ratio}: give a share of the patches above 0 and below 1")
-        if not 0 <= self.threshold <= 1:
-            raise InvalidOption(f"threshold={self.threshold}: give a probability from 0 to 1")
-        if not all(map(math.isfinite, (self.calibration_scale, self.calibration_offset))):
-            raise InvalidOption(f"calibration {self.calibration_scale}, {self.calibration_offset}: give finite numbers")
         if self.image_config is not None and not self.has_visual:
             raise InvalidOption("an image encoder needs a text encoder that attends to it: give visual_text_config")
         if self.shared_text and (self.text_config is not None or self.image_config is None):

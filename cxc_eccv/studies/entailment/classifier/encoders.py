@@ -49,8 +49,6 @@ def copy_config(part: PreTrainedModel | None) -> PreTrainedConfig | None:
 def check_reader(model: PreTrainedModel, fuses: bool) -> None:
     """Raise InvalidOption if a model cannot read the hypothesis beside an image."""
     takes = inspect.signature(model.base_model.forward).parameters
-    if "input_ids" not in takes:
-        raise InvalidOption(f"visual_text_model: {type(model).__name__} reads no text")
     if fuses and model.config.model_type not in FUSION:
         raise InvalidOption(
             f"visual_text_model: {type(model).__name__} is no fusion model ({', '.join(FUSION)}, or BLIP's for "
@@ -60,14 +58,6 @@ def check_reader(model: PreTrainedModel, fuses: bool) -> None:
         raise InvalidOption(
             f"visual_text_model: {type(model).__name__} cannot attend to an image; give BLIP's text encoder or BERT"
         )
-
-
-def check_text_encoder(model: PreTrainedModel) -> None:
-    """Raise InvalidOption if a model does not read texts only."""
-    takes = inspect.signature(model.base_model.forward).parameters
-    if "input_ids" not in takes or "pixel_values" in takes:
-        what = "reads no text" if "input_ids" not in takes else "reads images beside the text"
-        raise InvalidOption(f"text_model: {type(model).__name__} {what}; give a text encoder, such as BERT")
 
 
 def copy_weights(source: PreTrainedModel, target: nn.Module) -> None:

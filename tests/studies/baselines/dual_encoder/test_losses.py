@@ -69,18 +69,6 @@ def test_features_of_bfloat16_get_their_loss_in_single_precision(loss):
     assert found.item() == pytest.approx(sum(expected) / 64, rel=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        ({"text_weight": 0}, InvalidOption, "text_weight"),
-        ({"margin": 0}, InvalidOption, "margin=0: give a margin above 0"),
-    ],
-)
-def test_wrong_options_are_refused(options, error, words):
-    with pytest.raises(error, match=words):
-        Objective(**options)
-
-
 @pytest.mark.parametrize("mode", ["t2t", "i2t", "t2t+i2t"])
 @pytest.mark.parametrize("loss", SOFTMAXES)
 def test_the_objective_is_equation_2(mode, loss):

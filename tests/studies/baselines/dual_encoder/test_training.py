@@ -9,7 +9,6 @@ import pytest
 import tiny_models
 import torch
 from dual_encoder_models import model, text_pairs, text_trainer
-from PIL import Image
 from safetensors.torch import load_file
 from torchrun import torchrun
 from transformers import (
@@ -426,19 +425,3 @@ def test_a_run_on_two_processes_has_the_losses_and_scores_of_one(tmp_path):
     scores = [[row["eval_recall_at_10"] for row in log if "eval_recall_at_10" in row] for log in logs]
     assert len(scores[0]) == 2
     assert scores[1] == pytest.approx(scores[0], abs=0.01)
-
-
-@pytest.mark.slow
-def test_two_processes_tell_once_what_images_are_converted(tmp_path):
-    from cxc_eccv.demo import sample_images
-
-    images = tmp_path / "images"
-    shutil.copytree(sample_images(), images)
-    for path in sorted(images.glob("COCO_train2014_*"))[:3]:
-        with Image.open(path) as image:
-            image.convert("L").save(path)
-    told = "3 of 70 training images are not RGB and are converted: L 3"
-    run = ["--per-device-train-batch-size", "17", "--max-steps", "1", "--output-dir", str(tmp_path / "two")]
-    plain = [option for option in [*RECOLOURED, *RECIPE] if option != "--recolour"]
-    options = [*plain, "--images", str(images), "--ddp-backend", "gloo", *run]
-    assert torchrun(*TRAIN, *options).stderr.count(told) == 1

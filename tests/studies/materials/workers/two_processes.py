@@ -17,19 +17,8 @@ import torch
 from torch import distributed, multiprocessing
 
 from cxc_eccv.encoding import encode, sides
-from cxc_eccv.errors import InvalidOption
-from cxc_eccv.studies.baselines.training import gather
 
 CAPTIONS = [(number, "a dog" + " cat" * (number % 9)) for number in range(30)]
-
-
-def refused_batches(rank):
-    """What is said of batches that differ in size."""
-    try:
-        gather(torch.zeros(3 + rank, 2))
-    except InvalidOption as error:
-        return str(error)
-    return None
 
 
 def encoding(folder, output):
@@ -52,7 +41,6 @@ def run_process(rank, folder):
             for loss in ("paper", "softmax")
         },
         "hinge": {case: char_gru_worker.step(*case) for case in char_gru_worker.CASES},
-        "refused": refused_batches(rank),
     }
     run = encoding(folder, "two.npz")
     found["vectors"] = [torch.tensor(side.vectors) for side in (run.images, run.captions)]

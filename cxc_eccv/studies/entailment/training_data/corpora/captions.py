@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import SourceMissing
@@ -26,27 +27,19 @@ from cxc_eccv.studies.entailment.training_data.corpora import (
     make_pairs,
     reaches,
 )
-from cxc_eccv.types import IntArray
 
 
 def co_captions(library: Library, part: str, *, collection: Collection) -> Pairs:
     """Every caption as hypothesis, the other captions of its image as premise; always positive."""
     content = library.split(SPLITS.get(part, part), collection)
-    groups: dict[int, list[str]] = {}
-    owners, texts = content.caption_image_ids, content.captions["text"].to_pylist()
-    for image_id, text in zip(owners.tolist(), texts, strict=True):
-        groups.setdefault(image_id, []).append(text)
-    places: dict[int, int] = {}
-    premises = []
-    for image_id in owners.tolist():
-        place = places[image_id] = places.get(image_id, -1) + 1
-        premises.append(groups[image_id][:place] + groups[image_id][place + 1 :])
-    names = dict(zip(content.image_ids.tolist(), content.images["file_name"].to_pylist(), strict=True))
+    owners = content.caption_image_ids
+    places = pd.Series(owners).groupby(owners).cumcount().tolist()
+    groups = captions_of_images(content, owners).to_pylist()
     return make_pairs(
-        premises,
-        texts,
-        np.ones(len(texts), dtype=np.int8),
-        image=[names[image_id] for image_id in owners.tolist()],
+        [texts[:place] + texts[place + 1 :] for texts, place in zip(groups, places, strict=True)],
+        content.captions["text"],
+        np.ones(owners.size, dtype=np.int8),
+        image=content.files_of(owners),
         image_key=keys(collection.photographs, owners),
         caption_key=keys(collection.name, content.caption_ids),
     )
@@ -54,9 +47,8 @@ def co_captions(library: Library, part: str, *, collection: Collection) -> Pairs
 
 def sits_pairs(library: Library, part: str) -> Pairs:
     """Pairs of an image with a caption of another; the image's own captions are its premise."""
-    name = SPLITS[part]
-    content = library.split(name)
-    rated = library.split(name).ratings("sits")
+    content = library.split(SPLITS[part])
+    rated = content.ratings("sits")
     table = rated.filter(pc.not_equal(rated["sampling_method"], "c2i_original"))
     captions, images, ratings = (np.asarray(table[column]) for column in ("left_id", "right_id", "rating"))
     return make_pairs(
@@ -73,9 +65,8 @@ def sits_pairs(library: Library, part: str) -> Pairs:
 
 def sts_pairs(library: Library, part: str) -> Pairs:
     """The first caption as premise, without its image, and the second as hypothesis."""
-    name = SPLITS[part]
-    content = library.split(name)
-    table = library.split(name).ratings("sts")
+    content = library.split(SPLITS[part])
+    table = content.ratings("sts")
     left, right, ratings = (np.asarray(table[column]) for column in ("left_id", "right_id", "rating"))
     return make_pairs(
         [[text] for text in content.texts_of(left).to_pylist()],
@@ -90,8 +81,10 @@ def sts_pairs(library: Library, part: str) -> Pairs:
 def eccv_pairs(library: Library, _part: str) -> Pairs:
     """The distinct positives of both directions, without an image's own captions, which are its premise."""
     content = library.split("test")
-    both = np.concatenate([_read_eccv(library, "i2t"), _read_eccv(library, "t2i")[:, ::-1]])
-    images, captions = np.unique(both, axis=0).T
+    by_image, by_caption = (content.eccv("eccv", direction) for direction in ("i2t", "t2i"))
+    images = np.concatenate([by_image["query_id"], by_caption["item_id"]])
+    captions = np.concatenate([by_image["item_id"], by_caption["query_id"]])
+    images, captions = np.unique([images, captions], axis=1)
     known = np.isin(captions, content.caption_ids)
     unknown, (images, captions) = int((~known).sum()), (images[known], captions[known])
     others = content.owners_of(captions) != images
@@ -105,11 +98,6 @@ def eccv_pairs(library: Library, _part: str) -> Pairs:
         image_key=keys("coco", images),
         caption_key=keys("coco", captions),
     )
-
-
-def _read_eccv(library: Library, direction: str) -> IntArray:
-    table = library.split("test").eccv("eccv", direction)
-    return np.stack([table["query_id"], table["item_id"]], axis=1)
 
 
 FLICKR_NAME = re.compile(r"(?P<id>[1-9][0-9]{0,17})\.jpg")
@@ -157,53 +145,16 @@ def _image_key(name: str, number: int | None) -> str | None:
     return f"coco/{int(match['id']) if number is None and match else number}"
 
 
-_co_captions = partial(Corpus, rule="a caption, and the image with its other captions: always positive")
+LINKED = "a caption, and the image with its other captions: always positive"
+RATED = "rating at or above the threshold"
+SPLIT_PARTS = ("train", "val", "test")
 
 CORPORA = (
-    _co_captions(
-        name="coco",
-        groups=("karpathy",),
-        parts=("train", "restval", "val", "test"),
-        pairs=partial(co_captions, collection=COCO),
-    ),
-    _co_captions(
-        name="flickr30k",
-        groups=("flickr30k",),
-        parts=("train", "val", "test"),
-        pairs=partial(co_captions, collection=FLICKR30K),
-    ),
-    _co_captions(
-        name="flickr8k",
-        groups=("flickr8k",),
-        parts=("train", "val", "test"),
-        pairs=partial(co_captions, collection=FLICKR8K),
-    ),
-    Corpus(
-        name="cxc",
-        rule="rating at or above the threshold",
-        groups=("cxc", "karpathy"),
-        parts=("val", "test"),
-        pairs=sits_pairs,
-    ),
-    Corpus(
-        name="cxc_sts",
-        rule="rating at or above the threshold",
-        groups=("cxc", "karpathy"),
-        parts=("val", "test"),
-        pairs=sts_pairs,
-    ),
-    Corpus(
-        name="eccv",
-        rule="verified by people: always positive",
-        groups=("eccv_caption", "karpathy"),
-        parts=("test",),
-        pairs=eccv_pairs,
-    ),
-    Corpus(
-        name="entailment",
-        rule="label of the file",
-        groups=("entailment",),
-        parts=("val", "test"),
-        pairs=file_pairs,
-    ),
+    Corpus("coco", LINKED, ("karpathy",), ("train", "restval", "val", "test"), partial(co_captions, collection=COCO)),
+    Corpus("flickr30k", LINKED, ("flickr30k",), SPLIT_PARTS, partial(co_captions, collection=FLICKR30K)),
+    Corpus("flickr8k", LINKED, ("flickr8k",), SPLIT_PARTS, partial(co_captions, collection=FLICKR8K)),
+    Corpus("cxc", RATED, ("cxc", "karpathy"), ("val", "test"), sits_pairs),
+    Corpus("cxc_sts", RATED, ("cxc", "karpathy"), ("val", "test"), sts_pairs),
+    Corpus("eccv", "verified by people: always positive", ("eccv_caption", "karpathy"), ("test",), eccv_pairs),
+    Corpus("entailment", "label of the file", ("entailment",), ("val", "test"), file_pairs),
 )

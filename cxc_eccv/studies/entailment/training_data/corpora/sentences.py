@@ -66,10 +66,6 @@ class HubTable:
         """The address of the table, in words."""
         return f"{self.repository}, {self.config}"
 
-    def corpus(self, rule: str, *parts: str) -> Corpus:
-        """The corpus of this table."""
-        return Corpus(self.name, rule, (self.name,), parts, self.pairs)
-
     def pairs(self, library: Library, part: str) -> Pairs:
         """The pairs of a part; rows without a label (-1, as in hidden test sets) are left out."""
         table = library.once(("hub", self.name, part), lambda: self._read(library, part))
@@ -139,7 +135,6 @@ class HubTable:
 
 
 GLUE, SENTENCES, QUESTIONS = "nyu-mll/glue", ("sentence1", "sentence2"), ("question1", "question2")
-THREE = ("entailment", "neutral", "contradiction")
 
 FILES = {
     "snli_ve": {"train": "snli_ve_train", "val": "snli_ve_val", "test": "snli_ve_test"},
@@ -183,52 +178,28 @@ def _photo(name: str) -> int:
     return int(stem)
 
 
+INFERRED = "entailment against neutral and contradiction"
+RATED = "rating at or above the threshold"
+ALWAYS = "a sentence and its simplification: always positive"
+SPLIT_PARTS = ("train", "val", "test")
+PARAPHRASE, DUPLICATE = ("not_equivalent", "equivalent"), ("not_duplicate", "duplicate")
+INFERENCE = ("entailment", "neutral", "contradiction")
+
+TABLES = {
+    "mrpc": HubTable("mrpc", GLUE, "mrpc", *SENTENCES, PARAPHRASE, "equivalent"),
+    "qqp": HubTable("qqp", GLUE, "qqp", *QUESTIONS, DUPLICATE, "duplicate"),
+    "rte": HubTable("rte", GLUE, "rte", *SENTENCES, ("entailment", "not_entailment"), "entailment"),
+    "xnli": HubTable("xnli", "facebook/xnli", "en", "premise", "hypothesis", INFERENCE, "entailment"),
+}
+
 CORPORA = (
-    Corpus(
-        name="stsb",
-        rule="rating at or above the threshold",
-        groups=("stsb",),
-        parts=("train", "val", "test"),
-        pairs=stsb_pairs,
-    ),
-    Corpus(
-        name="sick",
-        rule="entailment against neutral and contradiction",
-        groups=("sick",),
-        parts=("train", "val", "test"),
-        pairs=sick_pairs,
-    ),
-    Corpus(
-        name="simplification",
-        rule="a sentence and its simplification: always positive",
-        groups=("simplification",),
-        parts=("train",),
-        pairs=simplification_pairs,
-    ),
-    HubTable("mrpc", GLUE, "mrpc", *SENTENCES, ("not_equivalent", "equivalent"), "equivalent").corpus(
-        "equivalent sentences", "train", "val", "test"
-    ),
-    HubTable("qqp", GLUE, "qqp", *QUESTIONS, ("not_duplicate", "duplicate"), "duplicate").corpus(
-        "duplicate questions", "train", "val"
-    ),
-    HubTable("rte", GLUE, "rte", *SENTENCES, ("entailment", "not_entailment"), "entailment").corpus(
-        "entailment", "train", "val"
-    ),
-    HubTable("xnli", "facebook/xnli", "en", "premise", "hypothesis", THREE, "entailment").corpus(
-        "entailment against neutral and contradiction", "train", "val", "test"
-    ),
-    Corpus(
-        name="snli_ve",
-        rule="entailment against neutral and contradiction",
-        groups=("snli_ve", "flickr30k"),
-        parts=("train", "val", "test"),
-        pairs=partial(photograph_pairs, "snli_ve"),
-    ),
-    Corpus(
-        name="esnli_ve",
-        rule="entailment against neutral and contradiction",
-        groups=("esnlive", "flickr30k"),
-        parts=("val", "test"),
-        pairs=partial(photograph_pairs, "esnli_ve"),
-    ),
+    Corpus("stsb", RATED, ("stsb",), SPLIT_PARTS, stsb_pairs),
+    Corpus("sick", INFERRED, ("sick",), SPLIT_PARTS, sick_pairs),
+    Corpus("simplification", ALWAYS, ("simplification",), ("train",), simplification_pairs),
+    Corpus("mrpc", "equivalent sentences", ("mrpc",), SPLIT_PARTS, TABLES["mrpc"].pairs),
+    Corpus("qqp", "duplicate questions", ("qqp",), ("train", "val"), TABLES["qqp"].pairs),
+    Corpus("rte", "entailment", ("rte",), ("train", "val"), TABLES["rte"].pairs),
+    Corpus("xnli", INFERRED, ("xnli",), SPLIT_PARTS, TABLES["xnli"].pairs),
+    Corpus("snli_ve", INFERRED, ("snli_ve", "flickr30k"), SPLIT_PARTS, partial(photograph_pairs, "snli_ve")),
+    Corpus("esnli_ve", INFERRED, ("esnlive", "flickr30k"), ("val", "test"), partial(photograph_pairs, "esnli_ve")),
 )
