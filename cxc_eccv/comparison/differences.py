@@ -10,7 +10,7 @@ import numpy as np
 
 from cxc_eccv.comparison.pairing import Pair
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.evaluation.best_ranks import label_tasks
+from cxc_eccv.evaluation.examples import label_tasks
 from cxc_eccv.statistics import POWER, queries_to_detect, rank_intervals
 from cxc_eccv.tables import MISSING, Cell, Table, tables_to_console
 from cxc_eccv.terminal import shown_html, shown_text, visible

@@ -52,11 +52,7 @@ class Answers:
     def add_to(self, bounds: Bounds, units: Units, clusters: IntArray, level: float | None) -> Bounds:
         """The bounds with the number if people had labelled all open pairs, and with the precision of their judge.
 
-        Args:
-            bounds: bounds of the number.
-            units: all units of the number.
-            clusters: (U,) image of each unit.
-            level: confidence level of the intervals; None for none.
+        ``clusters`` holds the (U,) image of each unit; a ``level`` of None leaves out the intervals.
         """
         drawn = self.estimate(units, clusters, level or CONFIDENCE)
         share = self._find_precision(units, level or CONFIDENCE)
@@ -68,13 +64,7 @@ class Answers:
         return replace(bounds, precision=share.value, precision_low=share.low, precision_high=share.high)
 
     def estimate(self, units: Units, clusters: IntArray, confidence: float) -> Estimate:
-        """The number if people had labelled all open pairs, with an interval over the answers and over images.
-
-        Args:
-            units: all units of the number.
-            clusters: (U,) image of each unit.
-            confidence: confidence level.
-        """
+        """The number if people had labelled all open pairs, with an interval over the answers and over (U,) images."""
         if units.fingerprint != self.frame:
             raise DataError(
                 f"{self.path}: the pairs were drawn for {self.key} of another run or with other labels: this one has "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
-from functools import partial
 
 import numpy as np
 
@@ -55,11 +54,7 @@ def describe_sources(sources: Sequence[str], split: Split) -> LabelFacts:
 
 
 def find_repeats(judged: Iterable[tuple[str, str, Judgments]]) -> dict[str, str]:
-    """Part to the earlier part whose queries, gallery and positives it repeats.
-
-    Args:
-        judged: key of each part, its direction and its judgments.
-    """
+    """Part to the earlier one whose queries, gallery and positives it repeats, from key, direction and judgments."""
     first: dict[tuple[object, ...], str] = {}
     repeats = {}
     for key, direction, judgments in judged:
@@ -105,14 +100,13 @@ def drop_other_labels(
 
 def relabel(task: Task, sources: tuple[str, ...]) -> Task:
     """The task with the positives of the sources, for its queries and within its gallery."""
-    merged = partial(_merge_once, task=task, sources=sources)
-    return replace(task, parts=tuple(replace(part, ranks=merged) if part.ranks else part for part in task.parts))
 
+    def merge_once(split: Split, direction: str) -> Judgments:
+        """The judgments, which many runs share."""
+        key = ("relabelled", task.name, direction, sources)
+        return split.once(key, lambda: _merge_for(split, task, direction, sources))
 
-def _merge_once(split: Split, direction: str, *, task: Task, sources: tuple[str, ...]) -> Judgments:
-    """The judgments, which many runs share."""
-    key = ("relabelled", task.name, direction, sources)
-    return split.once(key, lambda: _merge_for(split, task, direction, sources))
+    return replace(task, parts=tuple(replace(part, ranks=merge_once) if part.ranks else part for part in task.parts))
 
 
 def _merge_for(split: Split, task: Task, direction: str, sources: tuple[str, ...]) -> Judgments:

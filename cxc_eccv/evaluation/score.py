@@ -13,7 +13,7 @@ import numpy as np
 from cxc_eccv.errors import CxcEccvError, SourceMissing, UnknownIds, raise_all
 from cxc_eccv.evaluation.answers import Answers
 from cxc_eccv.evaluation.bounds import bounds_of_sums
-from cxc_eccv.evaluation.needs import Measured, Need, Outputs, QueryValues, Scored, Undefined
+from cxc_eccv.evaluation.needs import Measured, Need, QueryValues, Scored, Undefined
 from cxc_eccv.evaluation.plan import Plan, PlannedPart
 from cxc_eccv.evaluation.request import Request
 from cxc_eccv.metrics.kinds import Variant
@@ -67,9 +67,9 @@ def measure(ranker: Ranked, plan: Plan) -> list[MeasuredPart]:
     ranks = ranker.rank_all(judgments, readers)
 
     def finish(need: Need[Any, Any]) -> Measured[Any]:
-        pairs = readings[need].pairs
-        similarities = None if pairs is None else ranker.compare(pairs, need.direction)
-        return need.measured(Outputs(readings[need], ranks.get(need.key), similarities))
+        reading = readings[need]
+        similarities = None if reading.pairs is None else ranker.compare(reading.pairs, need.direction)
+        return need.measured(replace(reading, ranks=ranks.get(need.key), similarities=similarities))
 
     return [MeasuredPart(part, tuple(map(finish, part.needs))) for part in plan.parts]
 

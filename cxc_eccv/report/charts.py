@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.evaluation.best_ranks import COCO, BestRanks, align, directions_judged
+from cxc_eccv.evaluation.examples import COCO, BestRanks, align, directions_judged
 from cxc_eccv.registry import tasks
 from cxc_eccv.types import FloatArray, IntArray, Report, Result
 from cxc_eccv.wording import count, direction_name, list_names, share, task_name

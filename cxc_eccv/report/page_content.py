@@ -9,8 +9,7 @@ from itertools import groupby
 
 import pyarrow as pa
 
-from cxc_eccv.evaluation.best_ranks import COCO, BestRanks, best_ranks
-from cxc_eccv.evaluation.examples import no_examples
+from cxc_eccv.evaluation.examples import COCO, BestRanks, best_ranks, no_examples
 from cxc_eccv.registry import tasks
 from cxc_eccv.report.charts import LABELS, Curve, Verdicts, curve_panels, rank_bins, verdicts
 from cxc_eccv.report.query_cards import QueryCard, example_cards, reason_of

@@ -20,7 +20,7 @@ from cxc_eccv import wording
 from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.comparison import Comparison, ModelAgreement
 from cxc_eccv.comparison.differences import group_ranks
-from cxc_eccv.evaluation.best_ranks import COCO
+from cxc_eccv.evaluation.examples import COCO
 from cxc_eccv.report.charts import LABELS, Segment, Verdicts, finding, line_chart, segments, span
 from cxc_eccv.report.page_content import Page
 from cxc_eccv.report.query_cards import find_shown_files

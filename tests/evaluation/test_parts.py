@@ -259,8 +259,8 @@ class BestScores(Need[Judgments, BestMetric]):
     def reading(self, ranker):
         return Reading(readers=dict.fromkeys((each.label for each in self.variants), BestRows(self.judged)))
 
-    def measured(self, outputs):
-        (scores,) = (reader.result for reader in outputs.reading.all_readers)
+    def measured(self, reading):
+        (scores,) = (reader.result for reader in reading.all_readers)
         return MeasuredScores(self, {}, {}, (), scores)
 
 

@@ -7,7 +7,7 @@ import pytest
 from row_measures import listed_matches, plausible_hits
 
 from cxc_eccv.errors import DataError, RunTooShallow
-from cxc_eccv.evaluation.needs import Outputs, Ranks, TopItems
+from cxc_eccv.evaluation.needs import Ranks, TopItems
 from cxc_eccv.judgments.evidence.source import Thresholds
 from cxc_eccv.judgments.plausible import CategoryMatches, category_matches
 from cxc_eccv.judgments.qrels import cxc_ratings, entailed_pairs, merge
@@ -155,7 +155,7 @@ def test_leaving_out_what_has_no_label_needs_a_label():
         ranker = ranked(ScoresRun(np.array([5, 6]), np.array([7, 8]), np.array(scores)))
         reading = need.reading(ranker)
         ranker.rank_all({}, {"i2t": reading.all_readers})
-        return need.measured(Outputs(reading)).judged_by("leave_out", None).values(variant)
+        return need.measured(reading).judged_by("leave_out", None).values(variant)
 
     one = entailed([[1.0, 0.0], [0.0, 1.0]])
     assert (one.queries.ids.tolist(), one.queries.values.tolist()) == ([5], [1])

@@ -13,8 +13,7 @@ from report_samples import report_of_ranks
 from cxc_eccv.demo import sample_images
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
 from cxc_eccv.evaluation import evaluate
-from cxc_eccv.evaluation.best_ranks import best_ranks
-from cxc_eccv.evaluation.examples import collect_examples
+from cxc_eccv.evaluation.examples import best_ranks, collect_examples
 from cxc_eccv.report import folder as folder_of_reports
 from cxc_eccv.report.charts import curve_panels, line_chart
 from cxc_eccv.report.folder import rebuild_pages, write_folder

@@ -22,7 +22,6 @@ from cxc_eccv.evaluation.needs.need import (
     Judged,
     Measured,
     Need,
-    Outputs,
     QueryValues,
     Reading,
     Undefined,
@@ -175,9 +174,9 @@ class _FromRows(Need[Judged, Kind]):
             return Reading(readers={variant.label: reader for variant in self.variants})
         return Reading(readers={variant.label: self.make_reader([variant]) for variant in self.variants})
 
-    def measured(self, outputs: Outputs) -> MeasuredRows[Kind]:
+    def measured(self, reading: Reading) -> MeasuredRows[Kind]:
         """What the readers learnt, and the errors of those whose rankings are too short."""
-        readers = outputs.reading.readers
+        readers = reading.readers
         errors = {label: reader.error for label, reader in readers.items() if reader.error is not None}
         results = {reader: reader.result for reader in readers.values() if reader.error is None}
         by_label = {label: results[reader] for label, reader in readers.items() if reader in results}
@@ -224,12 +223,12 @@ class TopItems(_FromRows[Judgments, TopMetric]):
             return reading
         return replace(reading, bounds=[TopRows(self.judged, int(self.judged.n_relevant.max()) + self.depth)])
 
-    def measured(self, outputs: Outputs) -> MeasuredTops:
+    def measured(self, reading: Reading) -> MeasuredTops:
         """The top items, and the reason of metrics at R without bounds."""
-        rows = super().measured(outputs)
+        rows = super().measured(reading)
         unbounded: dict[str, str] = {}
         further: TopK | None = None
-        for reader in outputs.reading.bounds:
+        for reader in reading.bounds:
             if reader.error is None:
                 further = reader.result
             else:
@@ -290,7 +289,7 @@ class PairSimilarities(Need[RatedPairs, RatedMetric]):
         """The similarities of the pairs."""
         return Reading(pairs=self.judged)
 
-    def measured(self, outputs: Outputs) -> MeasuredPairs:
+    def measured(self, reading: Reading) -> MeasuredPairs:
         """The similarities."""
-        assert outputs.similarities is not None  # noqa: S101 - the reading has pairs
-        return MeasuredPairs(self, {}, {}, (), self.judged, outputs.similarities)
+        assert reading.similarities is not None  # noqa: S101 - the reading has pairs
+        return MeasuredPairs(self, {}, {}, (), self.judged, reading.similarities)

@@ -100,26 +100,21 @@ class Reading:
         readers: label of a metric to the reader of its input; metrics may share one.
         bounds: the readers that bounds over unjudged pairs are computed from.
         pairs: the pairs whose similarities are computed.
+        ranks: the ranks that the pass found.
+        similarities: the similarities that it found.
     """
 
     judgments: Judgments | None = None
     readers: Mapping[str, RowReader] = field(default_factory=dict)
     bounds: Sequence[TopRows] = ()
     pairs: RatedPairs | None = None
+    ranks: PositiveRanks | None = None
+    similarities: FloatArray | None = None
 
     @property
     def all_readers(self) -> list[RowReader]:
         """Every reader once."""
         return [*dict.fromkeys(self.readers.values()), *self.bounds]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Outputs:
-    """What the pass over a run computed for a reading."""
-
-    reading: Reading
-    ranks: PositiveRanks | None = None
-    similarities: FloatArray | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -166,7 +161,7 @@ class Need(ABC, Generic[Judged, Kind]):
         """What the pass over a run computes."""
 
     @abstractmethod
-    def measured(self, outputs: Outputs) -> Measured[Kind]:
+    def measured(self, reading: Reading) -> Measured[Kind]:
         """What the pass computed."""
 
     def looks_at(self, variant: Variant[Kind]) -> int:
@@ -275,10 +270,10 @@ class Ranks(Need[Judgments, RankMetric]):
         depth = ranker.limit_depth(max(map(self.looks_at, self.variants)), self.judged, self.direction)
         return Reading(self.judged, bounds=read_tops(self.judged, self.judged_pairs, depth))
 
-    def measured(self, outputs: Outputs) -> MeasuredRanks:
+    def measured(self, reading: Reading) -> MeasuredRanks:
         """The ranks, with the top of every query for bounds."""
-        assert outputs.ranks is not None  # noqa: S101 - the reading has judgments
-        return self.of_ranks(outputs.ranks, outputs.reading.bounds)
+        assert reading.ranks is not None  # noqa: S101 - the reading has judgments
+        return self.of_ranks(reading.ranks, reading.bounds)
 
     def of_ranks(self, ranks: PositiveRanks, tops: Sequence[TopRows] = ()) -> MeasuredRanks:
         """What these ranks say, with bounds if there are tops."""
