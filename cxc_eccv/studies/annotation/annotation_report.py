@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -269,7 +270,7 @@ def _sheets_to_check(report: AnnotationReport) -> Iterator[dict[str, Any]]:
     """Yield the sheets to be checked by hand, with their answers."""
     quality = {(sheet.sheet, sheet.worker): sheet for sheet in report.sheets}
     for (sheet, worker), answers in groupby(report.to_check, key=lambda answer: (answer.sheet, answer.worker)):
-        command = report.command_for(sheet, worker)
+        command = f"{report.command} --accept {shlex.quote(f'{sheet}:{worker}')}"
         yield {"quality": quality[sheet, worker], "told": list(answers), "command": command}
 
 

@@ -185,10 +185,6 @@ class AnnotationReport:
         """The command that decides about sheets."""
         return f"cxc-eccv annotate check {shlex.quote(self.folder or 'FOLDER')}"
 
-    def command_for(self, sheet: int, worker: str) -> str:
-        """The command that accepts a sheet."""
-        return f"{self.command} --accept {shlex.quote(f'{sheet}:{worker}')}"
-
     @property
     def activity_table(self) -> Table:
         """Table B.1."""
@@ -270,9 +266,14 @@ class AnnotationReport:
     def rank_table(self) -> Table:
         """Table B.2."""
         rows: list[Sequence[str]] = []
+        titles = {None: "all", 0: f"below {RANKS}"}
         for model in dict.fromkeys(line.model for line in self.by_rank if line.model not in OTHERS):
             rows.append([model])
-            rows += [[_name_rank(line.rank), *_shares(line.counts)] for line in self.by_rank if line.model == model]
+            rows += [
+                [titles.get(line.rank, str(line.rank)), *_shares(line.counts)]
+                for line in self.by_rank
+                if line.model == model
+            ]
         rows.append(["Not by model"])
         rows += [[OTHERS[line.model], *_shares(line.counts)] for line in self.by_rank if line.model in OTHERS]
         notes = [
@@ -338,10 +339,6 @@ def show_seconds(seconds: float | None) -> str:
 def show(value: float | None, form: str = "{:.3f}") -> str:
     """A formatted number, or a dash for None."""
     return MISSING if value is None else form.format(value)
-
-
-def _name_rank(rank: int | None) -> str:
-    return "all" if rank is None else str(rank) if rank else f"below {RANKS}"
 
 
 def _shares(counts: Sequence[int]) -> list[str]:

@@ -40,15 +40,14 @@ VALUES = ("choices", "number", "text")
 
 def render(questions: Sequence[ShownQuestion], handout: Handout) -> Mapping[str, str]:
     """The tasks, and the configuration."""
-    tasks = [{"data": {name: _text(value) for name, value in question.items()}} for question in questions]
+    tasks = [
+        {"data": {name: "\n".join(value) if isinstance(value, list) else value for name, value in question.items()}}
+        for question in questions
+    ]
     return {
         "tasks.json": json.dumps(tasks, ensure_ascii=False, indent=1) + "\n",
         "labeling_config.xml": _configuration(handout),
     }
-
-
-def _text(value: object) -> object:
-    return "\n".join(value) if isinstance(value, list) else value
 
 
 def _configuration(handout: Handout) -> str:
