@@ -2,17 +2,22 @@
 
 from cxc_eccv.statistics.intervals import (
     FEWEST_SAMPLES,
+    POWER,
     SAMPLES,
     ClusterBootstrap,
     Draws,
     Estimate,
     Intervals,
+    RankIntervals,
+    detectable_difference,
     draw_batches,
     enough_samples,
     fisher_interval,
     holm,
     interval,
     least_p_value,
+    queries_to_detect,
+    rank_intervals,
     two_sided_p_value,
     wilson,
 )
@@ -22,13 +27,6 @@ from cxc_eccv.statistics.prediction_powered import (
     estimate_mean,
     estimate_ratio,
     ppi_mean,
-)
-from cxc_eccv.statistics.ranks import (
-    POWER,
-    RankIntervals,
-    detectable_difference,
-    queries_to_detect,
-    rank_intervals,
 )
 
 __all__ = [
