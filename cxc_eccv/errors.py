@@ -31,6 +31,7 @@ The command line prints any of these as one message and exits with status 2.
 from __future__ import annotations
 
 import difflib
+import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -77,11 +78,18 @@ class CxcEccvError(Exception):
         return _rebuild, (type(self), self.args, self.__dict__)
 
 
+ACTING = ("Cc", "Cs", "Zl", "Zp")
+"""Unicode categories that move the cursor, start a line or cannot be encoded."""
+
+BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+
+
 def escape(text: str, keep: str = "") -> str:
-    """The text with all unprintable characters escaped except those to ``keep``."""
-    if text.isprintable():
+    """The text with every character escaped that acts on a terminal, except those to ``keep``."""
+    if text.isprintable() and text.isascii():
         return text
-    return "".join(char if char.isprintable() or char in keep else repr(char)[1:-1] for char in text)
+    acting = {char for char in text if char in BIDI or unicodedata.category(char) in ACTING}.difference(keep)
+    return "".join(char.encode("unicode_escape").decode() if char in acting else char for char in text)
 
 
 def cut(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 import pyarrow as pa
 
 from cxc_eccv.builders.image_columns import ImageFolder
-from cxc_eccv.errors import InvalidOption, raise_all
+from cxc_eccv.errors import raise_all
 from cxc_eccv.evaluation import Fields, Request, evaluate_request, make_plan
 from cxc_eccv.evaluation.calls import find_library
 from cxc_eccv.runs.run import AnyRun
@@ -115,13 +115,7 @@ class Items(NamedTuple):
 
 def find_items(loaded: LoadedModel, images: str | Path | None, request: Request, library: Library) -> Items:
     """The items of a split that a model encodes for a request, after all that can be checked before the work."""
-    if loaded.is_cross_encoder:
-        raise InvalidOption(
-            f"{loaded.name} scores pairs, of which the test split has 125 million; re-rank the top of a dual encoder "
-            "with it (cxc-eccv encode --rerank EMBEDDINGS --output lists.parquet), and evaluate these rankings"
-        )
-    if "images" in loaded.sides and images is None:
-        raise InvalidOption(f"{loaded.name} encodes images; give their folder with images (--images)")
+    loaded.require_vectors(images)
     check_before_encoding(request, library, loaded.sides)
     return read_items(library.split(request.split).first(request.limit), loaded.sides, images)
 

@@ -7,33 +7,23 @@ from __future__ import annotations
 
 import re
 import sys
-import unicodedata
 from collections.abc import Iterable, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from cxc_eccv.errors import escape
+
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-
-ACTING = ("Cc", "Cs", "Zl", "Zp")
-"""Unicode categories that move the cursor, start a line or cannot be encoded."""
-
-BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]|~#$])")
 
 
 def visible(value: object, *, lines: bool = False) -> str:
     """The text with every acting character escaped; ``lines`` keeps line breaks."""
-    text = str(value)
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(
-        char.encode("unicode_escape").decode() if _acts(char) and not (lines and char == "\n") else char
-        for char in text
-    )
+    return escape(str(value), keep="\n" if lines else "")
 
 
 def upper_first(text: str) -> str:
@@ -100,10 +90,6 @@ def latex_text(value: object) -> str:
     """
     text = "".join(LATEX.get(char, char) for char in visible(" ".join(str(value).split())))
     return HYPHENS.sub(lambda hyphen: "-{}" if text[hyphen.end()] == "-" else "$-$", text)
-
-
-def _acts(char: str) -> bool:
-    return char in BIDI or unicodedata.category(char) in ACTING
 
 
 UNBOUNDED = 1_000_000

@@ -15,7 +15,6 @@ import os
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from itertools import islice
 from pathlib import Path
 
 from cxc_eccv.errors import InvalidOption, WriteFailed
@@ -82,18 +81,13 @@ def _files_below(folder: Path) -> Iterator[str]:
 
 
 def _refuse_obstacles(target: Path, names: Collection[str]) -> None:
-    """Refuse a folder, or anything else that is not a file, in the place of a file to write."""
+    """Refuse a folder in the place of a file to write, or a file in that of a folder."""
     for name in names:
-        place = target / name
-        folders = [target / folder for folder in Path(name).parents[:-1]]
-        obstacle = next(
-            (path for path in folders if os.path.lexists(path) and (path.is_symlink() or not path.is_dir())), None
-        )
-        if obstacle is not None:
-            raise InvalidOption(f"{obstacle} is not a folder, but files must be written below it. {MOVE_AWAY}")
-        if place.is_dir() or (place.exists() and not place.is_file()):
-            what = "a folder" if place.is_dir() else "not a plain file"
-            raise InvalidOption(f"{place} is {what}, but a file of this name must be written. {MOVE_AWAY}")
+        for folder in Path(name).parents[:-1]:
+            if (target / folder).is_file():
+                raise InvalidOption(f"{target / folder} is a file, but files must be written below it. {MOVE_AWAY}")
+        if (target / name).is_dir():
+            raise InvalidOption(f"{target / name} is a folder, but a file of this name must be written. {MOVE_AWAY}")
 
 
 @contextmanager
@@ -262,8 +256,7 @@ def refuse_unwritable(target: Path, names: Collection[str] = (), *, file: bool =
 
 def refuse_foreign(target: Path, names: Iterable[str], written: Collection[str], writer: str, remedy: str) -> None:
     """Refuse to replace those of the files ``names`` in a folder that are not among ``written``, by this package."""
-    # The message needs only a few, and a home folder has very many.
-    foreign = sorted(islice((name for name in names if name not in written), 100))
+    foreign = sorted(name for name in names if name not in written)
     if foreign:
         shown = ", ".join(foreign[:3]) + (" and others" if len(foreign) > 3 else "")
         raise InvalidOption(f"{target} has files that no {writer} wrote: {shown}. {remedy}.")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from cxc_eccv.encoding import LoadedModel
     from cxc_eccv.from_model import Items
-    from cxc_eccv.runs import EmbeddingsRun, Run
+    from cxc_eccv.runs import Run
     from cxc_eccv.sources.library import Library
 
 SUFFIXES = (".npz", ".safetensors", ".parquet")
@@ -108,7 +108,9 @@ def encode(
       --model openai/clip-vit-base-patch32 --images val2014 --output clip.npz
     ```
     """
+    from cxc_eccv.sources.catalog import describe_data
     from cxc_eccv.types.model_options import Encoding
+    from cxc_eccv.types.provenance import DataFacts
 
     check_output(output, SUFFIXES)
     _check_values(only, score, top_k)
@@ -137,7 +139,8 @@ def encode(
     items = _read_items(_choose_sides(loaded, only, images), images, own_captions, library, split)
     if not loaded.is_cross_encoder:
         run = encode_run(loaded, images=items.images, captions=items.captions, encoding=encoding, output=output)
-        wrote = _count_items(run)
+        by_side = {"images": run.images, "captions": run.captions}
+        wrote = " and ".join(f"{len(side.ids)} {name}" for name, side in by_side.items() if side is not None)
     elif first is None:
         scores = score_pairs(loaded, items.images or (), items.captions, score=score, output=output, encoding=encoding)
         wrote = f"{len(scores.image_ids)} images x {len(scores.caption_ids)} captions"
@@ -153,15 +156,8 @@ def encode(
             encoding=encoding,
         )
         wrote = f"the top {top_k} of {first.path.name if first.path else 'the first ranking'}, ranked again"
-    _say_wrote(output, wrote, library, split)
-
-
-def _say_wrote(output: Path, wrote: str, library: Library, split: str) -> None:
-    """Print what was written, and the data it is of."""
-    from cxc_eccv.sources.catalog import describe_data
-    from cxc_eccv.types.provenance import DataFacts
-
-    say_once(f"wrote {output}: {wrote}, {describe_data(DataFacts(edition=library.edition), split)}")
+    data = describe_data(DataFacts(edition=library.edition), split)
+    say_once(f"wrote {output}: {wrote}, {data}")
 
 
 def _check_values(only: str | None, score: str, top_k: int) -> None:
@@ -189,10 +185,11 @@ def _read_files(captions: Path | None, rerank: Path | None) -> tuple[Table | Non
 def _refuse_of_other_models(loaded: LoadedModel, central_crop: object, score: str, rerank: Path | None) -> None:
     if loaded.is_cross_encoder and central_crop is not None:
         raise InvalidOption(f"--central-crop is for models with embeddings; {loaded.name} scores pairs, leave it out")
-    for option, wanted in {"score": score != "itm", "rerank": rerank is not None}.items():
-        if wanted and not loaded.is_cross_encoder:
-            why = f"needs a model that scores pairs; {loaded.name} gives embeddings, leave it out"
-            raise InvalidOption(f"--{option} {why}")
+    for option, is_given in {"score": score != "itm", "rerank": rerank is not None}.items():
+        if is_given and not loaded.is_cross_encoder:
+            raise InvalidOption(
+                f"--{option} needs a model that scores pairs; {loaded.name} gives embeddings, leave it out"
+            )
 
 
 def _read_items(
@@ -201,14 +198,9 @@ def _read_items(
     """The images and captions to encode: those of the split, or the user's captions instead of the split's."""
     from cxc_eccv.from_model import read_items
 
-    if "captions" not in sides or captions is None:
-        return read_items(library.split(split), sides, images)
-    return read_items(library.split(split), {*sides} - {"captions"}, images)._replace(captions=captions)
-
-
-def _count_items(run: EmbeddingsRun) -> str:
-    by_side = {"images": run.images, "captions": run.captions}
-    return " and ".join(f"{len(side.ids)} {name}" for name, side in by_side.items() if side is not None)
+    own = {"captions"} if captions is not None and "captions" in sides else set()
+    items = read_items(library.split(split), {*sides} - own, images)
+    return items._replace(captions=captions) if own else items
 
 
 def _choose_sides(loaded: LoadedModel, only: str | None, images: Path | None) -> tuple[str, ...]:

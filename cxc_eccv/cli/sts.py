@@ -55,7 +55,7 @@ def sts(
     cxc-eccv sts --baseline word_vectors --vectors glove.840B.300d.txt
     ```
     """
-    from cxc_eccv.sts import task_names
+    from cxc_eccv.sts import task_names, to_json, to_markdown
 
     check_folder(output)
     wanted = task_names(names(tasks))  # an unknown task is refused before a model is loaded
@@ -73,7 +73,8 @@ def sts(
         encoder = text_encoder(model, batch_size=batch_size, device=device, dtype=dtype)
         report = _evaluate_encoder(encoder, model, library, wanted)
     try:
-        written = _write(report, output)
+        texts = {"sts.json": to_json(report), "sts.md": to_markdown(report)}
+        written = [] if output is None else write_texts(output, texts, recorded=True)
     finally:
         print_sts(report)
     say_written(written)
@@ -102,12 +103,3 @@ def print_sts(report: StsReport, console: Console | None = None) -> None:
     print_shown(tables_to_console(list_tables(report)), console)
     for line in list_notes(report):
         print_shown(Text(visible(line)), console)
-
-
-def _write(report: StsReport, output: Path | None) -> list[Path]:
-    """Write ``sts.json`` and ``sts.md``, both or neither; nothing without a folder."""
-    from cxc_eccv.sts import to_json, to_markdown
-
-    if output is None:
-        return []
-    return write_texts(output, {"sts.json": to_json(report), "sts.md": to_markdown(report)}, recorded=True)

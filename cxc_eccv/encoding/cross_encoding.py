@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image
 from transformers import Blip2ForImageTextRetrieval, PreTrainedModel, PreTrainedTokenizerBase
 
 from cxc_eccv.encoding.loading import CROSS_ENCODERS, LoadedModel, load_model, model_key
@@ -265,7 +264,8 @@ class _PairSide(PictureSide):
 
     def __init__(self, work: PairWork, pairs: IntArray) -> None:
         rows, self._captions = np.divmod(pairs, work.caption_ids.size)
-        super().__init__(work.items, rows, work.scorer.batch_size, work.skip_bad)
+        scorer = work.scorer
+        super().__init__(work.items, rows, scorer.prepare, batch_size=scorer.batch_size, skip_bad=work.skip_bad)
         self._work, self.ids, self.ahead = work, np.arange(pairs.size), IMAGES_AHEAD
 
     def identity(self, part: slice) -> list[Any]:
@@ -274,10 +274,6 @@ class _PairSide(PictureSide):
         files = [image_identity(self.items[row][1]) for row in images.tolist()]
         texts = [self._work.texts[row] for row in captions.tolist()]
         return [self.skip_bad, self.rows[part].tolist(), self._captions[part].tolist(), files, texts]
-
-    def prepare(self, image: Image.Image) -> Inputs:
-        """See :class:`PictureSide`."""
-        return self._work.scorer.prepare(image)
 
     def encode(self, places: Sequence[int], images: Sequence[Inputs]) -> NDArray[np.float32]:
         """See :class:`PictureSide`."""

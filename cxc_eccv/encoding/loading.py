@@ -119,6 +119,16 @@ class LoadedModel:
         """Whether it scores pairs and has no embeddings."""
         return any(kind.__name__ in CROSS_ENCODERS for kind in type(self.model).__mro__)
 
+    def require_vectors(self, images: object) -> None:
+        """Raise InvalidOption if it gives pairs scores, not items vectors, or looks at images and there are none."""
+        if self.is_cross_encoder:
+            raise InvalidOption(
+                f"{self.name} scores pairs, of which the test split has 125 million; re-rank the top of a dual encoder "
+                "with it (cxc-eccv encode --rerank EMBEDDINGS --output lists.parquet), and use these rankings"
+            )
+        if "images" in self.sides and images is None:
+            raise InvalidOption(f"{self.name} encodes images; give their folder with images (--images)")
+
     @property
     def similarity(self) -> str:
         """The similarity of its vectors: cosine, unless the model declares the dot product."""

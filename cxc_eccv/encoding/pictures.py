@@ -141,12 +141,8 @@ def crop_centre(image: Image.Image, share: float) -> Image.Image:
 class ImageEncoder(ABC):
     """Encodes prepared images as (N, D) float32 vectors."""
 
-    def __init__(self, loaded: LoadedModel, batch_size: int) -> None:
-        self._loaded, self.batch_size = loaded, batch_size
-
-    @abstractmethod
-    def prepare(self, image: Image.Image) -> Inputs:
-        """The inputs of an RGB image, prepared in threads."""
+    def __init__(self, loaded: LoadedModel, batch_size: int, prepare: Callable[[Image.Image], Inputs]) -> None:
+        self._loaded, self.batch_size, self.prepare = loaded, batch_size, prepare
 
     @abstractmethod
     def __call__(self, batch: Sequence[Inputs]) -> NDArray[np.float32]:
@@ -157,11 +153,8 @@ class _Transformer(ImageEncoder):
     """An image tower of transformers; averages the vectors of crops."""
 
     def __init__(self, loaded: LoadedModel, model: PreTrainedModel | OpenClip, encoding: Encoding) -> None:
-        super().__init__(loaded, encoding.batch_size)
-        self._features, self._input = image_features(model), image_input(loaded, encoding)
-
-    def prepare(self, image: Image.Image) -> Inputs:
-        return self._input(image)
+        super().__init__(loaded, encoding.batch_size, image_input(loaded, encoding))
+        self._features = image_features(model)
 
     def __call__(self, batch: Sequence[Inputs]) -> NDArray[np.float32]:
         """(N, D) vectors; images with different tensor shapes are run separately."""
@@ -187,12 +180,11 @@ class _SentenceTransformer(ImageEncoder):
     """A sentence-transformers model, which prepares images itself; the inputs are pixels."""
 
     def __init__(self, loaded: LoadedModel, batch_size: int, central_crop: float | None) -> None:
-        super().__init__(loaded, batch_size)
-        self._central_crop = central_crop
+        def prepare(image: Image.Image) -> Inputs:
+            whole = image if central_crop is None else crop_centre(image, central_crop)
+            return {"pixels": torch.from_numpy(np.array(whole))}
 
-    def prepare(self, image: Image.Image) -> Inputs:
-        whole = image if self._central_crop is None else crop_centre(image, self._central_crop)
-        return {"pixels": torch.from_numpy(np.array(whole))}
+        super().__init__(loaded, batch_size, prepare)
 
     def __call__(self, batch: Sequence[Inputs]) -> NDArray[np.float32]:
         model: Any = self._loaded.model

@@ -116,21 +116,26 @@ class CaptionSide:
 class PictureSide:
     """Items that an image each belongs to, in the order of the images, so that an image is opened once.
 
-    Subclasses set ``rows``, the ascending row of each item's image in ``items``, and say how to encode a batch. With
-    ``skip_bad``, items of unreadable images are left out and the image is noted, instead of an error.
+    ``rows`` is the ascending row of each item's image in ``items``, and ``prepare`` makes the inputs of an RGB image in
+    threads; subclasses say how to encode a batch. With ``skip_bad``, items of unreadable images are left out and the
+    image is noted, instead of an error.
     """
 
     name: str
     shard_size: int
     ids: IntArray
 
-    def __init__(self, items: Sequence[ImageItem], rows: IntArray, batch_size: int, skip_bad: bool) -> None:
-        self.items, self.rows, self.batch_size, self.skip_bad = items, rows, batch_size, skip_bad
-        self.ahead = BATCHES_AHEAD * batch_size
-
-    def prepare(self, image: Image.Image) -> Inputs:
-        """The inputs of an RGB image, prepared in threads."""
-        raise NotImplementedError
+    def __init__(
+        self,
+        items: Sequence[ImageItem],
+        rows: IntArray,
+        prepare: Callable[[Image.Image], Inputs],
+        *,
+        batch_size: int,
+        skip_bad: bool,
+    ) -> None:
+        self.items, self.rows, self.prepare = items, rows, prepare
+        self.batch_size, self.skip_bad, self.ahead = batch_size, skip_bad, BATCHES_AHEAD * batch_size
 
     def encode(self, places: Sequence[int], images: Sequence[Inputs]) -> NDArray[np.float32]:
         """(N, D) rows for the items at these places, with the inputs of their images."""
@@ -175,17 +180,14 @@ class ImageSide(PictureSide):
     shard_size = SHARD_SIZE
 
     def __init__(self, encoder: ImageEncoder, items: Sequence[ImageItem], skip_bad: bool) -> None:
-        super().__init__(items, np.arange(len(items)), encoder.batch_size, skip_bad)
+        rows, batch_size = np.arange(len(items)), encoder.batch_size
+        super().__init__(items, rows, encoder.prepare, batch_size=batch_size, skip_bad=skip_bad)
         self._encoder = encoder
         self.ids = np.array([number for number, _ in items], dtype=np.int64)
 
     def identity(self, part: slice) -> list[Any]:
         """Name, size and time of the files, and whether unreadable ones are skipped."""
         return [self.skip_bad, *(image_identity(source) for _, source in self.items[part])]
-
-    def prepare(self, image: Image.Image) -> Inputs:
-        """See :class:`PictureSide`."""
-        return self._encoder.prepare(image)
 
     def encode(self, places: Sequence[int], images: Sequence[Inputs]) -> NDArray[np.float32]:
         """See :class:`PictureSide`."""

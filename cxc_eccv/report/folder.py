@@ -128,11 +128,8 @@ def write_folder(
 
 def rebuild_pages(folder: Path, images: str | Path | None = None) -> list[Path]:
     """Rebuild ``report.md`` and ``report.html`` from the other files of the folder."""
-    if not folder.parent.is_dir():
-        _refuse_incomplete(folder)
-    # This first finishes what a killed process left half done.
+    _refuse_incomplete(folder)
     with replaced_folder(folder, FILES) as new:
-        _refuse_incomplete(folder)
         report = load_report(folder)
         page = Page(report) if report.examples is None else Page(report, report.examples)
         for name in (REPORT, PER_QUERY, EXAMPLES):

@@ -168,9 +168,6 @@ def _encode(model: str, images: Path | None, batch_size: int, device: str | None
     from cxc_eccv.encoding import Encoding, encode_once
     from cxc_eccv.from_model import read_items
 
-    if loaded.is_cross_encoder:
-        raise InvalidOption(f"{loaded.name} scores pairs; name a model with embeddings, or lists that it ranked anew")
-    if "images" in loaded.sides and images is None:
-        raise InvalidOption(f"{loaded.name} looks at images: give their folder with --images")
+    loaded.require_vectors(images)
     items, options = read_items(split, loaded.sides, images), Encoding(batch_size=batch_size)
     return encode_once(loaded, images=items.images, captions=items.captions, encoding=options)[0]
