@@ -83,14 +83,13 @@ PIXEL_WEIGHT = 0.1
 
 def pixel_features(images: Sequence[Image.Image]) -> FloatArray:
     """(N, 3 SIDE^2 + 512) averaged pixels and colour histogram (8 bins per channel) of N images of any size."""
-    return np.stack([_one_image(image.convert("RGB")) for image in images])
-
-
-def _one_image(image: Image.Image) -> FloatArray:
-    small = np.asarray(image.resize((SIDE, SIDE), Image.Resampling.BOX), dtype=np.float64)
-    bins = (np.asarray(image) // 32).reshape(-1, 3).astype(np.int64) @ np.array([64, 8, 1])
-    histogram = np.bincount(bins, minlength=512) / bins.size
-    return np.concatenate([PIXEL_WEIGHT * (small.ravel() / 255 - 0.5), np.sqrt(histogram)])
+    features = []
+    for image in (image.convert("RGB") for image in images):
+        small = np.asarray(image.resize((SIDE, SIDE), Image.Resampling.BOX), dtype=np.float64)
+        bins = (np.asarray(image) // 32).reshape(-1, 3).astype(np.int64) @ np.array([64, 8, 1])
+        histogram = np.bincount(bins, minlength=512) / bins.size
+        features.append(np.concatenate([PIXEL_WEIGHT * (small.ravel() / 255 - 0.5), np.sqrt(histogram)]))
+    return np.stack(features)
 
 
 def bag_of_words(texts: Sequence[str], vocabulary: dict[str, int]) -> FloatArray:

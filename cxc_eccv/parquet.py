@@ -67,10 +67,12 @@ def read_parquet(path: Path) -> pa.Table:
     """The table of a Parquet file; raises ArrowInvalid if it is damaged."""
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            _refuse_large(path, file.metadata)
+            footer = file.metadata
+            stored = sum(footer.row_group(number).total_byte_size for number in range(footer.num_row_groups))
+            refuse_expansion(path.stat().st_size, max(stored, WIDEST * footer.num_rows * footer.num_columns))
             table = file.read()
             table.validate(full=True)
-            _refuse_contradictions(table, file.metadata)  # after the read: a bad footer may abort pyarrow here
+            _refuse_contradictions(table, footer)  # after the read: a bad footer may abort pyarrow here
     except (pa.ArrowException, OSError, ValueError, LookupError, MemoryError) as error:
         raise pa.ArrowInvalid(str(error).partition("\n")[0][:LONGEST_REASON]) from None
     return table
@@ -79,11 +81,6 @@ def read_parquet(path: Path) -> pa.Table:
 def write_parquet(table: pa.Table, path: Path) -> None:
     """Write a table with a checksum for every page."""
     pq.write_table(table, path, compression="zstd", write_page_checksum=True)
-
-
-def _refuse_large(path: Path, footer: pq.FileMetaData) -> None:
-    stored = sum(footer.row_group(number).total_byte_size for number in range(footer.num_row_groups))
-    refuse_expansion(path.stat().st_size, max(stored, WIDEST * footer.num_rows * footer.num_columns))
 
 
 def _refuse_contradictions(table: pa.Table, footer: pq.FileMetaData) -> None:

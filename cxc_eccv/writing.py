@@ -61,19 +61,15 @@ def replaced_folder(target: Path, names: Collection[str] = (), *, wait: float = 
                     building.rename(place)
                     return
                 for name in {*names} - {*files}:
-                    _remove(place, name)
+                    (place / name).unlink(missing_ok=True)
+                    for folder in Path(name).parents[:-1]:
+                        with suppress(OSError):  # it is not empty
+                            (place / folder).rmdir()
                 for name in files:
                     (place / name).parent.mkdir(parents=True, exist_ok=True)
                     (building / name).replace(place / name)
         finally:
             shutil.rmtree(building, ignore_errors=True)
-
-
-def _remove(folder: Path, name: str) -> None:
-    (folder / name).unlink(missing_ok=True)
-    for inner in Path(name).parents[:-1]:
-        with suppress(OSError):  # it is not empty
-            (folder / inner).rmdir()
 
 
 def _files_below(folder: Path) -> Iterator[str]:

@@ -10,11 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from cxc_eccv.cli.compare import compare
-from cxc_eccv.cli.delivery import (
-    check_folder,
-    deliver,
-    say_kept,
-)
+from cxc_eccv.cli.delivery import check_folder, deliver, say_kept
 from cxc_eccv.cli.named_models import check_model, is_first_process, load_named_model
 from cxc_eccv.cli.run_file import check_made_with, find_changes, read_run, write_run
 from cxc_eccv.cli.shared_options import (

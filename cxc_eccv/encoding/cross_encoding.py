@@ -15,14 +15,7 @@ from transformers import Blip2ForImageTextRetrieval, PreTrainedModel, PreTrained
 from cxc_eccv.encoding.loading import CROSS_ENCODERS, LoadedModel, load_model, model_key
 from cxc_eccv.encoding.pictures import Inputs, group_by_shape, image_input, join_inputs, make_image_encoder
 from cxc_eccv.encoding.processes import join_processes
-from cxc_eccv.encoding.shards import (
-    Notes,
-    Side,
-    encode_side,
-    image_identity,
-    lock_output,
-    write_output,
-)
+from cxc_eccv.encoding.shards import Notes, Side, encode_side, image_identity, lock_output, write_output
 from cxc_eccv.encoding.sides import CaptionSide, ImageSide, PictureSide, caption_items, image_items
 from cxc_eccv.encoding.text_input import TextInput, Tokens, text_config
 from cxc_eccv.encoding.towers import ContrastiveMatcher, make_text_encoder, without_segments
