@@ -153,8 +153,8 @@ class _Transformer(ImageEncoder):
     """An image tower of transformers; averages the vectors of crops."""
 
     def __init__(self, loaded: LoadedModel, model: PreTrainedModel | OpenClip, encoding: Encoding) -> None:
-        super().__init__(loaded, encoding.batch_size, image_input(loaded, encoding))
         self._features = image_features(model)
+        super().__init__(loaded, encoding.batch_size, image_input(loaded, encoding))
 
     def __call__(self, batch: Sequence[Inputs]) -> NDArray[np.float32]:
         """(N, D) vectors; images with different tensor shapes are run separately."""
