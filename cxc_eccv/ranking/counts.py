@@ -1,8 +1,7 @@
-"""Merged judgments of one direction, the counts for them, and the tie rule that turns counts into ranks.
+"""Merged judgments of one direction, and the counts for them.
 
 The judgments of several tasks are merged so that they share one product. For each positive pair, the items of each
-segment that reach its score and those that exceed it are counted; nothing is sorted. The tie rule is only here: items
-that tie with a positive rank above it. It applies to counts, to ranked lists with scores, and to ties at the top.
+segment that reach its score and those that exceed it are counted; nothing is sorted.
 """
 
 from __future__ import annotations
@@ -24,16 +23,11 @@ class Asking(Protocol):
     """What needs queries to rank items: judgments, or a reader of rows."""
 
     @property
-    def query_ids(self) -> IntArray:
-        """(Q,) ids of the queries."""
-
+    def query_ids(self) -> IntArray: ...  # noqa: D102
     @property
-    def gallery_ids(self) -> IntArray:
-        """(N,) ids of the items."""
-
+    def gallery_ids(self) -> IntArray: ...  # noqa: D102
     @property
-    def without_self(self) -> bool:
-        """Whether a query does not rank itself."""
+    def without_self(self) -> bool: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True, eq=False)
