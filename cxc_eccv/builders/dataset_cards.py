@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -42,14 +42,7 @@ URL = ":/?#&=%~+,;@!$'*"  # Characters not to quote in an address; a parenthesis
 
 IMAGE_FIELD = "the photograph, null if its file was not found"
 
-SIZES = (
-    (1_000, "n<1K"),
-    (10_000, "1K<n<10K"),
-    (100_000, "10K<n<100K"),
-    (1_000_000, "100K<n<1M"),
-    (10_000_000, "1M<n<10M"),
-    (100_000_000, "10M<n<100M"),
-)
+SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "n>100M")
 
 
 def config_card(config: DatasetConfig, statistics: Mapping[str, Any], catalog: Catalog) -> DatasetCard:
@@ -170,9 +163,7 @@ def _front_matter(
     names = [info["config_name"] for info in infos]
     default = DEFAULT_CONFIG if DEFAULT_CONFIG in names else names[0]
     n_rows = sum(split["num_examples"] for info in infos for split in info.get("splits", ()))
-    extra: dict[str, Any] = {}
-    if modified:
-        extra["modified_data"] = [{"file": name, **asdict(hashes)} for name, hashes in modified.items()]
+    changed: Any = [{"file": name, **asdict(hashes)} for name, hashes in (modified or {}).items()]
     return DatasetCardData(
         pretty_name=title,
         language=LANGUAGE,
@@ -188,13 +179,13 @@ def _front_matter(
         tags=list(TAGS),
         configs=[_files(info, info["config_name"] == default) for info in infos],
         dataset_info=infos,
-        **extra,
+        **({"modified_data": changed} if changed else {}),
     )
 
 
 def size_category(n_rows: int) -> str:
     """The Hub's size category for a number of rows."""
-    return next((name for bound, name in SIZES if n_rows < bound), "n>100M")
+    return SIZES[min(max(len(str(n_rows)) - 3, 0), 6)]
 
 
 def _files(info: Mapping[str, Any], is_default: bool) -> dict[str, Any]:
@@ -258,21 +249,14 @@ def sources_of(configs: Iterable[DatasetConfig]) -> list[str]:
     return list(dict.fromkeys(name for config in configs for name in config.sources))
 
 
-def terms(groups: Iterable[str], catalog: Catalog, used: Iterable[str] | None = None) -> Iterator[tuple[str, str, str]]:
-    """Title, address and terms of every source; for raw files that were ``used``, the terms of these files."""
-    names = set(used or ())
+def licences(groups: Iterable[str], catalog: Catalog, used: Iterable[str] | None = None) -> str:
+    """A table of the terms of every source; for raw files that were ``used``, the terms of these files."""
+    names, rows = set(used or ()), []
     for name in groups:
         group = catalog.group(name)
         of_files = [entry.licence for entry in catalog.of_group(name) if entry.name in names]
-        yield group.title, group.homepage, "; ".join(dict.fromkeys(of_files or [group.licence]))
-
-
-def licences(groups: Iterable[str], catalog: Catalog, used: Iterable[str] | None = None) -> str:
-    """A table of the terms of every source."""
-    rows = [
-        (f"[{markdown_text(title)}]({quote(homepage, safe=URL)})", markdown_text(licence))
-        for title, homepage, licence in terms(groups, catalog, used)
-    ]
+        licence = "; ".join(dict.fromkeys(of_files or [group.licence]))
+        rows.append((f"[{markdown_text(group.title)}]({quote(group.homepage, safe=URL)})", markdown_text(licence)))
     return markdown_table(["source", "terms"], rows)
 
 

@@ -11,16 +11,16 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import datasets
-import pyarrow as pa
 from tqdm import tqdm
 
 from cxc_eccv.builders.dataset_cards import LICENCE_FILE, folder_card, licence_file
 from cxc_eccv.builders.declared import DEFAULT_CONFIG, BuildOptions, DatasetConfig, select_configs
-from cxc_eccv.builders.image_columns import ImageFolder, embed_images
+from cxc_eccv.builders.image_columns import IMAGES_AT_ONCE, ImageFolder, embed_images
 from cxc_eccv.builders.output import (
     BuildSummary,
     NotBuilt,
@@ -111,16 +111,21 @@ def build_folder(
         total = sum(split in config.splits for config in chosen for split in wanted)
         with tqdm(total=total, desc="build", unit="config", disable=not progress) as bar:
             if num_proc == 1 or len(wanted) < 2:
-                outcomes, sources = _build_here(build, library, wanted, bar)
+                outcomes = []
+                for outcome in chain.from_iterable(build(split, library) for split in wanted):
+                    outcomes.append(outcome)
+                    bar.update()
+                sources = library.files_used()
             else:
                 outcomes, sources = _build_in_processes(build, opening, wanted, num_proc, bar)
                 sources = library.files_used() | sources
         outcomes += _absent_splits(chosen, library.splits, options) if splits is None else []
         order = [config.name for config in chosen]
-        built_parts = (outcome for outcome in outcomes if isinstance(outcome, SplitSummary))
-        parts = sorted(built_parts, key=lambda part: order.index(part.config.name))  # stable: the splits stay in order
-        lacking = (outcome for outcome in outcomes if isinstance(outcome, NotBuilt))
-        not_built = sorted(lacking, key=lambda part: order.index(part.config))
+        # Sorting is stable: the splits stay in order.
+        parts = [outcome for outcome in outcomes if isinstance(outcome, SplitSummary)]
+        parts.sort(key=lambda part: order.index(part.config.name))
+        not_built = [outcome for outcome in outcomes if isinstance(outcome, NotBuilt)]
+        not_built.sort(key=lambda part: order.index(part.config))
         _require_rows(parts, not_built, [] if configs is None else chosen)
         _require_images(parts, files)
         _require_labels_used(library, wanted, sources)
@@ -150,15 +155,6 @@ def _choose_splits(wanted: Sequence[str] | None, library: Library) -> list[str]:
     for name in names:
         library.split(name)  # raises if the split is unknown or the raw files lack it
     return [split for split in SPLITS if split in names]
-
-
-def _build_here(build: Build, library: Library, splits: Sequence[str], bar: tqdm[Any]) -> Outcomes:
-    outcomes = []
-    for split in splits:
-        for outcome in build(split, library):
-            outcomes.append(outcome)
-            bar.update()
-    return outcomes, library.files_used()
 
 
 def _build_in_processes(
@@ -220,18 +216,11 @@ def _build_split(
             present = sum(images.find(name) is not None for name in table["file_name"].to_pylist())
             missing = table.num_rows - present
             groups = embed_images(table, images, portable_schema(features))
-            groups = _show(groups, f"{split} images", table.num_rows, progress)
+            n_groups = -(-table.num_rows // IMAGES_AT_ONCE)
+            groups = iter(tqdm(groups, f"{split} images", n_groups, disable=not progress))
         (folder / config.name).mkdir(exist_ok=True)
         shards = write_shards(groups, folder / config.name, split)
         yield SplitSummary(config, split, features, shards, statistics, present, missing)
-
-
-def _show(groups: Iterator[pa.Table], what: str, n_rows: int, progress: bool) -> Iterator[pa.Table]:
-    """Yield the groups, with a progress bar of their images."""
-    with tqdm(total=n_rows, desc=what, unit="image", disable=not progress) as bar:
-        for group in groups:
-            yield group
-            bar.update(group.num_rows)
 
 
 def _absent_splits(configs: Sequence[DatasetConfig], present: Sequence[str], options: BuildOptions) -> list[Outcome]:
@@ -295,13 +284,10 @@ def _write_manifest(folder: Path, summary: BuildSummary) -> None:
         tools = {name: part.statistics[name] for name in ("made_with",) if name in part.statistics}
         entry = {"rows": part.shards.num_rows, "files": part.shards.files, **tools}
         configs.setdefault(part.config.name, {})[part.split] = entry
-    provenance = asdict(summary.provenance)
-    for name in ("modified", "labels"):
-        if not provenance[name]:
-            del provenance[name]
-    options = asdict(summary.options)
-    for name in ("mined", "labels"):
-        del options[name]  # paths on this machine; the sources have the hashes of these files
+    facts = asdict(summary.provenance).items()
+    provenance = {name: value for name, value in facts if value or name not in ("modified", "labels")}
+    # Not paths on this machine; the sources have the hashes of these files.
+    options = {name: value for name, value in asdict(summary.options).items() if name not in ("mined", "labels")}
     content = {**provenance, "options": options, "configs": configs}
     hashes = {
         f"{part.config.name}/{file}": digest

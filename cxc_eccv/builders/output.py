@@ -107,11 +107,6 @@ class BuildSummary:
         return "\n".join(lines)
 
     @property
-    def files_used(self) -> Mapping[str, str]:
-        """Catalog name to sha256 of every raw file read."""
-        return self.provenance.sources
-
-    @property
     def configs(self) -> dict[str, list[SplitSummary]]:
         """Config names to their splits."""
         names = dict.fromkeys(part.config.name for part in self.splits)
@@ -211,11 +206,9 @@ def _join(tables: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:
 
 
 def _plain_lists(described: Any) -> Any:  # noqa: ANN401 - a JSON tree
-    if not isinstance(described, dict):
-        return described
-    if described.get("_type") == "List" and described.get("length", -1) == -1:
+    if isinstance(described, dict) and described.get("_type") == "List" and described.get("length", -1) == -1:
         return [_plain_lists(described["feature"])]
-    return {key: _plain_lists(value) for key, value in described.items()}
+    return {key: _plain_lists(value) for key, value in described.items()} if isinstance(described, dict) else described
 
 
 MANIFEST_NAME = "manifest.json"
@@ -250,20 +243,17 @@ def _files(folder: Path) -> Iterator[str]:
 def _built_files(target: Path) -> set[str]:
     try:
         manifest = json.loads((target / MANIFEST_NAME).read_text(encoding="utf-8"))
-        if manifest["format"] != FORMAT:
-            return set()
-        return {MANIFEST_NAME, *manifest["files"]}
+        return {MANIFEST_NAME, *manifest["files"]} if manifest["format"] == FORMAT else set()
     except (OSError, ValueError, KeyError, TypeError):
         return set()
 
 
 def open_library(data_dir: str | Path | None, options: BuildOptions, *, progress: bool = True) -> Library:
     """The raw sources, read according to ``options``."""
-    allow, fold = options.allow_modified, options.restval_in_train
     return Library(
         data_dir,
-        allow_modified=allow,
-        restval_in_train=fold,
+        allow_modified=options.allow_modified,
+        restval_in_train=options.restval_in_train,
         progress=progress,
         mined=options.mined,
         labels=options.labels,

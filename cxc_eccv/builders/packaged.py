@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib import resources
@@ -17,7 +18,6 @@ import pyarrow as pa
 from cxc_eccv.builders.declared import DEFAULT_CONFIG, BuildOptions, DatasetConfig, dataset_configs, select_configs
 from cxc_eccv.builders.image_columns import attach_images
 from cxc_eccv.builders.output import conform, open_library, row_groups
-from cxc_eccv.discovery import study_modules
 from cxc_eccv.errors import InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.sources.catalog import SPLIT_NAMES, load_catalog
 from cxc_eccv.sources.download import catalog_of, locate, sha256_of
@@ -91,25 +91,25 @@ class CxcEccv(datasets.ArrowBasedBuilder):  # type: ignore[misc] # datasets is u
         return [datasets.SplitGenerator(name=split, gen_kwargs={"split": split}) for split in splits]
 
     def _splits_with_rows(self) -> list[str]:
-        kept, reasons = [], {}
+        reasons = {}
         for split in self.splits_at_hand():
             try:
-                self._tables[split] = self._table(split)
+                table = self._table(split)
             except SourceMissing as error:
                 reasons[split] = str(error)
                 continue
-            if self._tables[split].num_rows == 0:
-                reasons[split] = "no row"
+            if table.num_rows:
+                self._tables[split] = table
             else:
-                kept.append(split)
-        if not kept:
+                reasons[split] = "no row"
+        if not self._tables:
             raise SourceMissing(
                 "\n".join(f"{self.config.name}/{split}: {reason}" for split, reason in reasons.items())
                 or f"the raw files on this machine have none of the splits {', '.join(self._declared.splits)}"
             )
         for split, reason in reasons.items():
             warnings.warn(f"split {split!r} of config {self.config.name!r} is left out: {reason}", stacklevel=2)
-        return kept
+        return list(self._tables)
 
     def _table(self, split: str) -> pa.Table:
         rows = self._declared.rows(self.library.split(split, self._declared.data), self.config.options)
@@ -181,20 +181,16 @@ def load(
 
 def _spell_out(split: str, builder: CxcEccv) -> str:
     """Replace ``val`` by ``validation`` in ``split``, and check every name."""
-    parts, known = [], builder.splits_at_hand()
+    parts = []
     for part in str(split).split("+"):
         name, bracket, rest = part.strip().partition("[")
         name = SPLIT_NAMES.get(name, name)
         if name in dataset_configs()[builder.config.name].splits:
             builder.library.split(name)  # raises if the raw files lack it
         elif name != "all":
-            raise UnknownName("split", name, known)
+            raise UnknownName("split", name, builder.splits_at_hand())
         parts.append(name + bracket + rest)
     return "+".join(parts)
-
-
-CODE = ("sources", "judgments", "builders")
-"""Subpackages that determine the rows, besides the studies with configs."""
 
 
 def cache_key(config: DatasetConfig, data_dir: str | Path | None, options: BuildOptions) -> str:
@@ -205,7 +201,9 @@ def cache_key(config: DatasetConfig, data_dir: str | Path | None, options: Build
     chosen = asdict(options) | {"mined": [sha256_of(Path(file)) for file in options.mined], "labels": labels}
     facts = [config.name, catalog.edition, catalog.version, repr(sorted(chosen.items())), _code_hash()]
     facts += [f"{name} {digest or 'absent'}" for name, digest in _digests(config, data_dir).items()]
-    facts += [f"{name} {version}" for name, version in _made_with(config, options).items()]
+    if config.made_with is not None:
+        with suppress(SourceMissing):
+            facts += [f"{name} {version}" for name, version in config.made_with(options).items()]
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()
 
 
@@ -217,22 +215,10 @@ def _digests(config: DatasetConfig, data_dir: str | Path | None) -> dict[str, st
     return {name: None if path is None else sha256_of(path) for name, path in paths.items()}
 
 
-def _made_with(config: DatasetConfig, options: BuildOptions) -> Mapping[str, str]:
-    if config.made_with is None:
-        return {}
-    try:
-        return config.made_with(options)
-    except SourceMissing:
-        return {"made with": "absent"}
-
-
 @cache
 def _code_hash() -> str:
     root = Path(str(resources.files("cxc_eccv")))
-    studies = [Path(str(configs.__file__)).parents[1] for configs in study_modules("configs")]
-    folders = [*(root / part for part in CODE), *studies]
-    files = sorted(path for folder in folders for path in folder.rglob("*") if path.suffix in {".py", ".toml"})
     code = hashlib.sha256()
-    for path in files:
+    for path in sorted([*root.rglob("*.py"), *root.rglob("*.toml")]):
         code.update(f"{path.relative_to(root).as_posix()}\n".encode() + path.read_bytes())
     return code.hexdigest()

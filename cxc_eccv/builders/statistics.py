@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import datasets
@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.terminal import code_span, markdown_table, markdown_text
-from cxc_eccv.types import FloatArray
 
 GROUP_COLUMNS = ("direction", "sampling_method")
 """Columns to group by: averages over their values would mix unlike things."""
@@ -19,6 +18,8 @@ GROUP_COLUMNS = ("direction", "sampling_method")
 MOST_VALUES = 12  # A column with more distinct values than this is free text or an id
 
 MOST_BINS = 10
+
+Describe = Callable[[pa.ChunkedArray], dict[str, Any]]
 
 
 def split_statistics(
@@ -29,11 +30,15 @@ def split_statistics(
     The group is the value of ``direction`` or ``sampling_method``, or empty if the table has neither.
     """
     num_bytes, table = table.nbytes, _name_labels(table)
-    light = _light_columns(table, split)
-    groups = {
-        group: {"rows": n_rows, "columns": dict(_columns(rows, table.schema))}
-        for group, n_rows, rows in _groups(light, table.num_rows)
-    }
+    columns = {name: (describe, column) for name, describe, column in _described_columns(table, split)}
+    by = next((name for name in GROUP_COLUMNS if name in columns), None)
+    labels = pa.array([""] * table.num_rows) if by is None else columns.pop(by)[1]
+    groups = {}
+    for value in sorted(pc.unique(labels).to_pylist()):
+        rows = pc.equal(labels, value)
+        known = {name: (describe, column.filter(rows).drop_null()) for name, (describe, column) in columns.items()}
+        described = {name: describe(values) for name, (describe, values) in known.items() if len(values)}
+        groups[value] = {"rows": pc.sum(rows).as_py(), "columns": described}
     tools = {"made_with": dict(made_with)} if made_with else {}
     return {"rows": table.num_rows, "num_bytes": num_bytes, "left_out": dict(left_out), **tools, "groups": groups}
 
@@ -47,23 +52,25 @@ def _name_labels(table: pa.Table) -> pa.Table:
     return table
 
 
-def _light_columns(table: pa.Table, split: str) -> pa.Table:
-    """The columns with statistics; a list is represented by its length."""
-    columns = {}
+def _described_columns(table: pa.Table, split: str) -> Iterator[tuple[str, Describe, pa.ChunkedArray | pa.Array]]:
+    """The columns with statistics, each with what describes it; a list is represented by its length."""
     for field in table.schema:
+        column = table[field.name]
         if pa.types.is_list(field.type):
-            columns[field.name] = pc.list_value_length(table[field.name])
-            columns |= _inner_flags(field, table[field.name])
-        elif pa.types.is_floating(field.type) or pa.types.is_boolean(field.type):
-            columns[field.name] = table[field.name]
+            yield field.name, _describe_sizes, pc.list_value_length(column)
+            for name, counts in _count_inner_flags(field, column).items():
+                yield name, _describe_flags, counts
+        elif pa.types.is_floating(field.type):
+            yield field.name, _describe_numbers, column
+        elif pa.types.is_boolean(field.type):
+            yield field.name, _describe_flags, column
         elif pa.types.is_string(field.type):
-            values = pc.unique(table[field.name]).to_pylist()
+            values = pc.unique(column).to_pylist()
             if values != [split] and 0 < len(values) <= MOST_VALUES:
-                columns[field.name] = table[field.name]
-    return pa.table(columns)
+                yield field.name, _describe_labels, column
 
 
-def _inner_flags(field: pa.Field, column: pa.ChunkedArray) -> dict[str, pa.Array]:
+def _count_inner_flags(field: pa.Field, column: pa.ChunkedArray) -> dict[str, pa.Array]:
     """For each row and flag, how many records of a list have the flag set."""
     if not pa.types.is_struct(field.type.value_type):
         return {}
@@ -77,36 +84,23 @@ def _inner_flags(field: pa.Field, column: pa.ChunkedArray) -> dict[str, pa.Array
     return counts
 
 
-def _groups(light: pa.Table, n_rows: int) -> Iterator[tuple[str, int, pa.Table]]:
-    by = next((name for name in GROUP_COLUMNS if name in light.column_names), None)
-    if by is None:
-        yield "", n_rows, light
-        return
-    for value in sorted(pc.unique(light[by]).to_pylist()):
-        rows = light.filter(pc.equal(light[by], value))
-        yield value, rows.num_rows, rows.drop_columns([by])
+def _describe_sizes(column: pa.ChunkedArray) -> dict[str, Any]:
+    sizes = column.to_numpy()
+    numbers = {"items": int(sizes.sum()), "min": int(sizes.min())}
+    return numbers | {"median": float(np.median(sizes)), "max": int(sizes.max())}
 
 
-def _columns(rows: pa.Table, schema: pa.Schema) -> Iterator[tuple[str, dict[str, Any]]]:
-    for name in rows.column_names:
-        known = rows[name].drop_null()
-        if len(known) == 0:
-            continue
-        kind = pa.bool_() if "." in name else schema.field(name).type
-        if pa.types.is_list(kind):
-            sizes = known.to_numpy()
-            numbers = {"items": int(sizes.sum()), "min": int(sizes.min())}
-            yield name, numbers | {"median": float(np.median(sizes)), "max": int(sizes.max())}
-        elif pa.types.is_floating(kind):
-            yield name, _numbers(known.to_numpy())
-        elif pa.types.is_boolean(kind):
-            yield name, {"true": int(pc.sum(known).as_py())}
-        else:
-            counts = {str(item["values"]): item["counts"] for item in pc.value_counts(known).to_pylist()}
-            yield name, {"values": dict(sorted(counts.items()))}
+def _describe_flags(column: pa.ChunkedArray) -> dict[str, Any]:
+    return {"true": int(pc.sum(column).as_py())}
 
 
-def _numbers(values: FloatArray) -> dict[str, Any]:
+def _describe_labels(column: pa.ChunkedArray) -> dict[str, Any]:
+    counts = {str(item["values"]): item["counts"] for item in pc.value_counts(column).to_pylist()}
+    return {"values": dict(sorted(counts.items()))}
+
+
+def _describe_numbers(column: pa.ChunkedArray) -> dict[str, Any]:
+    values = column.to_numpy()
     low, high = float(values.min()), float(values.max())
     extremes = {"min": round(low, 6), "max": round(high, 6)}
     numbers = {"known": values.size, "mean": round(float(values.mean()), 6), **extremes}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,7 +13,6 @@ from huggingface_hub.errors import (
     HfHubHTTPError,
     HFValidationError,
     LocalEntryNotFoundError,
-    OfflineModeIsEnabled,
     RemoteEntryNotFoundError,
 )
 
@@ -84,25 +82,17 @@ def _translate(doing: str, error: Exception) -> CxcEccvError:
     while not isinstance(cause, TRANSPORT) and cause.__cause__ is not None:  # the client wraps it in others
         cause = cause.__cause__
     if isinstance(cause, HfHubHTTPError):
-        return _translate_status(doing, cause)
+        # The client's own message has the address of the request, which may be signed.
+        reason = redact(" ".join((cause.server_message or "").split())[:300]).rstrip(".")
+        kind, advice = STATUSES.get(cause.response.status_code, (HubError, ""))
+        reasons = ", ".join(filter(None, [f"HTTP {cause.response.status_code}", reason]))
+        return kind(f"{doing}: {reasons}. {advice}".rstrip())
     detail = redact(" ".join(f"{type(error).__name__}: {error}".split()))
     if isinstance(error, HFValidationError):
         return InvalidOption(detail)
-    if isinstance(error, OfflineModeIsEnabled):
-        return HubError(f"{doing}: HF_HUB_OFFLINE is set. Unset it to reach the Hub.")
-    if isinstance(error, json.JSONDecodeError):
-        return HubUnavailable(f"{doing}: the answer did not come from the Hub ({detail}). Run the command again later.")
     if isinstance(cause, (TRANSPORT, ConnectionError, TimeoutError, LocalEntryNotFoundError)):
         return HubUnavailable(f"{doing}: no answer ({detail}). Check the connection and run the command again.")
     return HubError(f"{doing}: {detail}")
-
-
-def _translate_status(doing: str, error: HfHubHTTPError) -> HubError:
-    status = error.response.status_code
-    # The client's own message has the address of the request, which may be signed.
-    reason = redact(" ".join((error.server_message or "").split())[:300]).rstrip(".")
-    kind, advice = STATUSES.get(status, (HubError, ""))
-    return kind(f"{doing}: HTTP {status}{f', {reason}' if reason else ''}. {advice}".rstrip())
 
 
 def redact(text: str) -> str:
@@ -112,6 +102,6 @@ def redact(text: str) -> str:
         >>> redact("hf_abcdefghijklmnop at https://s3.example/x?X-Amz-Signature=1f")
         '<hidden> at https://s3.example/x?<hidden>'
     """
-    for secret in filter(None, [huggingface_hub.get_token()]):
-        text = text.replace(secret, "<hidden>")
+    if token := huggingface_hub.get_token():
+        text = text.replace(token, "<hidden>")
     return re.sub(r"(://[^\s?'\"]+\?)[^\s'\"]+", r"\1<hidden>", re.sub(r"\bhf_[A-Za-z0-9_-]{8,}", "<hidden>", text))

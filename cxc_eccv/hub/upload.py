@@ -94,11 +94,7 @@ class Upload:
         return name.endswith(".parquet") and folder in self.folders and path not in self.files
 
 
-def plan_upload(
-    folder: str | Path,
-    repo_id: str,
-    repo_type: str = "dataset",
-) -> Upload:
+def plan_upload(folder: str | Path, repo_id: str, repo_type: str = "dataset") -> Upload:
     """Read a folder of ``cxc-eccv build``, of labels, or of a Space, without the network.
 
     Raises:
@@ -125,28 +121,21 @@ def plan_upload(
 
 def _plan_dataset(repo_id: str, folder: Path, files: Mapping[str, Path]) -> Upload:
     """The files that the build's manifest lists, and an ``eval.yaml`` for its configs."""
+    again = "Build the folder again with `cxc-eccv build`."
     try:
         manifest = json.loads(files[MANIFEST_NAME].read_text(encoding="utf-8"))
-        configs, listed, edition = manifest["configs"], manifest["files"], manifest["edition"]
-        is_ours = manifest["format"] == FORMAT
+        form, configs, listed, edition = (manifest[name] for name in ("format", "configs", "files", "edition"))
     except (ValueError, KeyError, TypeError):
-        is_ours = False
-    if not is_ours:
-        raise InvalidOption(
-            f"{folder / MANIFEST_NAME} does not have the format {FORMAT!r}. Build the folder again with "
-            "`cxc-eccv build`."
-        )
+        form = None
+    if form != FORMAT:
+        raise InvalidOption(f"{folder / MANIFEST_NAME} does not have the format {FORMAT!r}. {again}")
     if missing := [path for path in listed if path not in files]:
-        raise InvalidOption(
-            f"{folder} lacks {', '.join(missing[:3])}, which its {MANIFEST_NAME} lists. Build the folder again with "
-            "`cxc-eccv build`."
-        )
-    declared = leaderboard.eval_yaml(configs)
+        raise InvalidOption(f"{folder} lacks {', '.join(missing[:3])}, which its {MANIFEST_NAME} lists. {again}")
     sent: dict[str, Path | bytes] = {path: files[path] for path in (*listed, MANIFEST_NAME) if path != CARD}
     return Upload(
         repo_id,
         "dataset",
-        sent | {EVAL_YAML: declared.encode()},
+        sent | {EVAL_YAML: leaderboard.eval_yaml(configs).encode()},
         point_examples(files[CARD].read_text(encoding="utf-8"), repo_id),
         DATASET_KEYS,
         frozenset(dataset_configs()),

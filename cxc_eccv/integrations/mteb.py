@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import datasets
 import mteb
@@ -27,25 +27,13 @@ SIDES = {"i": "images", "t": "captions"}
 MODALITIES = {"images": "image", "captions": "text"}
 
 
-class Kind(NamedTuple):
-    """What mteb needs of a direction: type of task, description, and instruction for models that take one."""
-
-    type: str
-    does: str
-    prompt: str | dict[str, str]
-
-
-KINDS = {
-    "i2t": Kind(
-        "Any2AnyRetrieval",
-        "Captions for an image",
-        {"query": "Find an image caption describing the following image."},
-    ),
-    "t2i": Kind("Any2AnyRetrieval", "Images for a caption", {"query": "Find an image that matches the given caption."}),
-    "t2t": Kind("Retrieval", "Captions for a caption", "Retrieve semantically similar text."),
-    "i2i": Kind("Any2AnyRetrieval", "Images for an image", "Retrieve images of a similar scene."),
+KINDS: Mapping[str, tuple[str, str | dict[str, str]]] = {
+    "i2t": ("Captions for an image", {"query": "Find an image caption describing the following image."}),
+    "t2i": ("Images for a caption", {"query": "Find an image that matches the given caption."}),
+    "t2t": ("Captions for a caption", "Retrieve semantically similar text."),
+    "i2i": ("Images for an image", "Retrieve images of a similar scene."),
 }
-"""Directions for mteb, with the instructions of mteb's tasks of the same type."""
+"""Direction to what it finds, and to the instruction of mteb's tasks of the same type."""
 
 
 class CxcEccvTask(mteb.AbsTask):
@@ -203,13 +191,13 @@ def task_class(
 
 
 def _describe(direction: str, split: str, library: Library) -> TaskMetadata:
-    kind, catalog = KINDS[direction], library.catalog
+    (title, prompt), catalog = KINDS[direction], library.catalog
     return TaskMetadata(
         name=task_name(direction, split, library.edition),
-        description=f"{kind.does} of MS-COCO, with labels of ECCV Caption, Crisscrossed Captions and others, scored "
+        description=f"{title} of MS-COCO, with labels of ECCV Caption, Crisscrossed Captions and others, scored "
         "by cxc_eccv.",
-        prompt=kind.prompt,
-        type=kind.type,
+        prompt=prompt,
+        type="Retrieval" if direction == "t2t" else "Any2AnyRetrieval",
         category=direction,
         modalities=list(dict.fromkeys(MODALITIES[SIDES[modality]] for modality in direction[::2])),
         eval_splits=[split],

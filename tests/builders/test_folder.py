@@ -138,7 +138,7 @@ def test_the_manifest_holds_the_hash_of_every_file_and_source(built, sample_libr
         name: hashlib.sha256(content).hexdigest() for name, content in written.items()
     }
     assert manifest["sources"]["sts_test"] == sample_library.catalog.entry("sts_test").sha256
-    assert manifest["sources"] == dict(summary.files_used)
+    assert manifest["sources"] == dict(summary.provenance.sources)
     assert manifest["edition"] == "sample"
     assert manifest["options"]["policy"] == "union"
 

@@ -71,7 +71,7 @@ def test_manifest_and_card_name_the_file_and_its_terms(tmp_path, file):
     manifest = json.loads((tmp_path / "built" / "manifest.json").read_text())
     told = manifest["labels"]["labels_mine_test"]
     assert (told["name"], told["version"], told["rule"], told["pairs"]) == ("mine", "1.0.0", "majority", 200)
-    assert manifest["sources"]["labels_mine_test"] == summary.files_used["labels_mine_test"]
+    assert manifest["sources"]["labels_mine_test"] == summary.provenance.sources["labels_mine_test"]
     assert "labels" not in manifest["options"]
     assert str(tmp_path) not in (tmp_path / "built" / "manifest.json").read_text()
     card = (tmp_path / "built" / "README.md").read_text()

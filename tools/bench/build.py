@@ -52,7 +52,7 @@ def main() -> None:
         summary = build_folder(Path(folder) / "built", num_proc=arguments.num_proc, progress=False)
         seconds = time.perf_counter() - start
         size = sum(file.stat().st_size for file in (Path(folder) / "built").rglob("*.parquet"))
-    alone = parse_alone(sorted(summary.files_used))
+    alone = parse_alone(sorted(summary.provenance.sources))
     own, started = peak_megabytes()
     print(summary)
     print(f"build, {arguments.num_proc} processes: {seconds:.1f} s, {size / 1e6:.1f} MB of Parquet")
