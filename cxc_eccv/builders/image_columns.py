@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
@@ -52,6 +52,16 @@ class ImageFolder:
         if len(places) > 1 and not direct:
             raise DataError(f"{file_name} is in {places[0].parent} and in {places[1].parent}. Name one of these.")
         return next(iter(direct or places), None)
+
+    def find_all(self, file_names: Iterable[str]) -> dict[str, Path]:
+        """The file of every name, each once; raises SourceMissing if one is missing."""
+        files = {name: self.find(name) for name in file_names}
+        if missing := [name for name, file in files.items() if file is None]:
+            raise SourceMissing(
+                f"{len(missing)} of {len(files)} images are not below {self.folder}, the first: {missing[0]}. Add the "
+                "files, or name the folder that holds all of them."
+            )
+        return {name: file for name, file in files.items() if file is not None}
 
     def read(self, file_name: str) -> dict[str, Any] | None:
         """Bytes and name of an image, which is decoded as a check; None if the file is missing."""

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.builders.image_columns import ImageFolder
-from cxc_eccv.errors import ModelError, SourceMissing
+from cxc_eccv.errors import ModelError
 from cxc_eccv.evaluation import Request, evaluate_request, make_plan
 from cxc_eccv.ranking.scores import to_unit_length
 from cxc_eccv.registry import task
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.runs.run import SIMILARITIES
-from cxc_eccv.sources.library import Library, Split
-from cxc_eccv.types import Embeddings, IntArray, Report
+from cxc_eccv.sources.library import Library
+from cxc_eccv.types import Embeddings, Report
 
 Compare = Callable[[Any, Any], Any]
 """A model's similarity function: vectors (N, D) and (M, D) to scores (N, M), as arrays or tensors."""
@@ -32,19 +30,6 @@ def main_key(direction: str, split: str, tasks: str | Sequence[str] = "all") -> 
         if direction in directions and split in task(task_name).splits and part in ("", direction):
             return f"{task_name}/{direction}/{task(task_name).main_metric}"
     return None
-
-
-def find_files(split: Split, folder: str | Path) -> tuple[IntArray, list[Path]]:
-    """Ids and files of all images of a split."""
-    image_folder, names = ImageFolder(folder), split.images["file_name"].to_pylist()
-    files = [image_folder.find(name) for name in names]
-    missing = [name for name, file in zip(names, files, strict=True) if file is None]
-    if missing:
-        raise SourceMissing(
-            f"{len(missing)} of the {len(names)} images of {split.name} are not below {folder}, the first: "
-            f"{missing[0]}. Every image is in a gallery: name a folder with all of them."
-        )
-    return split.image_ids, [file for file in files if file is not None]
 
 
 def make_run(images: Embeddings | None, captions: Embeddings | None, compare: Compare, name: str) -> EmbeddingsRun:

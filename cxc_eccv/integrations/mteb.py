@@ -14,10 +14,11 @@ from torch.utils.data import DataLoader
 
 from cxc_eccv.builders.dataset_cards import bibtex, sources_of
 from cxc_eccv.builders.declared import dataset_configs
+from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation import Request
 from cxc_eccv.evaluation.request import check_split
-from cxc_eccv.integrations.model_runs import find_files, main_key, make_run, score
+from cxc_eccv.integrations.model_runs import main_key, make_run, score
 from cxc_eccv.integrations.mteb_files import LANGUAGE, SUBSET, data_revision, task_name, task_scores
 from cxc_eccv.report.folder import write_folder
 from cxc_eccv.sources.library import Library
@@ -61,16 +62,16 @@ class CxcEccvTask(mteb.AbsTask):
             self.data_loaded = True
 
     def _items(self, side: str, split: str) -> datasets.Dataset:
+        data = self.library.split(split)
         if side == "captions":
-            table = self.library.split(split).captions
-            ids, values, feature = table["caption_id"].to_pylist(), table["text"].to_pylist(), datasets.Value("string")
+            ids, values, feature = data.caption_ids, data.captions["text"].to_pylist(), datasets.Value("string")
         else:
             assert self.images is not None  # noqa: S101 - checked by __init__
-            image_ids, files = find_files(self.library.split(split), self.images)
+            files = ImageFolder(self.images).find_all(data.images["file_name"].to_pylist()).values()
             # Some photographs are grey, and some models need RGB.
-            ids, values, feature = image_ids.tolist(), [str(file) for file in files], datasets.Image(mode="RGB")
+            ids, values, feature = data.image_ids, list(map(str, files)), datasets.Image(mode="RGB")
         features = datasets.Features({"id": datasets.Value("int64"), MODALITIES[side]: feature})
-        return datasets.Dataset.from_dict({"id": ids, MODALITIES[side]: values}, features=features)
+        return datasets.Dataset.from_dict({"id": ids.tolist(), MODALITIES[side]: values}, features=features)
 
     def _evaluate_subset(
         self,

@@ -11,10 +11,11 @@ import numpy as np
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
 
+from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.encoding.pictures import open_picture
 from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
 from cxc_eccv.evaluation import Request
-from cxc_eccv.integrations.model_runs import find_files, main_key, make_run, score
+from cxc_eccv.integrations.model_runs import main_key, make_run, score
 from cxc_eccv.registry import metric_labelled
 from cxc_eccv.report.folder import write_folder
 from cxc_eccv.sources.library import Library
@@ -80,7 +81,10 @@ class CxcEccvEvaluator(SentenceEvaluator):
         self._request = Request(tasks=tasks, split=split, per_query=True)
         self.tasks, self.split, self.name = tasks, split, name
         self.library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
-        self.images = None if images is None else find_files(self.library.split(split), images)
+        self.images: list[Path] | None = None
+        if images is not None:
+            names = self.library.split(split).images["file_name"].to_pylist()
+            self.images = list(ImageFolder(images).find_all(names).values())
         key = primary_metric or main_key("t2t" if images is None else "t2i", split, tasks)
         if key is None:
             raise InvalidOption(f"tasks {tasks!r} have no main score on {split}; name a key with primary_metric")
@@ -128,12 +132,11 @@ class CxcEccvEvaluator(SentenceEvaluator):
             return None
         if not model.supports("image"):
             raise TowerMissing(f"{name} embeds {', '.join(map(str, model.modalities))} but no images; leave out images")
-        ids, files = self.images
         parts = []
-        for start in range(0, len(files), PICTURES):
-            pictures = [open_picture(file).image for file in files[start : start + PICTURES]]
+        for start in range(0, len(self.images), PICTURES):
+            pictures = [open_picture(file).image for file in self.images[start : start + PICTURES]]
             parts.append(model.encode(pictures, **self._options))
-        return Embeddings(ids, np.concatenate(parts))
+        return Embeddings(self.library.split(self.split).image_ids, np.concatenate(parts))
 
     def _folder_name(self, epoch: int, steps: int) -> str:
         places = [f"{word}_{place:g}" for word, place in (("epoch", epoch), ("steps", steps)) if place != -1]

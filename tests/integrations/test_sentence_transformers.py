@@ -102,8 +102,8 @@ def test_options_reach_the_model_for_images_too(image_model, sample_library, mon
     asked, encode = [], image_model.encode
     monkeypatch.setattr(image_model, "encode", lambda parts, **own: asked.append(own) or encode(parts, **own))
     found = evaluator._encode_images(image_model, "clip")
-    assert found.vectors.shape == (len(evaluator.images[0]), 4)
-    assert found.ids.tolist() == evaluator.images[0].tolist()
+    assert found.vectors.shape == (len(evaluator.images), 4)
+    assert found.ids.tolist() == sample_library.split("validation").image_ids.tolist()
     assert {(options["batch_size"], options["truncate_dim"]) for options in asked} == {(3, 4)}
 
 
@@ -151,7 +151,7 @@ def test_the_headline_is_known_before_any_model():
 def test_what_cannot_be_scored_is_refused(text_model, tmp_path):
     with pytest.raises(TowerMissing, match="bert embeds text but no images; leave out images"):
         CxcEccvEvaluator(data_dir="sample", images=IMAGES)(text_model)
-    with pytest.raises(SourceMissing, match=f"60 of the 60 images of validation are not below {tmp_path}"):
+    with pytest.raises(SourceMissing, match=f"60 of 60 images are not below {tmp_path}"):
         CxcEccvEvaluator(data_dir="sample", images=tmp_path)
     with pytest.raises(InvalidOption, match="batch_size is 0"):
         CxcEccvEvaluator(data_dir="sample", batch_size=0)

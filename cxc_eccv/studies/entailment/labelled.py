@@ -24,7 +24,6 @@ from cxc_eccv.studies.entailment.training_data import (
     SCHEMA,
     as_labelled,
     captions_of_images,
-    find_files,
     keys,
     load_training_data,
     make_pairs,
@@ -184,7 +183,9 @@ def find_image_files(
         return None
     if folder is None:
         raise InvalidOption(f"{classifier.name} looks at images: give their folder (--images)")
-    return find_files(names, folder if isinstance(folder, ImageFolder) else ImageFolder(folder))
+    images = folder if isinstance(folder, ImageFolder) else ImageFolder(folder)
+    paths = images.find_all(name for name in names if name is not None)
+    return [None if name is None else paths[name] for name in names]
 
 
 SEEN_FILE = "pairs_seen.parquet"

@@ -22,7 +22,7 @@ from torch.utils.data import Dataset, Sampler
 from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.demo import sample_images
 from cxc_eccv.encoding.pictures import open_picture
-from cxc_eccv.errors import InvalidOption, MalformedSource, SourceMissing, TowerMissing
+from cxc_eccv.errors import InvalidOption, MalformedSource, TowerMissing
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import read_lines
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups, part_images
@@ -148,12 +148,8 @@ def image_paths(file_names: Sequence[str], folder: str | None) -> list[Path]:
         folder = str(sample_images())
     if folder is None:
         raise InvalidOption("training on images needs their folder: give it with --images")
-    files = ImageFolder(folder)
-    paths = [files.find(name) for name in file_names]
-    missing = [name for name, path in zip(file_names, paths, strict=True) if path is None]
-    if missing:
-        raise SourceMissing(f"{len(missing)} of {len(paths)} images are not below {folder}, the first: {missing[0]}")
-    return [path for path in paths if path is not None]
+    paths = ImageFolder(folder).find_all(file_names)
+    return [paths[name] for name in file_names]
 
 
 def find_tokenizer(processing: Any) -> Any:  # noqa: ANN401 - tokenizers share no type

@@ -45,7 +45,6 @@ __all__ = [
     "count_images",
     "count_named",
     "evaluation_splits",
-    "find_files",
     "keys",
     "load_training_data",
     "make_pairs",
@@ -233,7 +232,7 @@ def _find_usable(kept: pa.Table, folder: ImageFolder | None) -> tuple[pa.Table, 
     has_premise = np.array(pc.not_equal(_premises(kept), ""))
     has_hypothesis = np.array(pc.not_equal(pc.utf8_trim_whitespace(kept["hypothesis"]), ""))
     if folder is not None:
-        find_files(kept["image"].drop_null().to_pylist(), folder)
+        folder.find_all(kept["image"].drop_null().to_pylist())
         has_premise |= np.array(pc.is_valid(kept["image"]))
     useless = {
         "no words to judge": int((~has_hypothesis).sum()),
