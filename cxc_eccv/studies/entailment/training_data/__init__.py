@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cxc_eccv.builders.image_columns import ImageFolder
-from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, UnknownName
+from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.sources.collections.collection import Collection, collections
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.studies.entailment.training_data.corpora import (
@@ -239,18 +239,6 @@ def _find_usable(kept: pa.Table, folder: ImageFolder | None) -> tuple[pa.Table, 
         "neither captions nor an image as premise": int((has_hypothesis & ~has_premise).sum()),
     }
     return kept.filter(pa.array(has_hypothesis & has_premise)), useless
-
-
-def find_files(names: Sequence[str | None], folder: ImageFolder) -> list[Path | None]:
-    """The path of every image name, None for no name; SourceMissing if a file is missing."""
-    paths = {name: folder.find(name) for name in dict.fromkeys(names) if name is not None}
-    missing = [name for name, path in paths.items() if path is None]
-    if missing:
-        raise SourceMissing(
-            f"{len(missing)} of {len(paths)} images are not below {folder.folder}, the first: {missing[0]}. Add the "
-            "files, or give the folder that holds all of them."
-        )
-    return [None if name is None else paths[name] for name in names]
 
 
 def warn_of_truncation(cut: int, pairs: int, name: str) -> None:
