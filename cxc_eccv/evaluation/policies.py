@@ -69,12 +69,17 @@ def policy_of(unjudged: Unjudged) -> str | Classifier:
     return PairValues(unjudged, "label", "predicted labels") if isinstance(unjudged, pa.Table) else unjudged
 
 
-def label_by_probability(table: pa.Table) -> Classifier:
-    """The classifier that labels pairs by their ``probability`` in a table: 1 from one half on."""
-    if "probability" not in table.column_names:
-        raise DataError(f"predicted labels: no label or probability among the columns {table.column_names}")
-    chances = PairValues(table, "probability", "probabilities")
-    return lambda image_ids, caption_ids: (chances(image_ids, caption_ids) >= 0.5).astype(np.int64)
+class PairLabels:
+    """Labels pairs by their ``probability`` in a table: 1 from one half on. Bounds read ``probabilities``."""
+
+    def __init__(self, table: pa.Table) -> None:
+        if "probability" not in table.column_names:
+            raise DataError(f"predicted labels: no label or probability among the columns {table.column_names}")
+        self.probabilities = PairValues(table, "probability", "probabilities")
+
+    def __call__(self, image_ids: IntArray, caption_ids: IntArray) -> NDArray[Any]:
+        """(P,) labels of (P,) images with (P,) captions."""
+        return (self.probabilities(image_ids, caption_ids) >= 0.5).astype(np.int64)
 
 
 class PairValues:

@@ -13,9 +13,9 @@ from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation.answers import Answers, read_answers
 from cxc_eccv.evaluation.policies import (
     Judge,
+    PairLabels,
     Probabilities,
     Unjudged,
-    label_by_probability,
     policy_name,
     read_probabilities,
 )
@@ -110,7 +110,7 @@ class Request(Intervals):
         if self.unjudged != "not_entailed":
             policy_name(self.unjudged)
         if isinstance(self.unjudged, pa.Table) and "label" not in self.unjudged.column_names:
-            object.__setattr__(self, "unjudged", label_by_probability(self.unjudged))
+            object.__setattr__(self, "unjudged", PairLabels(self.unjudged))
         if not self.bounds and (self.bounds_depth is not None or self.probabilities is not None):
             raise InvalidOption("bounds_depth and probabilities need bounds; set bounds too (--bounds)")
         if self.probabilities is not None:
