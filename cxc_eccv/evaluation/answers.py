@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.evaluation.bounds import Units
-from cxc_eccv.sources.readers import LabelFile, find_labels, read_labels
+from cxc_eccv.sources.readers import find_labels, read_labels
 from cxc_eccv.sources.reading import check_content
 from cxc_eccv.statistics import Estimate, estimate_mean
 from cxc_eccv.types import Bounds, FloatArray, IntArray, Report
@@ -21,8 +21,6 @@ from cxc_eccv.types.strict_json import COUNT, MAPPING, NUMBER, TEXT, Shape
 
 CONFIDENCE = 0.95
 """Level behind a value that is shown without an interval."""
-
-DRAW = "Pairs must be drawn for a number: cxc-eccv annotate propose FOLDER MODEL --for TASK/DIRECTION/METRIC"
 
 DRAWING: Shape = {
     "options": {"metric": TEXT, "frame": TEXT, "sum_of_probabilities": NUMBER},
@@ -124,19 +122,17 @@ def read_answers(path: str | Path) -> Answers:
     if others:
         names = ", ".join(each.name for each in (file, *others))
         raise InvalidOption(f"answers: {path} has several label files, {names}; give the path of one of them")
-    return answers_of(read_labels(file))
-
-
-def answers_of(file: LabelFile) -> Answers:
-    """The answers in a label file, as :func:`read_answers`."""
-    path, table = file.path, file.table
+    labels = read_labels(file)
+    path, table = labels.path, labels.table
     table = table.filter(pc.is_valid(table["drawn"])) if "drawn" in table.column_names else table.slice(0, 0)
     if not table.num_rows:
-        raise DataError(f"{path}: the pairs were chosen, not drawn, so they say nothing of others. {DRAW}")
-    check_content(path, file.facts, {"rounds": [MAPPING]})
-    drawing: dict[str, Any] = next(
-        iter(file.facts["rounds"]), {}
-    )  # pairs are drawn in the first round of a project only
+        raise DataError(
+            f"{path}: the pairs were chosen, not drawn, so they say nothing of others. Pairs must be drawn for a "
+            "number: cxc-eccv annotate propose FOLDER MODEL --for TASK/DIRECTION/METRIC"
+        )
+    check_content(path, labels.facts, {"rounds": [MAPPING]})
+    # Pairs are drawn in the first round of a project only.
+    drawing: dict[str, Any] = next(iter(labels.facts["rounds"]), {})
     check_content(path, drawing, DRAWING)
     options, candidates = drawing["options"], drawing["counts"]["candidates"]
     lacking = candidates - table.num_rows
@@ -153,6 +149,5 @@ def answers_of(file: LabelFile) -> Answers:
             f"{path}: the probabilities in its column drawn are not those with which pairs were drawn; the file was "
             "changed. Merge again"
         )
-    labels = positive.astype(np.float64)
     frame = (options["metric"], options["frame"])
-    return Answers(path, file.split, *frame, images, captions, labels, drawn)
+    return Answers(path, labels.split, *frame, images, captions, positive.astype(np.float64), drawn)

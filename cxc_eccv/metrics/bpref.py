@@ -28,16 +28,11 @@ def bpref(ranks: JudgedRanks) -> FloatArray:
         [0.0, 1.0]
     """
     rows, positive, n_positives = ranks.rows, ranks.positive, ranks.n_positives
-    negatives_above = ranks.places - _count_positives(ranks)
+    total = np.append(0, np.cumsum(positive))
+    negatives_above = ranks.places - (total[1:] - total[ranks.indptr[rows]])
     most = n_positives[rows]
     lost = np.minimum(negatives_above, most) / np.maximum(np.minimum(ranks.n_negatives[rows], most), 1)
     return np.asarray(np.bincount(rows, (1 - lost) * positive, n_positives.size) / n_positives)
-
-
-def _count_positives(ranks: JudgedRanks) -> FloatArray:
-    """(P,) positives down to every judged item, itself included."""
-    total = np.append(0, np.cumsum(ranks.positive))
-    return np.asarray(total[1:] - total[ranks.indptr[ranks.rows]])
 
 
 SPEC = JudgedMetric(

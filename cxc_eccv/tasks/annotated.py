@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from cxc_eccv.judgments.qrels import searched_degrees, searched_qrels
 from cxc_eccv.sources.download import sha256_of
 from cxc_eccv.sources.library import Split
-from cxc_eccv.tasks.task import LABEL_FILES, NotApplicable, Part, Task
+from cxc_eccv.tasks.task import LABEL_FILES, JudgmentsOf, NotApplicable, Part, Task
 from cxc_eccv.types import CROSS_MODAL, Judgments
 from cxc_eccv.types.provenance import LabelFileFacts
 
@@ -24,17 +25,10 @@ def _check_names(split: Split) -> tuple[str, ...]:
     return names
 
 
-def _positives(split: Split, direction: str) -> Judgments:
+def _searched(read: JudgmentsOf, split: Split, direction: str) -> Judgments:
+    """The judgments of the queries that somebody searched; NotApplicable if there are none."""
     _check_names(split)
-    return _refuse_empty(searched_qrels(split, direction))
-
-
-def _degrees(split: Split, direction: str) -> Judgments:
-    _check_names(split)
-    return _refuse_empty(searched_degrees(split, direction))
-
-
-def _refuse_empty(judgments: Judgments) -> Judgments:
+    judgments = read(split, direction)
     if not judgments.query_ids.size:
         raise NotApplicable(
             "the label files' pairs were not taken from models' lists in this direction, so no query was searched"
@@ -62,7 +56,10 @@ TASK = Task(
         "and up to 1, a positive of an official source 1; graded metrics use the higher one. The task exists when a "
         "library has label files."
     ),
-    parts=tuple(Part(direction, ranks=_positives, degrees=_degrees) for direction in CROSS_MODAL),
+    parts=tuple(
+        Part(direction, ranks=partial(_searched, searched_qrels), degrees=partial(_searched, searched_degrees))
+        for direction in CROSS_MODAL
+    ),
     splits=("validation", "test"),
     metrics=("map_at_r", "r_precision", "recall_at_k", "graded_recall_at_k", "graded_r_precision"),
     main_metric="map_at_r",
