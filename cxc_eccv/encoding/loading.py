@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import inspect
 import json
 import sys
 from collections.abc import Collection
@@ -63,6 +64,9 @@ IDENTITY = ("revision", "caption_prompt", "image_prompt")
 
 NOT_IDENTITY = ("_name_or_path", "architectures", "dtype", "torch_dtype", "transformers_version")
 """Entries of a config that do not change what a model does."""
+
+VERSIONED = ("torch", "transformers", "sentence_transformers", "open_clip", "timm", "cxc_eccv")
+"""Packages whose code is identified by their version."""
 
 UNUSED = ("pooler.dense.", "position_ids")
 """Parts of the names of weights that features do not use; a learned pooler is never used for pooling."""
@@ -400,19 +404,35 @@ def model_key(loaded: LoadedModel, sides: Collection[str], *settings: str) -> st
 
 
 def _architecture_of(model: torch.nn.Module) -> list[Any]:
-    """What a model computes from its weights: its modules, their configs, and the versions of their packages."""
-    modules = list(model.modules())
-    configs = {id(module.config): module.config for module in modules if hasattr(module, "config")}
+    """What a model computes from its weights: its modules, their configs, and the code of modules of no library."""
+    configs = {id(module.config): module.config for module in model.modules() if hasattr(module, "config")}
     plain = [_plain_config(config) for config in configs.values() if isinstance(config, PreTrainedConfig)]
-    packages = {"cxc_eccv", "transformers", *(type(module).__module__.partition(".")[0] for module in modules)}
-    versions = {name: getattr(sys.modules[name], "__version__", None) for name in packages}
-    return [ADDRESS.sub("", repr(model)), plain, versions]
+    kinds = sorted({type(module) for module in model.modules()}, key=lambda kind: (kind.__module__, kind.__qualname__))
+    code = [_code_of(kind) for kind in kinds if _package_of(kind) not in VERSIONED]
+    packages = {"cxc_eccv", "transformers", *map(_package_of, kinds)}.intersection(VERSIONED)
+    versions = {name: sys.modules[name].__version__ for name in packages}
+    return [ADDRESS.sub("", repr(model)), plain, code, versions]
+
+
+def _package_of(kind: type) -> str:
+    return kind.__module__.partition(".")[0]
 
 
 def _plain_config(config: PreTrainedConfig) -> Any:  # noqa: ANN401 - whatever the config holds
     """A config and those within it, without the entries :data:`NOT_IDENTITY`."""
     text = config.to_json_string(use_diff=False)
     return json.loads(text, object_hook=lambda part: {name: part[name] for name in part if name not in NOT_IDENTITY})
+
+
+def _code_of(kind: type) -> str:
+    """The hash of the file of a class; for a class from a notebook or prompt its source, if known."""
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    if file is not None:
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+    try:
+        return inspect.getsource(kind)
+    except (OSError, TypeError):
+        return ""
 
 
 def processor_state(processor: Any) -> str:  # noqa: ANN401 - a tokenizer or an image processor

@@ -11,6 +11,7 @@ import tiny_models
 import transformers
 
 from cxc_eccv.encoding import Encoding, encode, load_model, text_encoder
+from cxc_eccv.encoding.loading import model_key
 from cxc_eccv.errors import InvalidOption, ModelError, TowerMissing
 from cxc_eccv.runs import load_run
 
@@ -101,8 +102,9 @@ class Model(BertModel):
 """
 
 
-def test_code_of_a_checkpoint_runs_where_it_is_trusted_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("asked whether to trust the code"))
+@pytest.fixture
+def theirs(tmp_path, monkeypatch):
+    """A folder with a model of its own Python code, and what a plain BERT with its weights is."""
     monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "modules"))
     monkeypatch.setattr(sys, "path", [*sys.path])
     parts = tiny_models.bert()
@@ -111,12 +113,28 @@ def test_code_of_a_checkpoint_runs_where_it_is_trusted_alone(tmp_path, monkeypat
     config = json.loads((folder / "config.json").read_text())
     classes = {"AutoConfig": "theirs.Config", "AutoModel": "theirs.Model"}
     (folder / "config.json").write_text(json.dumps(config | {"model_type": "theirs", "auto_map": classes}))
+    return folder, parts
+
+
+def test_code_of_a_checkpoint_runs_where_it_is_trusted_alone(theirs, tmp_path, monkeypatch):
+    folder, parts = theirs
+    monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("asked whether to trust the code"))
     with pytest.raises(ModelError, match=r"brings Python code of its own, which is not run.* --trust-remote-code"):
         load_model(folder)
     assert not (tmp_path / "modules").exists()
     run = encode(load_model(folder, device="cpu", trust_remote_code=True), captions=CAPTIONS, progress=False)
     expected = encode(parts[0], captions=CAPTIONS, processor=parts[1], progress=False)
     np.testing.assert_allclose(run.captions.vectors, expected.captions.vectors, rtol=1e-5, atol=1e-6)
+
+
+def test_edited_code_of_a_model_is_another_model(theirs):
+    folder, _ = theirs
+    keys = []
+    for comment in ("", "", "# edited\n"):
+        with (folder / "theirs.py").open("a") as file:
+            file.write(comment)
+        keys.append(model_key(load_model(folder, device="cpu", trust_remote_code=True), ["captions"]))
+    assert keys[0] == keys[1] != keys[2]
 
 
 def test_a_prompt_stands_around_every_caption(tmp_path):
