@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     import datasets
     import torch
 
+Row = Mapping[str, Any]
+"""A row of a dataset: column to value."""
+
 OF_PAIRS = ("image_id", "caption_id", "weak_positives")
 OF_RETRIEVAL = ("query_id", "direction", "positives", "negatives")
 """Columns that identify the two configs."""
@@ -104,7 +107,7 @@ class MultiPositiveCollator:
     positives: Mapping[int, Collection[int]]
     ignored: Mapping[int, Collection[int]] | None = None
 
-    def __call__(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
+    def __call__(self, rows: Sequence[Row]) -> dict[str, torch.Tensor]:
         """A batch from the rows."""
         _check_rows(rows)
         captions = [row["caption"] for row in rows]
@@ -119,14 +122,14 @@ class MultiPositiveCollator:
         return {**inputs, "positives": positives, "ignored": _mark(rows, self.ignored) & ~positives}
 
 
-def _mark(rows: Sequence[Mapping[str, Any]], known: Mapping[int, Collection[int]]) -> torch.Tensor:
+def _mark(rows: Sequence[Row], known: Mapping[int, Collection[int]]) -> torch.Tensor:
     import torch
 
     caption_ids = np.array([row["caption_id"] for row in rows])
     return torch.from_numpy(np.stack([np.isin(caption_ids, list(known.get(row["image_id"], ()))) for row in rows]))
 
 
-def _check_rows(rows: Sequence[Mapping[str, Any]]) -> None:
+def _check_rows(rows: Sequence[Row]) -> None:
     missing = [column for column in OF_A_ROW if column not in rows[0]]
     if missing:
         raise InvalidOption(

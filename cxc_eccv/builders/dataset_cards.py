@@ -17,6 +17,7 @@ from huggingface_hub import DatasetCard, DatasetCardData
 from cxc_eccv.builders.declared import DEFAULT_CONFIG, DatasetConfig
 from cxc_eccv.builders.output import BuildSummary, SplitSummary
 from cxc_eccv.builders.statistics import (
+    SplitStatistics,
     fields_table,
     left_out_table,
     made_with_line,
@@ -41,6 +42,9 @@ BUILT = "cxc_eccv_data"  # The folder in the documentation's examples
 URL = ":/?#&=%~+,;@!$'*"  # Characters not to quote in an address; a parenthesis would end a Markdown link
 
 IMAGE_FIELD = "the photograph, null if its file was not found"
+
+ConfigInfo = dict[str, Any]
+"""A config's entry in ``dataset_info``, as ``datasets`` writes it."""
 
 SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "n>100M")
 
@@ -112,7 +116,7 @@ def _labels_line(file: str, facts: Mapping[str, Any], sha256: str) -> str:
     )
 
 
-def _built_info(parts: Sequence[SplitSummary]) -> dict[str, Any]:
+def _built_info(parts: Sequence[SplitSummary]) -> ConfigInfo:
     sizes = {part.split: (part.shards.num_rows, part.shards.num_bytes) for part in parts}
     file_bytes = sum(sum(part.shards.sizes) for part in parts)
     # datasets identifies the cache of a local folder by its front matter: without a hash of the files it would return
@@ -141,7 +145,7 @@ def dataset_info(
     sizes: Mapping[str, tuple[int, int]],
     file_bytes: int | None = None,
     description: str = "",
-) -> dict[str, Any]:
+) -> ConfigInfo:
     """One config's entry in ``dataset_info``; ``sizes`` are rows and uncompressed bytes by split."""
     splits = SplitDict()
     for split, (rows, num_bytes) in sizes.items():
@@ -152,12 +156,12 @@ def dataset_info(
         download_size=file_bytes,
         dataset_size=sum(num_bytes for _, num_bytes in sizes.values()) or None,
     )
-    known: dict[str, Any] = {"config_name": name} | ({"description": description} if description else {})
+    known: ConfigInfo = {"config_name": name} | ({"description": description} if description else {})
     return known | {key: value for key, value in info._to_yaml_dict().items() if value is not None}
 
 
 def _front_matter(
-    title: str, infos: Sequence[Mapping[str, Any]], modified: Mapping[str, ModifiedFile] | None = None
+    title: str, infos: Sequence[ConfigInfo], modified: Mapping[str, ModifiedFile] | None = None
 ) -> DatasetCardData:
     """Front matter, with features: without them older releases of ``datasets`` cannot read files of newer ones."""
     names = [info["config_name"] for info in infos]
@@ -188,7 +192,7 @@ def size_category(n_rows: int) -> str:
     return SIZES[min(max(len(str(n_rows)) - 3, 0), 6)]
 
 
-def _files(info: Mapping[str, Any], is_default: bool) -> dict[str, Any]:
+def _files(info: ConfigInfo, is_default: bool) -> dict[str, Any]:
     name, splits = info["config_name"], [split["name"] for split in info.get("splits", ())]
     entry: dict[str, Any] = {"config_name": name}
     if splits:
@@ -199,7 +203,7 @@ def _files(info: Mapping[str, Any], is_default: bool) -> dict[str, Any]:
 def config_sections(
     config: DatasetConfig,
     features: datasets.Features,
-    splits: Mapping[str, Mapping[str, Any]],
+    splits: SplitStatistics,
     path: str | None,
     level: str,
     *,

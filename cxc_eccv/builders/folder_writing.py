@@ -281,8 +281,9 @@ def _require_images(parts: Sequence[SplitSummary], images: ImageFolder | None) -
 def _write_manifest(folder: Path, summary: BuildSummary) -> None:
     configs: dict[str, dict[str, Json]] = {}
     for part in summary.splits:
-        tools = {name: part.statistics[name] for name in ("made_with",) if name in part.statistics}
-        entry = {"rows": part.shards.num_rows, "files": part.shards.files, **tools}
+        entry: dict[str, Json] = {"rows": part.shards.num_rows, "files": part.shards.files}
+        if tools := part.statistics.get("made_with"):
+            entry["made_with"] = tools
         configs.setdefault(part.config.name, {})[part.split] = entry
     facts = asdict(summary.provenance).items()
     provenance = {name: value for name, value in facts if value or name not in ("modified", "labels")}

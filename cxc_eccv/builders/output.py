@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 import cxc_eccv
 from cxc_eccv.builders.declared import BuildOptions, DatasetConfig
+from cxc_eccv.builders.statistics import Statistics
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.runs.run import hash_file
 from cxc_eccv.sources.catalog import describe_data, fingerprint_files
@@ -58,7 +59,7 @@ class SplitSummary:
     split: str
     features: datasets.Features
     shards: Shards
-    statistics: Mapping[str, Any]
+    statistics: Statistics
     images_found: int = 0
     images_missing: int = 0
 

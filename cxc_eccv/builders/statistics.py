@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import datasets
 import numpy as np
@@ -19,12 +19,45 @@ MOST_VALUES = 12  # A column with more distinct values than this is free text or
 
 MOST_BINS = 10
 
-Describe = Callable[[pa.ChunkedArray], dict[str, Any]]
+
+class Column(TypedDict, total=False):
+    """Statistics of a column: those of its type."""
+
+    items: int  # of lists: their items, and the sizes
+    median: float
+    min: float
+    max: float
+    known: int  # of numbers: the rows that have one
+    mean: float
+    histogram: dict[str, int]
+    true: int  # of flags
+    values: dict[str, int]  # of labels: the rows of each
+
+
+class Group(TypedDict):
+    """Rows with one direction or sampling method."""
+
+    rows: int
+    columns: dict[str, Column]
+
+
+class Statistics(TypedDict):
+    """Statistics of one split."""
+
+    rows: int
+    num_bytes: int
+    left_out: dict[str, int]
+    made_with: NotRequired[dict[str, str]]
+    groups: dict[str, Group]
+
+
+SplitStatistics = Mapping[str, Statistics]  # By the split's name
+Describe = Callable[[pa.ChunkedArray], Column]
 
 
 def split_statistics(
     table: pa.Table, split: str, left_out: Mapping[str, int], made_with: Mapping[str, str] | None = None
-) -> dict[str, Any]:
+) -> Statistics:
     """Number of rows per group, and statistics of each column by its type; ids and free text are left out.
 
     The group is the value of ``direction`` or ``sampling_method``, or empty if the table has neither.
@@ -33,14 +66,16 @@ def split_statistics(
     columns = {name: (describe, column) for name, describe, column in _described_columns(table, split)}
     by = next((name for name in GROUP_COLUMNS if name in columns), None)
     labels = pa.array([""] * table.num_rows) if by is None else columns.pop(by)[1]
-    groups = {}
+    groups: dict[str, Group] = {}
     for value in sorted(pc.unique(labels).to_pylist()):
         rows = pc.equal(labels, value)
         known = {name: (describe, column.filter(rows).drop_null()) for name, (describe, column) in columns.items()}
         described = {name: describe(values) for name, (describe, values) in known.items() if len(values)}
         groups[value] = {"rows": pc.sum(rows).as_py(), "columns": described}
-    tools = {"made_with": dict(made_with)} if made_with else {}
-    return {"rows": table.num_rows, "num_bytes": num_bytes, "left_out": dict(left_out), **tools, "groups": groups}
+    rows, left = table.num_rows, dict(left_out)
+    if not made_with:
+        return {"rows": rows, "num_bytes": num_bytes, "left_out": left, "groups": groups}
+    return {"rows": rows, "num_bytes": num_bytes, "left_out": left, "made_with": dict(made_with), "groups": groups}
 
 
 def _name_labels(table: pa.Table) -> pa.Table:
@@ -84,35 +119,32 @@ def _count_inner_flags(field: pa.Field, column: pa.ChunkedArray) -> dict[str, pa
     return counts
 
 
-def _describe_sizes(column: pa.ChunkedArray) -> dict[str, Any]:
+def _describe_sizes(column: pa.ChunkedArray) -> Column:
     sizes = column.to_numpy()
-    numbers = {"items": int(sizes.sum()), "min": int(sizes.min())}
-    return numbers | {"median": float(np.median(sizes)), "max": int(sizes.max())}
+    low, median, high = int(sizes.min()), float(np.median(sizes)), int(sizes.max())
+    return {"items": int(sizes.sum()), "min": low, "median": median, "max": high}
 
 
-def _describe_flags(column: pa.ChunkedArray) -> dict[str, Any]:
+def _describe_flags(column: pa.ChunkedArray) -> Column:
     return {"true": int(pc.sum(column).as_py())}
 
 
-def _describe_labels(column: pa.ChunkedArray) -> dict[str, Any]:
+def _describe_labels(column: pa.ChunkedArray) -> Column:
     counts = {str(item["values"]): item["counts"] for item in pc.value_counts(column).to_pylist()}
     return {"values": dict(sorted(counts.items()))}
 
 
-def _describe_numbers(column: pa.ChunkedArray) -> dict[str, Any]:
+def _describe_numbers(column: pa.ChunkedArray) -> Column:
     values = column.to_numpy()
     low, high = float(values.min()), float(values.max())
-    extremes = {"min": round(low, 6), "max": round(high, 6)}
-    numbers = {"known": values.size, "mean": round(float(values.mean()), 6), **extremes}
+    mean = round(float(values.mean()), 6)
+    numbers: Column = {"known": values.size, "mean": mean, "min": round(low, 6), "max": round(high, 6)}
     first, last = int(np.floor(low)), max(int(np.ceil(high)), int(np.floor(low)) + 1)
     if last - first > MOST_BINS:
         return numbers
     counts, edges = np.histogram(values, bins=np.arange(first, last + 1))
     bins = {f"{edge} to {edge + 1}": int(count) for edge, count in zip(edges[:-1].tolist(), counts, strict=True)}
     return numbers | {"histogram": bins}
-
-
-SplitStatistics = Mapping[str, Mapping[str, Any]]  # Split name to what :func:`split_statistics` gives
 
 
 def fields_table(features: datasets.Features, fields: Mapping[str, str]) -> str:
@@ -172,7 +204,7 @@ def made_with_line(splits: SplitStatistics) -> str:
     return "".join(f"Made with {tools}." for tools in shown)
 
 
-Groups = list[tuple[list[str], Mapping[str, Any]]]
+Groups = list[tuple[list[str], Group]]
 
 
 def _number_tables(head: list[str], groups: Groups) -> Iterator[str]:
