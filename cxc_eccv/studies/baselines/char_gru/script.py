@@ -130,6 +130,8 @@ class CharGruArguments:
     seed: int = option(0, "Seed of the weights and of the order of the images.")
 
     def __post_init__(self) -> None:
+        if not self.margin > 0:
+            raise InvalidOption(f"--margin {self.margin}: give a number above 0")
         cycles = self.epochs // self.cycle_epochs if self.cycle_epochs > 0 else 0
         if cycles < max(self.ensemble, 1) or self.ensemble < 1:
             raise InvalidOption(

@@ -170,6 +170,10 @@ class Objective:
     positives: BatchPositives = field(default_factory=BatchPositives)
     ignored: BatchPositives = field(default_factory=BatchPositives)
 
+    def __post_init__(self) -> None:
+        if not (self.margin > 0 and self.text_weight > 0):
+            raise InvalidOption(f"margin={self.margin}, text_weight={self.text_weight}: give numbers above 0")
+
     @property
     def has_images(self) -> bool:
         """Whether it trains on pairs of images and captions."""

@@ -69,6 +69,12 @@ def test_features_of_bfloat16_get_their_loss_in_single_precision(loss):
     assert found.item() == pytest.approx(sum(expected) / 64, rel=1e-5)
 
 
+@pytest.mark.parametrize("option", ["margin", "text_weight"])
+def test_an_objective_without_a_positive_weight_is_refused(option):
+    with pytest.raises(InvalidOption, match="give numbers above 0"):
+        Objective(**{option: 0.0})
+
+
 @pytest.mark.parametrize("mode", ["t2t", "i2t", "t2t+i2t"])
 @pytest.mark.parametrize("loss", SOFTMAXES)
 def test_the_objective_is_equation_2(mode, loss):
