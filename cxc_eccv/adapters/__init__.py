@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 
-from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.errors import UnknownName
+from cxc_eccv.extras import require
 
 __all__ = ["MODULES", "metric", "module_folder"]
 
@@ -33,10 +33,7 @@ def metric(name: str) -> str:
         >>> Path(metric("map_at_r")).name
         'map_at_r'
     """
-    if find_spec("evaluate") is None:
-        raise InvalidOption(
-            f"the module of the metric {name!r} needs evaluate, which is not installed: pip install 'cxc_eccv[metrics]'"
-        )
+    require("evaluate", "metrics", f"the module of the metric {name!r} needs")
     return str(module_folder(name))
 
 

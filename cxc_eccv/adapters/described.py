@@ -19,7 +19,6 @@ from string import Template
 
 import yaml
 
-import cxc_eccv
 from cxc_eccv import registry
 from cxc_eccv.adapters import module_folder
 from cxc_eccv.adapters.module import LIST, OPTIONS, MetricModule
@@ -31,6 +30,7 @@ from cxc_eccv.adapters.ranking_modules import (
     PlausibleMatchModule,
     RankingModule,
 )
+from cxc_eccv.extras import name_requirement
 from cxc_eccv.metrics.kinds import (
     FailureMetric,
     JudgedMetric,
@@ -212,14 +212,14 @@ def arguments(docstring: str) -> dict[str, str]:
 
 GRADIO = "6.31.0"
 GENERATED = "Made from the metric's declaration; do not edit."
-INSTALL = "The module computes with the package `cxc_eccv` (`pip install 'cxc_eccv[metrics]'`)."
+INSTALL = f"The module computes with the package `cxc_eccv` (`pip install '{name_requirement('metrics')}'`)."
 
 
 def write_space(name: str, parent: Path) -> Path:
     """Write the Space of a metric to a folder with its name."""
     folder, described = parent / name, Description(registry.metric(name))
     shutil.copytree(module_folder(name), folder, ignore=shutil.ignore_patterns("__pycache__"))
-    needed = (f"cxc_eccv[metrics]>={cxc_eccv.__version__}", *described.packages, f"gradio=={GRADIO}")
+    needed = (name_requirement("metrics"), *described.packages, f"gradio=={GRADIO}")
     texts = {
         "app.py": space_app(described),
         "README.md": metric_card(described, from_package(name), INSTALL),

@@ -129,7 +129,7 @@ class SimilarConceptsModule(ConceptModule):
     option_texts: ClassVar[Mapping[str, str]] = {
         "similarities": "a dict of concept to a dict of other concepts to similarities from 0 to 1, in either order, "
         "for all pairs to compare. None is WordNet's path similarity of synsets, which needs `nltk` "
-        "(`pip install 'cxc_eccv[explain]'`) and its corpus (`python -m nltk.downloader wordnet`).",
+        "and its corpus (`pip install nltk && python -m nltk.downloader wordnet`).",
     }
     result_texts = DEFINED
     limits = (

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from cxc_eccv.discovery import study_modules
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.extras import install_line
 
 if TYPE_CHECKING:
     from cxc_eccv.encoding import LoadedModel
@@ -51,9 +52,8 @@ def needs_train_extra() -> Iterator[None]:
         package = (error.name or "").partition(".")[0]
         if package not in ("torch", "transformers", "accelerate"):
             raise
-        raise InvalidOption(
-            f"this command needs {package}, which is not installed: pip install 'cxc_eccv[train]'"
-        ) from None
+        message = f"this command needs {package}, which is not installed: {install_line('train')}"
+        raise InvalidOption(message) from None
 
 
 def register_models() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import inspect
 import json
 import sys
@@ -45,6 +44,7 @@ from cxc_eccv.encoding.processes import local_rank
 from cxc_eccv.encoding.shards import fingerprint
 from cxc_eccv.encoding.text_input import NO_PROMPT, Prompt, in_lower_case, never_saw_capitals
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError
+from cxc_eccv.extras import require
 from cxc_eccv.ranking.device import torch_on
 from cxc_eccv.runs.run import SIMILARITIES, check_name
 from cxc_eccv.types.model_options import DTYPES, check_dtype, check_source
@@ -326,8 +326,7 @@ def find_file(source: str, name: str, revision: str | None = None) -> Path | Non
 
 
 def _sentence_transformer(source: str, dtype: torch.dtype, origin: Origin) -> Any:  # noqa: ANN401 - imported here
-    if importlib.util.find_spec("sentence_transformers") is None:
-        raise InvalidOption(f"{source} is a sentence-transformers model: pip install 'cxc_eccv[st]'")
+    require("sentence_transformers", "st", f"the model {source} needs")
     from sentence_transformers import SentenceTransformer
 
     with explain_damage(lambda why: f"{source}: the sentence-transformers model cannot be loaded ({why})"):

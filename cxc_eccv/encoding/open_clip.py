@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from cxc_eccv.encoding.checkpoints import load_of_open_clip
-from cxc_eccv.errors import InvalidOption
+from cxc_eccv.extras import require
 
 PREFIX, HUB, FOLDER = "open_clip:", "hf-hub:", "local-dir:"
 CONFIG = "open_clip_config.json"
@@ -112,12 +112,8 @@ def title_of(source: str) -> str:
 
 def load_open_clip(source: str, dtype: torch.dtype) -> OpenClip:
     """Load the model and weights that a name gives."""
-    try:
-        import open_clip
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "open_clip":
-            raise
-        raise InvalidOption(f"{source} is a model of open_clip: pip install 'cxc_eccv[open_clip]'") from None
+    require("open_clip", "open_clip", f"the model {source} needs")
+    import open_clip
 
     name, checkpoint = _split(source)
     model, preprocess, tokenizer = load_of_open_clip(open_clip, source, name, checkpoint)

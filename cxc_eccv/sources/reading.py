@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import MalformedSource, SourceMissing
+from cxc_eccv.extras import require
 from cxc_eccv.parquet import read_npy, read_parquet, refuse_size
 from cxc_eccv.types import IntArray, find_positions
 from cxc_eccv.types.strict_json import JsonFault, Shape, check_shape, decode_json
@@ -121,10 +122,9 @@ CUT = " (the file seems to be cut off)"
 
 def read_records(path: Path) -> Iterator[Any]:
     """The elements of a file that is one JSON list, one by one; only a few of them are in memory at a time."""
-    try:
-        import ijson  # imported late: only the objects of Visual Genome need it
-    except ModuleNotFoundError:
-        raise SourceMissing(f"reading {path} needs ijson: pip install 'cxc_eccv[explain]'") from None
+    require("ijson", "explain", f"reading {path} needs", SourceMissing)
+    import ijson  # imported late: only the objects of Visual Genome need it
+
     with open_content(path) as stream:
         head = stream.read(20)
         if not head.startswith(b"["):

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from cxc_eccv.errors import DataError, MalformedSource, SourceMissing
+from cxc_eccv.extras import require
 from cxc_eccv.types import FloatArray
 
 VERSION = "3.0"
@@ -24,12 +25,9 @@ VERSION = "3.0"
 
 def load_wordnet() -> Any:  # noqa: ANN401 - nltk is untyped
     """Open WordNet 3.0 with nltk's ``WordNetCorpusReader``, from ``NLTK_DATA`` or nltk's other folders."""
-    try:
-        import nltk.data  # imported late: only concepts need it
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "nltk":
-            raise
-        raise SourceMissing("WordNet needs nltk, which is not installed: pip install 'cxc_eccv[explain]'") from None
+    require("nltk", "explain", "WordNet needs", SourceMissing)
+    import nltk.data  # imported late: only concepts need it
+
     named = [folder for folder in os.environ.get("NLTK_DATA", "").split(os.pathsep) if folder]
     folders = [Path(folder) for folder in dict.fromkeys([*named, *nltk.data.path])]
     for folder in folders:

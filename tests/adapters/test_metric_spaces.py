@@ -77,7 +77,7 @@ def exported(folder):
 def test_a_space_starts_and_answers(run_python, environment, tmp_path, self_contained):
     """The exported one in an environment made from its own requirements, without this package."""
     folder = exported(tmp_path) if self_contained else write_space("map_at_r", tmp_path)
-    required = (folder / "requirements.txt").read_text(encoding="utf-8").split()
+    required = (folder / "requirements.txt").read_text(encoding="utf-8").splitlines()
     python = environment(*[str(ROOT) if line.startswith("cxc_eccv") else line for line in required])
     with started(python, folder, tmp_path) as address:
         told = json.loads(run_python(CALL, address, json.dumps(CALLS), python=python))
@@ -96,7 +96,7 @@ def test_a_card_is_headed_by_the_settings_of_its_space(spaces, name):
         "app_file": "app.py",
         "license": "apache-2.0",
     }
-    required = (spaces / name / "requirements.txt").read_text(encoding="utf-8").split()
+    required = (spaces / name / "requirements.txt").read_text(encoding="utf-8").splitlines()
     assert f"gradio=={settings['sdk_version']}" in required
     assert {"evaluate", "metric"} <= set(settings["tags"])
     assert body.startswith(f"\n# {settings['title']}\n\n{settings['description'][:40]}")

@@ -58,7 +58,7 @@ def test_a_report_that_cannot_be_written_is_printed(demo, tmp_path, capsys):
 
 @pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
 def test_encode_keeps_its_shards_and_goes_on_when_there_is_room(told, tmp_path, suffix):
-    pytest.importorskip("transformers", reason="transformers is not installed: pip install 'cxc_eccv[train]'")
+    pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[train]'")
     tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed")
     words = ("encode", "--model", tiny_models.save(tiny_models.dual(), tmp_path / "model"), "--images", IMAGES)
     words = [*map(str, words), "--data-dir", "sample", "--output"]

@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-pytest.importorskip("torch", reason="torch is not installed: pip install 'cxc_eccv[mteb]'")
-pytest.importorskip("mteb", reason="mteb is not installed: pip install 'cxc_eccv[mteb]'")
+pytest.importorskip("torch", reason="torch is not installed: pip install '.[mteb]'")
+pytest.importorskip("mteb", reason="mteb is not installed: pip install '.[mteb]'")
 
 import mteb
 import tiny_models

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 import cxc_eccv
-from cxc_eccv import registry
+from cxc_eccv import extras, registry
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -61,7 +61,7 @@ def test_every_supported_python_and_system_is_named(metadata):
 
 def test_one_repository_and_one_version_everywhere():
     site = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["site_url"]
-    assert CITATION["repository-code"] == PROJECT["urls"]["Repository"]
+    assert CITATION["repository-code"] == PROJECT["urls"]["Repository"] == extras.REPOSITORY
     assert CITATION["url"] == PROJECT["urls"]["Documentation"] == site
     assert CITATION["version"] == cxc_eccv.__version__
     assert all(url.startswith((PROJECT["urls"]["Repository"], site)) for url in PROJECT["urls"].values())

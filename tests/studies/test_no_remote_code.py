@@ -2,7 +2,7 @@
 
 import pytest
 
-pytest.importorskip("transformers", reason="transformers is not installed: pip install 'cxc_eccv[train]'")
+pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[train]'")
 tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed")
 
 import entailment_models  # noqa: E402 - after the skip

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from huggingface_hub import EvalResult, ModelCardData
 
 import cxc_eccv
+from cxc_eccv.extras import name_requirement
 from cxc_eccv.hub.card import CARD, join_card, merge_card
 from cxc_eccv.hub.leaderboard import NAME
 from cxc_eccv.report.page_content import Page
@@ -127,7 +128,8 @@ def _write_card(trained: Trained, command: str, scoring: str) -> str:
         f"Version {cxc_eccv.__version__} of `cxc_eccv`, seed {trained.settings['seed']}. All settings:",
         markdown_table(("option", "value"), _settings(trained)),
         "## Use",
-        f"`pip install 'cxc_eccv[train]'`, then, with its path or its name on the Hub in place of `{folder}`:",
+        f"`pip install '{name_requirement('train')}'`, then, with the model's path or its name on the Hub for "
+        f"`{folder}`:",
         code_block(trained.loading.replace("FOLDER", folder).strip(), "python"),
         "These commands compute its scores:",
         code_block(scoring, "sh"),

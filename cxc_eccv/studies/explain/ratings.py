@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cxc_eccv.errors import DataError, InvalidOption, MalformedRun
+from cxc_eccv.errors import DataError, MalformedRun
+from cxc_eccv.extras import require
 from cxc_eccv.metrics.bootstrap_spearman import CodedPairs
 from cxc_eccv.registry import metrics
 from cxc_eccv.sources.catalog import describe_data
@@ -326,11 +327,9 @@ def _measure_alpha(rated: FailureRatings) -> dict[str, Any]:
 
 def find_rules(marks: NDArray[np.bool_]) -> tuple[Rule, ...]:
     """All association rules between classes that any answer supports, by descending number of answers."""
-    try:
-        from mlxtend.frequent_patterns import apriori, association_rules
-    except ModuleNotFoundError:
-        message = "association rules need mlxtend, which is not installed: pip install 'cxc_eccv[explain]'"
-        raise InvalidOption(message) from None
+    require("mlxtend", "explain", "association rules need")
+    from mlxtend.frequent_patterns import apriori, association_rules
+
     answers = pd.DataFrame(marks, columns=list(CLASSES))
     # A support of half an answer keeps every combination that occurs.
     sets = apriori(answers, min_support=0.5 / len(marks), use_colnames=True)

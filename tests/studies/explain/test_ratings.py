@@ -330,8 +330,8 @@ def test_rules_are_those_counted_one_by_one(seed):
 
 
 def test_a_package_that_is_not_installed_is_named_with_its_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "mlxtend.frequent_patterns", None)
-    with pytest.raises(InvalidOption, match=r"need mlxtend, which is not installed: pip install 'cxc_eccv\[explain\]'"):
+    monkeypatch.setitem(sys.modules, "mlxtend", None)
+    with pytest.raises(InvalidOption, match=r"need mlxtend, which is not installed: .*pip install"):
         find_rules(np.eye(7, dtype=bool))
 
 

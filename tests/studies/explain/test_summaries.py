@@ -4,9 +4,7 @@ import json
 
 import pytest
 
-transformers = pytest.importorskip(
-    "transformers", reason="transformers is not installed: pip install 'cxc_eccv[train]'"
-)
+transformers = pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[train]'")
 tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed")
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, ModelError  # noqa: E402 - after the skip

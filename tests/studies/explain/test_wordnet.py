@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from cxc_eccv.errors import DataError, MalformedSource, SourceMissing
+from cxc_eccv.extras import install_line
 from cxc_eccv.sources.wordnet import find_synset, load_wordnet, similarity_matrix
 
 pytest.importorskip("nltk")
@@ -65,7 +66,7 @@ def test_without_nltk(monkeypatch):
     for name in [name for name in sys.modules if name.partition(".")[0] == "nltk"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "nltk", None)
-    with pytest.raises(DataError, match=r"pip install 'cxc_eccv\[explain\]'"):
+    with pytest.raises(DataError, match=re.escape(install_line("explain"))):
         load_wordnet()
 
 

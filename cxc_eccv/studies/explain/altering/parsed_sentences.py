@@ -9,10 +9,10 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib.util import find_spec
 from typing import Any
 
 from cxc_eccv.errors import SourceMissing
+from cxc_eccv.extras import require
 
 TAGGER = "en_core_web_sm"
 NEEDED = ("tagger", "parser", "attribute_ruler", "lemmatizer")
@@ -77,8 +77,7 @@ def describe_tagger(tagger: str) -> str:
 
 @cache
 def _load(tagger: str) -> Any:  # noqa: ANN401 - spaCy's Language, imported late
-    if find_spec("spacy") is None:
-        raise SourceMissing("tagging needs spaCy, which is not installed: pip install 'cxc_eccv[explain]'")
+    require("spacy", "explain", "tagging needs", SourceMissing)
     import spacy
 
     try:

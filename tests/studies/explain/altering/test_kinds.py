@@ -4,6 +4,7 @@ import builtins
 import collections
 import math
 import re
+import sys
 from collections import Counter
 from itertools import chain
 
@@ -11,6 +12,7 @@ import pytest
 from PIL import ImageColor
 
 from cxc_eccv.errors import InvalidOption, SourceMissing, UnknownName
+from cxc_eccv.extras import install_line
 from cxc_eccv.studies.explain.altering import all_kinds, alter, alter_tagged, attributes, words
 from cxc_eccv.studies.explain.altering.attributes import LEAST_DISTANCE, all_colours
 from cxc_eccv.studies.explain.altering.parsed_sentences import (
@@ -304,10 +306,8 @@ def test_a_tagger_that_does_not_parse_is_refused(tmp_path):
 
 
 def test_without_spacy(monkeypatch):
-    from cxc_eccv.studies.explain.altering import parsed_sentences
-
-    monkeypatch.setattr(parsed_sentences, "find_spec", lambda name: None)
-    with pytest.raises(SourceMissing, match=r"pip install 'cxc_eccv\[explain\]'"):
+    monkeypatch.setitem(sys.modules, "spacy", None)
+    with pytest.raises(SourceMissing, match=re.escape(install_line("explain"))):
         tag_sentences(["A dog"], "another_pipeline")
 
 

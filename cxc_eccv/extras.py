@@ -1,0 +1,74 @@
+"""The extras of this package: the command that installs one, and the error where a package of it is missing."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import sys
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from cxc_eccv.errors import CxcEccvError, InvalidOption
+
+REPOSITORY = "https://github.com/cxc-eccv/cxc_eccv"
+
+
+def name_requirement(extra: str) -> str:
+    """What pip installs where there is no clone, since no release stands on PyPI yet.
+
+    Example:
+        >>> name_requirement("train")
+        'cxc_eccv[train] @ git+https://github.com/cxc-eccv/cxc_eccv'
+    """
+    return f"cxc_eccv[{extra}] @ git+{REPOSITORY}"
+
+
+def install_line(extra: str) -> str:
+    """The command that installs an extra into this environment: from its clone, or else from the repository.
+
+    Example:
+        >>> install_line("train")  # doctest: +SKIP
+        "pip install '.[train]'"
+    """
+    clone = _find_clone()
+    what = name_requirement(extra) if clone is None else f"{_shorten(clone)}[{extra}]"
+    python = Path(sys.executable)
+    pip = shutil.which("pip")
+    beside = pip is not None and Path(pip).parent == python.parent
+    return f"{'pip' if beside else f'{_shorten(python)} -m pip'} install '{what}'"
+
+
+def _find_clone() -> Path | None:
+    """The folder that pip installed this package from (PEP 610), if it is still there."""
+    try:
+        facts = json.loads(distribution("cxc_eccv").read_text("direct_url.json") or "{}")
+    except PackageNotFoundError:
+        return None
+    folder = Path(url2pathname(urlsplit(facts.get("url", "")).path)) if "dir_info" in facts else None
+    return folder if folder is not None and (folder / "pyproject.toml").is_file() else None
+
+
+def _shorten(path: Path) -> str:
+    """The path, relative to the current folder if it is there or below."""
+    here = Path.cwd()
+    return os.fspath(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def require(package: str, extra: str, subject: str, error: type[CxcEccvError] = InvalidOption) -> None:
+    """Refuse to go on without a package.
+
+    Args:
+        package: name by which it is imported.
+        extra: extra of this package that installs it.
+        subject: what needs it, with the verb, such as ``association rules need``.
+        error: kind of the error.
+
+    Raises:
+        CxcEccvError: it is not installed; the message has the command that installs it.
+    """
+    if importlib.util.find_spec(package) is None:
+        raise error(f"{subject} {package}, which is not installed: {install_line(extra)}")

@@ -1,0 +1,71 @@
+"""The command that installs an extra, and the error that gives it."""
+
+import re
+import shlex
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from cxc_eccv import extras
+from cxc_eccv.errors import SourceMissing
+from cxc_eccv.extras import REPOSITORY, install_line, require
+
+ROOT = Path(__file__).parents[1]
+
+
+def make_clone(folder, monkeypatch, facts='{{"url": "{url}", "dir_info": {{}}}}'):
+    """A folder that pip says it installed the package from."""
+    folder.mkdir()
+    (folder / "pyproject.toml").touch()
+    text = facts.format(url=folder.as_uri())
+    monkeypatch.setattr(extras, "distribution", lambda name: SimpleNamespace(read_text=lambda file: text))
+    return folder
+
+
+def test_command_installs_from_the_clone(monkeypatch, tmp_path):
+    clone = make_clone(tmp_path / "a clone", monkeypatch)
+    assert shlex.split(install_line("train"))[-2:] == ["install", f"{clone}[train]"]
+
+
+def test_command_is_short_in_the_clone(monkeypatch, tmp_path):
+    monkeypatch.chdir(make_clone(tmp_path / "clone", monkeypatch))
+    assert install_line("train").endswith("install '.[train]'")
+
+
+def test_command_uses_the_repository_without_clone(monkeypatch, tmp_path):
+    (make_clone(tmp_path / "clone", monkeypatch) / "pyproject.toml").unlink()
+    assert install_line("st").endswith(f"install 'cxc_eccv[st] @ git+{REPOSITORY}'")
+
+
+@pytest.mark.parametrize("facts", ["", '{{"url": "{url}", "archive_info": {{}}}}'])
+def test_wheel_is_no_clone(monkeypatch, tmp_path, facts):
+    make_clone(tmp_path / "clone", monkeypatch, facts)
+    assert REPOSITORY in install_line("st")
+
+
+def test_command_names_the_python_that_runs(monkeypatch):
+    beside = Path(sys.executable).parent
+    monkeypatch.setattr(extras.shutil, "which", lambda name: "/usr/bin/pip")
+    assert shlex.split(install_line("train"))[:3] == [extras._shorten(Path(sys.executable)), "-m", "pip"]
+    monkeypatch.setattr(extras.shutil, "which", lambda name: str(beside / name))
+    assert install_line("train").startswith("pip install ")
+
+
+def test_missing_package_is_named_with_the_command(monkeypatch):
+    require("numpy", "train", "sums need")
+    monkeypatch.setitem(sys.modules, "nltk", None)
+    message = f"sums need nltk, which is not installed: {install_line('explain')}"
+    with pytest.raises(SourceMissing, match=re.escape(message)):
+        require("nltk", "explain", "sums need", SourceMissing)
+
+
+def test_no_text_installs_a_release():
+    """None stands on PyPI, so ``pip install cxc_eccv`` fails."""
+    release = re.compile(r"pip install ([\"']|--?\w+ )*cxc[_-]eccv(\[[\w,]+\])?[\"'`\n]")
+    folders = [ROOT / name for name in ("cxc_eccv", "metrics", "dataset_cards", "docs", "examples")]
+    files = [path for folder in folders for path in folder.rglob("*") if path.suffix in (".py", ".md", ".ipynb", ".j2")]
+    texts = {path.name: path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *files]}
+    assert [name for name, text in texts.items() if release.search(text)] == []
+    assert release.search("pip install 'cxc_eccv[train]'")
