@@ -20,7 +20,7 @@ from cxc_eccv.cli.encode import encode
 from cxc_eccv.cli.evaluate import evaluate
 from cxc_eccv.cli.hub import push, submit
 from cxc_eccv.cli.list import list_all
-from cxc_eccv.cli.shared_options import DATA, AllowModified, DataCommand, DataDir, DataOptions
+from cxc_eccv.cli.shared_options import DATA, AllowModified, DataCommand, DataDir, DataOptions, Group
 from cxc_eccv.cli.sts import sts
 from cxc_eccv.discovery import modules_of, study_modules
 from cxc_eccv.errors import CxcEccvError
@@ -32,6 +32,21 @@ INTERRUPTED = 128 + 2
 
 class Program(TyperGroup):
     """All commands; an interruption says what is kept."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - of typer
+        """Names of the commands in the order of their groups."""
+        return sorted(
+            super().list_commands(ctx), key=lambda name: list(Group).index(self.commands[name].rich_help_panel)
+        )
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - of typer
+        """Print the groups of commands; the line of usage names the options, so that the help fits a screen."""
+        options = self.get_params(ctx)
+        for option in options:
+            option.hidden = True
+        super().format_help(ctx, formatter)
+        for option in options:  # which other commands show
+            option.hidden = False
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - of typer
         """Run a command."""
@@ -66,39 +81,39 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-app.command()(demo)
-app.command("list", cls=DataCommand)(list_all)
-app.command(cls=DataCommand)(images)
-app.command(cls=DataCommand)(evaluate)
-app.command(cls=DataCommand)(encode)
-app.command()(report)
-app.command()(compare)
-app.command(cls=DataCommand)(sts)
-app.command(cls=DataCommand)(build)
-app.command()(submit)
-app.command()(push)
+app.command(rich_help_panel=Group.SCORE)(demo)
+app.command(rich_help_panel=Group.SCORE, cls=DataCommand)(evaluate)
+app.command(rich_help_panel=Group.SCORE)(compare)
+app.command(rich_help_panel=Group.SCORE)(report)
+app.command(rich_help_panel=Group.SCORE, cls=DataCommand)(encode)
+app.command(rich_help_panel=Group.SCORE, cls=DataCommand)(sts)
+app.command("list", rich_help_panel=Group.DATA, cls=DataCommand)(list_all)
+app.command(rich_help_panel=Group.DATA, cls=DataCommand)(images)
+app.command(rich_help_panel=Group.DATA, cls=DataCommand)(build)
+app.command(rich_help_panel=Group.PUBLISH)(submit)
+app.command(rich_help_panel=Group.PUBLISH)(push)
 
 
-def _find_commands() -> Iterator[tuple[str, Any]]:
-    """Names and commands of the studies: those named like a file of their room ``commands``, or in its ``COMMANDS``."""
+def _find_commands() -> Iterator[tuple[str, Group, Any]]:
+    """Name, group and function of the studies' commands: those in ``COMMANDS`` of each file of ``commands``."""
     for room in study_modules("commands"):
-        for place, module in (modules_of(room) if hasattr(room, "__path__") else {"": room}).items():
-            yield from ((name, getattr(module, name)) for name in getattr(module, "COMMANDS", (place,)))
+        for module in modules_of(room).values() if hasattr(room, "__path__") else [room]:
+            yield from ((name, group, getattr(module, name)) for name, group in module.COMMANDS.items())
 
 
 def _add_commands(added: typer.Typer) -> None:
     """Add the commands of the studies, functions or groups; groups of one name merge."""
     groups: dict[str, typer.Typer] = {}
-    for name, command in _find_commands():
+    for name, group, command in _find_commands():
         if not isinstance(command, typer.Typer):
-            added.command(cls=DataCommand)(command)
+            added.command(rich_help_panel=group, cls=DataCommand)(command)
             continue
         command.rich_markup_mode = added.rich_markup_mode
         if name in groups:
             groups[name].registered_commands += command.registered_commands
         else:
             groups[name] = command
-            added.add_typer(command, name=name)
+            added.add_typer(command, name=name, rich_help_panel=group)
 
 
 _add_commands(app)
@@ -114,13 +129,13 @@ def _show_warning(message: Warning | str, *_place: object, **_stream: object) ->
     say(f"cxc-eccv: warning: {message}", err=True)
 
 
-@app.callback()
+@app.callback(options_metavar="[--version] [--data-dir DIR]", subcommand_metavar="COMMAND [OPTIONS]")
 def options(
     version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version."),
     data_dir: DataDir = None,
     allow_modified: AllowModified = False,
 ) -> None:
-    """Honest labels and exact metrics for MS-COCO image-caption retrieval."""
+    """Score image-caption retrieval on MS-COCO. Examples: cxc-eccv COMMAND --help."""
     DATA.set(DataOptions(data_dir, allow_modified))
 
 

@@ -25,16 +25,16 @@ SHOWN = {"COCO 5K R@1": "coco_5k/{}/recall_at_1", "ECCV Caption mAP@R": "eccv_ca
 def demo(
     output: Annotated[Path | None, typer.Option(help="Folder to keep the dataset, embeddings and report in.")] = None,
 ) -> None:
-    """Build the embedded sample's dataset, train a small model on it, and score the model.
-
-    Images are drawn scenes of coloured shapes; the model is a ridge regression from pixels to words. Needs no network
-    and no GPU, and takes a few seconds.
+    """Build, train and score on an embedded sample, in seconds.
 
     Examples:
     ```sh
     cxc-eccv demo
     cxc-eccv demo --output demo
     ```
+
+    It builds the sample's dataset, trains a small model on it, and scores the model. Images are drawn scenes of
+    coloured shapes; the model is a ridge regression from pixels to words. Needs no network and no GPU.
     """
     from cxc_eccv.demo import earlier_files, run_demo, sample_images
     from cxc_eccv.report.folder import FILES, HTML, save_report
@@ -78,16 +78,16 @@ def images(
         str | None, typer.Option(help="test, val, restval or all (40,504 photographs, 6.6 GB) of val2014.")
     ] = None,
 ) -> None:
-    """Download COCO's photographs, by default the 5,000 of the test split (0.8 GB).
-
-    Each file is checked. Files that are in the folder already are never replaced, so run the same command again after
-    an interruption. The photographs are not part of this package: see https://cocodataset.org/#termsofuse.
+    """Download COCO's photographs: 5,000 of the test split (0.8 GB).
 
     Examples:
     ```sh
     cxc-eccv images val2014 --output val2014
     cxc-eccv images val2014 --split val --output val2014
     ```
+
+    Each file is checked. Files that are in the folder already are never replaced, so run the same command again after
+    an interruption. The photographs are not part of this package: see https://cocodataset.org/#termsofuse.
     """
     from cxc_eccv.sources.catalog import OFFICIAL
     from cxc_eccv.sources.library import COCO_BUCKET, COCO_IMAGES

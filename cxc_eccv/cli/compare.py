@@ -55,21 +55,20 @@ def compare(
         float, typer.Option(help="Confidence of the intervals; tests are at the level 1 minus this.")
     ] = 0.95,
 ) -> None:
-    """Test the differences between models, or show models among published ones.
+    """Compare reports of models, or show them among published ones.
+
+    Examples:
+    ```sh
+    cxc-eccv compare baseline new
+    cxc-eccv compare baseline new --all-metrics --output compared
+    cxc-eccv compare new --published --output compared
+    ```
 
     The tests compare the main metric of each task, one direction at a time. Holm's method corrects for their number.
     With three or more models, each also gets an interval of ranks and the group of models it cannot be told apart from.
 
     A comparison needs the per_query.parquet that evaluate --output writes beside each report; --published on one report
     does not. Reports of different data, splits or protocols cannot be compared.
-
-    Examples:
-    ```sh
-    cxc-eccv compare baseline/report.json new/report.json
-    cxc-eccv compare baseline new --all-metrics --output compared
-    cxc-eccv compare new/report.json --published --output compared
-    cxc-eccv compare old/a old/b old/c new/a new/b new/c --agreement
-    ```
     """
     from cxc_eccv.comparison import compare as compare_reports
     from cxc_eccv.comparison import join, load_reports, measure_agreement, published_tables, read_reports
@@ -159,22 +158,20 @@ def report(
         Path | None, typer.Option(help="File for the tables, for mteb a folder. Default: the console.")
     ] = None,
 ) -> None:
-    """Rebuild report.md and report.html, or print reports as tables for a paper.
+    """Rebuild a report's pages, or print the table of a paper.
+
+    Examples:
+    ```sh
+    cxc-eccv report out --images val2014
+    cxc-eccv report baseline new --format latex --output scores.tex
+    cxc-eccv report out --format mteb --output mteb_results
+    ```
 
     The pages are made from report.json, per_query.parquet and examples.parquet. The HTML page is one self-contained
     file. Without --images it shows images by their file names and captions.
 
     Tables have a row per report and columns for COCO 1K, COCO 5K, CxC and ECCV Caption, with the best values in bold.
     Reports of different data, splits or protocols are refused.
-
-    Examples:
-    ```sh
-    cxc-eccv report out
-    cxc-eccv report out --images val2014
-    cxc-eccv report baseline new --format latex --output scores.tex
-    cxc-eccv report baseline new --format markdown --tasks cxc --intervals
-    cxc-eccv report out --format mteb --output mteb_results
-    ```
     """
     if form is None:
         for option, value in {"intervals": intervals, "tasks": tasks, "name": name, "output": output}.items():

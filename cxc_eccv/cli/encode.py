@@ -87,26 +87,20 @@ def encode(
     dtype: Dtype = None,
     skip_bad_images: SkipBadImages = False,
 ) -> None:
-    r"""Encode a split's images and captions with a model. A cross-encoder scores pairs, or ranks the top items again.
-
-    An interrupted command continues where it stopped when you run it again. Under torchrun the processes share the
-    work.
+    r"""Encode a split's images and captions with a model.
 
     Examples:
     ```sh
     cxc-eccv encode --model openai/clip-vit-base-patch32 --images val2014 \
       --output clip.npz
-    cxc-eccv encode --model sentence-transformers/all-MiniLM-L6-v2 \
-      --output minilm.npz
-    cxc-eccv encode --model open_clip:ViT-B-32/laion2b_s34b_b79k \
-      --images val2014 --name "OpenCLIP B/32" --output openclip.npz
-    cxc-eccv encode --model openai/clip-vit-base-patch32 --images val2014 \
-      --caption-prompt "a photo of {}" --output clip.npz
     cxc-eccv encode --model Salesforce/blip-itm-base-coco --images val2014 \
       --score itm+itc --rerank clip.npz --output blip.parquet
     torchrun --nproc-per-node 4 --no-python cxc-eccv encode \
       --model openai/clip-vit-base-patch32 --images val2014 --output clip.npz
     ```
+
+    A cross-encoder scores pairs, or ranks the top items again. An interrupted command continues where it stopped when
+    you run it again. Under torchrun the processes share the work.
     """
     from cxc_eccv.sources.catalog import describe_data
     from cxc_eccv.types.model_options import Encoding

@@ -160,7 +160,15 @@ def evaluate(
         typer.Option("--overwrite", help="Replace a report of other options, and files of yours with their names."),
     ] = False,
 ) -> None:
-    r"""Score a model, or its embeddings, scores or rankings of the split's images and captions.
+    r"""Score a model, or its embeddings, scores or rankings.
+
+    Examples:
+    ```sh
+    cxc-eccv evaluate --model openai/clip-vit-base-patch32 --images val2014 \
+      --output report
+    cxc-eccv evaluate clip.npz --output clip
+    cxc-eccv evaluate clip.npz --tasks eccv_caption --metrics map_at_r
+    ```
 
     A model is encoded first. An interrupted command continues where it stopped when you run it again, and the next
     command with this model reuses its embeddings. For prompts, revisions, pooling, types of weights or crops, run
@@ -173,31 +181,6 @@ def evaluate(
     Embeddings (.npz, .safetensors) hold image_ids, image_embeddings, caption_ids, caption_embeddings; a text-only or
     image-only model has one of the two pairs. Scores (.npz) hold image_ids, caption_ids, scores. Rankings are .json,
     .parquet or .trec. The report lists what a file cannot give, with the reason.
-
-    Examples:
-    ```sh
-    cxc-eccv evaluate --model openai/clip-vit-base-patch32 --images val2014 \
-      --output report
-    cxc-eccv evaluate --model openai/clip-vit-base-patch32 --images val2014 \
-      --limit 200
-    cxc-eccv evaluate --model sentence-transformers/all-MiniLM-L6-v2
-    cxc-eccv evaluate --model openai/clip-vit-base-patch32 \
-      --model google/siglip-base-patch16-224 --images val2014 --output reports
-    cxc-eccv evaluate --config report/run.yaml
-    cxc-eccv evaluate clip.npz --output clip
-    cxc-eccv evaluate clip.npz --output clip --images val2014 --overwrite
-    cxc-eccv evaluate clip.npz --output renamed --name "CLIP B/32"
-    cxc-eccv evaluate clip.npz --tasks coco_5k,eccv_caption --split test
-    cxc-eccv evaluate clip.npz --metrics recall_at_k,ndcg_at_k \
-      --intervals binomial
-    cxc-eccv evaluate clip.npz --bounds
-    cxc-eccv evaluate clip.npz --probabilities judge.parquet --answers mine
-    cxc-eccv evaluate clip.npz --labels mine.parquet \
-      --sources coco,cxc,eccv,mine
-    cxc-eccv evaluate clip.npz blip.npz --labels mine.parquet --output reports
-    cxc-eccv evaluate clip_i2t.trec clip_t2i.trec
-    cxc-eccv evaluate clip.npz --tasks entailment --unjudged my-classifier
-    ```
     """
     from cxc_eccv.report.folder import FILES, RUN
     from cxc_eccv.sources.download import image_folder

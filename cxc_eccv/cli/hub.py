@@ -23,7 +23,16 @@ def push(
     yes: Annotated[bool, typer.Option("--yes", help="Upload. Without it nothing is sent.")] = False,
     private: Annotated[bool | None, typer.Option(help="Visibility of a new repository. Default: the owner's.")] = None,
 ) -> None:
-    """Upload a folder with its card and, for a dataset, the leaderboard's eval.yaml.
+    """Upload a dataset, model, labels or metric to the Hub.
+
+    Examples:
+    ```sh
+    cxc-eccv push cxc_eccv_data org/cxc_eccv
+    cxc-eccv push my_labels org/my_labels --yes
+    cxc-eccv push map_at_r org/map_at_r --type space --yes
+    ```
+
+    A folder is uploaded with its card and, for a dataset, the leaderboard's eval.yaml.
 
     The command lists the files, and sends nothing without --yes. It uploads everything in one commit. If an upload
     fails, run it again: files on the Hub are not sent again. A push keeps the text that people wrote in the card on the
@@ -36,14 +45,6 @@ def push(
     them with `--labels owner/name`.
 
     It uses the token of `hf auth login` or HF_TOKEN.
-
-    Examples:
-    ```sh
-    cxc-eccv push cxc_eccv_data org/cxc_eccv
-    cxc-eccv push cxc_eccv_data org/cxc_eccv --yes
-    cxc-eccv push my_labels org/my_labels --yes
-    cxc-eccv push map_at_r org/map_at_r --type space --yes
-    ```
     """
     if repo_type == "space" and not folder.exists() and folder.name == str(folder):
         from cxc_eccv.adapters.described import write_space
@@ -83,15 +84,7 @@ def submit(
         bool, typer.Option("--yes", help="Open or update the pull request. Without it nothing is sent.")
     ] = False,
 ) -> None:
-    r"""Check a report strictly, and propose its results to the repository of its model.
-
-    Only reports that this release computed from the official, unmodified data are accepted. A refusal says why. Results
-    that the dataset's eval.yaml declares no task for are listed and left out.
-
-    The command shows the new .eval_results/cxc_eccv.yaml and sends nothing without --yes. Run it again with other
-    results to update the pull request that it opened, as long as that is open.
-
-    It uses the token of `hf auth login` or HF_TOKEN. --check needs no token, no network and no other option.
+    r"""Check a report, and propose its results to its model's page.
 
     Examples:
     ```sh
@@ -100,6 +93,14 @@ def submit(
     cxc-eccv submit report/report.json --model org/name --dataset org/cxc_eccv \
       --tasks eccv_caption,cxc/i2t --notes zero-shot --yes
     ```
+
+    Only reports that this release computed from the official, unmodified data are accepted. A refusal says why. Results
+    that the dataset's eval.yaml declares no task for are listed and left out.
+
+    The command shows the new .eval_results/cxc_eccv.yaml and sends nothing without --yes. Run it again with other
+    results to update the pull request that it opened, as long as that is open.
+
+    It uses the token of `hf auth login` or HF_TOKEN. --check needs no token, no network and no other option.
     """
     if check and yes:
         raise InvalidOption("--check sends nothing; leave out --check or --yes")

@@ -26,18 +26,17 @@ def list_all(
         str | None, typer.Argument(help="tasks, metrics, configs or sources; or the name of one of them.")
     ] = None,
 ) -> None:
-    """List tasks, metrics, dataset configs and sources, or show everything about one of them.
-
-    A source is a raw file. It is `in mirror` (in --data-dir), `present` (in the cache), `to download`, `user-provided`,
-    or `not in edition`.
+    """List tasks, metrics, dataset configs and sources, or show one.
 
     Examples:
     ```sh
     cxc-eccv list
     cxc-eccv list tasks
     cxc-eccv list eccv_caption
-    cxc-eccv list --data-dir sample sources
     ```
+
+    A source is a raw file. It is `in mirror` (in --data-dir), `present` (in the cache), `to download`, `user-provided`,
+    or `not in edition`.
     """
     from cxc_eccv.sources.download import catalog_of
 

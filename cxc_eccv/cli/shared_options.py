@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextvars import ContextVar
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -14,6 +15,17 @@ from cxc_eccv.errors import UnknownName
 
 if TYPE_CHECKING:
     from cxc_eccv.sources.library import Library
+
+
+class Group(StrEnum):
+    """Groups of commands in the main help, in its order."""
+
+    SCORE = "Score"
+    DATA = "Data"
+    PUBLISH = "Publish"
+    EXTEND_LABELS = "Extend labels"
+    TRAIN = "Train"
+    RESEARCH = "Research"
 
 
 OF_DATA = "Raw files"

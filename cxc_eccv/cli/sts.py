@@ -43,10 +43,7 @@ def sts(
     device: Device = None,
     dtype: Dtype = None,
 ) -> None:
-    """Correlate the similarities of a text encoder with human scores on SemEval STS, the STS Benchmark and SICK.
-
-    The model can be a dual encoder, a text model, a sentence-transformers model or a trained baseline of this package.
-    Rows without a human score are left out and counted.
+    """Score a text encoder on SemEval STS, STS Benchmark and SICK.
 
     Examples:
     ```sh
@@ -54,6 +51,10 @@ def sts(
     cxc-eccv sts --baseline bow
     cxc-eccv sts --baseline word_vectors --vectors glove.840B.300d.txt
     ```
+
+    A score is the correlation of its similarities with those of people. The model can be a dual encoder, a text model,
+    a sentence-transformers model or a trained baseline of this package. Rows without a human score are left out and
+    counted.
     """
     from cxc_eccv.sts import task_names, to_json, to_markdown
 

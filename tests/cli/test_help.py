@@ -31,7 +31,7 @@ GROUPS = {("annotate",), ("train",), ("entailment",), ("failures",)}
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_help_of_command_fits_and_shows_its_examples_as_typed(command, helped):
+def test_help_begins_with_examples_as_typed(command, helped):
     if command[:1] == ("train",) and len(command) > 1 and not HAS_TRAIN:
         pytest.skip("the train extra is not installed")
     text = helped(main, "cxc-eccv", *command)
@@ -43,9 +43,18 @@ def test_help_of_command_fits_and_shows_its_examples_as_typed(command, helped):
     found = typer.main.get_command(app)
     for name in command:
         found = found.commands[name]
+    assert found.help.split("\n\n")[1].startswith("Examples:")  # what it does is one sentence
     typed = found.help.partition("Examples:\n```sh\n")[2].partition("\n```")[0].splitlines()
     assert {line.strip() for line in typed} <= {line.strip() for line in text.splitlines()}
-    assert any(" ".join(["cxc-eccv", *command]) in line for line in typed)
+    assert 1 <= sum(" ".join(["cxc-eccv", *command]) in line for line in typed) <= 3
+
+
+def test_main_help_fits_a_screen_in_groups(helped):
+    lines = helped(main, "cxc-eccv").splitlines()
+    groups = [line.split("─ ")[1].split(" ─")[0] for line in lines if line.startswith("╭")]
+    assert groups == ["Score", "Data", "Publish", "Extend labels", "Train", "Research"]
+    assert len(lines) <= 39  # and one line to type in
+    assert all(line[2] != " " for line in lines if line.startswith("│"))  # one line for each command
 
 
 @pytest.mark.parametrize("command", [(), ("evaluate",)], ids=" ".join)

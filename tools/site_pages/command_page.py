@@ -36,10 +36,8 @@ def _of_group(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:  # noq
 def _command(name: str, command: Any) -> str:  # noqa: ANN401 - a class of typer that is not public
     shown = [parameter for parameter in command.params if parameter.name != "help" and not parameter.hidden]
     usage = " ".join(["cxc-eccv", name, *_usage(shown)])
-    text, heading, examples = command.help.partition("Examples:\n")
-    blocks = [f"## `{name}`", text.strip(), f"Usage: `{usage}`"]
-    blocks += [_table(shown)] if shown else []
-    return "\n\n".join([*blocks, examples] if heading else blocks)
+    blocks = [f"## `{name}`", command.help.replace("Examples:\n", "").strip(), f"Usage: `{usage}`"]
+    return "\n\n".join([*blocks, *([_table(shown)] if shown else [])])
 
 
 def _table(parameters: list[Any]) -> str:

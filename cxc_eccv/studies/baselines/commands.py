@@ -15,13 +15,13 @@ import typer
 
 from cxc_eccv.cli.delivery import COMMAND, check_folder, deliver, say_written, show_command
 from cxc_eccv.cli.named_models import needs_train_extra
-from cxc_eccv.cli.shared_options import ScriptCommand, open_library, split_name
+from cxc_eccv.cli.shared_options import Group, ScriptCommand, open_library, split_name
 from cxc_eccv.terminal import print_shown, say
 
 if TYPE_CHECKING:
     from cxc_eccv.studies.baselines.model_card import ScoredPairs, Trained
 
-COMMANDS = ("baseline", "train")
+COMMANDS = {"baseline": Group.SCORE, "train": Group.TRAIN}
 
 
 def baseline(
@@ -52,22 +52,19 @@ def baseline(
 ) -> None:
     r"""Score a baseline that needs no training.
 
+    Examples:
+    ```sh
+    cxc-eccv baseline bow --split test
+    cxc-eccv baseline word_vectors --vectors glove.6B.300d.txt
+    cxc-eccv baseline image_features --model google/vit-base-patch16-224 \
+      --images val2014
+    ```
+
     bow: TF-IDF bag of words with document frequencies of the validation captions; text-text retrieval on CxC.
     random: random vectors for images and captions; every task.
     word_vectors: the mean of a caption's word vectors, read from a file of yours; text-text retrieval and similarity.
     image_features: pooled features of an image model, or of a file of yours; image-image retrieval and similarity.
     other_captions: a text model scores a caption by the other captions of an image; every image-text task.
-
-    Examples:
-    ```sh
-    cxc-eccv baseline bow --split test
-    cxc-eccv baseline random --output random
-    cxc-eccv baseline word_vectors --vectors glove.6B.300d.txt
-    cxc-eccv baseline image_features --model google/vit-base-patch16-224 \
-      --images val2014
-    cxc-eccv baseline other_captions \
-      --model sentence-transformers/all-MiniLM-L6-v2
-    ```
     """
     from cxc_eccv.report.folder import FILES, refuse_foreign_files
     from cxc_eccv.sources.collections.coco import COLLECTION as COCO
@@ -82,7 +79,7 @@ def baseline(
     deliver(report, output)
 
 
-train = typer.Typer(no_args_is_help=True, help="Train a baseline. Under torchrun, on several processes.")
+train = typer.Typer(no_args_is_help=True, help="Train a baseline; under torchrun, on several processes.")
 
 # Options are those of dataclasses, transformers' TrainingArguments among them, and are read by their own parser.
 OTHER_OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
@@ -92,8 +89,6 @@ OTHER_OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True, "help
 def dual_encoder(context: typer.Context) -> None:
     r"""Train a dual encoder of the CxC paper: text-text, image-text, or both; or fine-tune CLIP and its kin.
 
-    The options are those of the script; --help lists them.
-
     Examples:
     ```sh
     cxc-eccv train dual-encoder --no-pretraining --data-dir sample \
@@ -101,6 +96,8 @@ def dual_encoder(context: typer.Context) -> None:
       --train-text-model --extra-layers 0 --per-device-train-batch-size 30 \
       --report-on test
     ```
+
+    The options are those of the script; --help lists them.
     """
     _train("dual_encoder", context.args)
 
@@ -109,14 +106,14 @@ def dual_encoder(context: typer.Context) -> None:
 def char_gru(context: typer.Context) -> None:
     r"""Train the character GRU on captions of the same image, or on captions with image features.
 
-    The options are those of the script; --help lists them.
-
     Examples:
     ```sh
     cxc-eccv train char-gru --data-dir sample --train-on coco/train coco/val \
       --held-out 10 --hidden-size 8 --epochs 2 --cycle-epochs 1 \
       --output-dir char_gru --report-on test
     ```
+
+    The options are those of the script; --help lists them.
     """
     _train("char_gru", context.args, images="--image-folder")
 
@@ -125,8 +122,6 @@ def char_gru(context: typer.Context) -> None:
 def entailment_classifier(context: typer.Context) -> None:
     r"""Train a classifier of entailment: does an image with its captions entail a sentence?
 
-    The options are those of the script; --help lists them.
-
     Examples:
     ```sh
     cxc-eccv train entailment-classifier --data-dir sample --images sample \
@@ -134,6 +129,8 @@ def entailment_classifier(context: typer.Context) -> None:
       --visual-text-model sample --image-model sample --learning-rate 1e-3 \
       --report-on cxc/test
     ```
+
+    The options are those of the script; --help lists them.
     """
     _train("entailment_classifier", context.args)
 

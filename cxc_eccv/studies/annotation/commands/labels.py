@@ -9,9 +9,11 @@ import typer
 
 from cxc_eccv.cli.delivery import COMMAND, check_folder, say_written
 from cxc_eccv.cli.named_models import load_runs
-from cxc_eccv.cli.shared_options import Labels, Names, Similarity, names, open_library, split_name
+from cxc_eccv.cli.shared_options import Group, Labels, Names, Similarity, names, open_library, split_name
 from cxc_eccv.terminal import print_shown, say
 from cxc_eccv.writing import write_texts
+
+COMMANDS = {"labels": Group.EXTEND_LABELS}
 
 FILES = ("labels.json", "labels.html")
 
@@ -52,22 +54,20 @@ def labels(
     ] = None,
     output: Annotated[Path | None, typer.Option(help="Folder for labels.json and labels.html.")] = None,
 ) -> None:
-    """Measure label quality: how many positives a set of labels has, how correct and how complete they are.
+    """Measure how correct and how complete labels are.
+
+    Examples:
+    ```sh
+    cxc-eccv labels --output worth
+    cxc-eccv labels --labels mine.parquet --split val
+    cxc-eccv labels clip.npz vilt.npz pcme.npz --project doubts --output worth
+    ```
 
     Precision and recall are measured on pairs that people were asked about: your own labels, or CxC's ratings. ECCV
     Caption publishes only the pairs that people confirmed, so it gives recall only.
 
     With the files of two or more models it shows how alike they rank; with a project also what each model gains when
     people verify its own proposals. Choices between systems become strengths of the Bradley-Terry model.
-
-    Examples:
-    ```sh
-    cxc-eccv labels --output worth
-    cxc-eccv labels --sources coco --sources coco,cxc --sources plausible_1
-    cxc-eccv labels --labels mine.parquet --split val
-    cxc-eccv labels clip.npz vilt.npz pcme.npz --project doubts --output worth
-    cxc-eccv labels --preferences choices.csv
-    ```
     """
     from cxc_eccv.studies.annotation.project import LABELS, Project
     from cxc_eccv.studies.annotation.worth.appraisal import AppraisalRequest, appraise

@@ -10,7 +10,7 @@ import typer
 
 from cxc_eccv.cli.delivery import say_written
 from cxc_eccv.cli.named_models import load_runs, needs_train_extra
-from cxc_eccv.cli.shared_options import BatchSize, DataCommand, Device, Names, open_library, split_name
+from cxc_eccv.cli.shared_options import BatchSize, DataCommand, Device, Group, Names, open_library, split_name
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.asking.options import AnswerForm, QuestionForm, QuestionImages
 from cxc_eccv.terminal import print_shown, say
@@ -23,10 +23,9 @@ if TYPE_CHECKING:
     Said = tuple[LabelledPairs, FloatArray, dict[str, Any]]
     """Labelled pairs, the probabilities that a classifier gives them, and what is known of it."""
 
-entailment = typer.Typer(
-    no_args_is_help=True,
-    help="Quality of a classifier of entailment; Entail@K by hand, and its mean.",
-)
+COMMANDS = {"entailment": Group.RESEARCH}
+
+entailment = typer.Typer(no_args_is_help=True, help="Score a classifier of entailment, or Entail@K by hand.")
 
 
 @entailment.command("score", cls=DataCommand)
@@ -53,17 +52,16 @@ def score(
 ) -> None:
     """Measure a classifier, or another judge by its probabilities, on labelled pairs.
 
-    Shows accuracy, precision, recall and F0.5, with intervals that keep the pairs of an image together; the recall at
-    several precisions; how far probabilities are from shares; calibration error, AUC and kappa by source of the
-    pairs; and what the classifier was trained on.
-
     Examples:
     ```sh
     cxc-eccv entailment score cxc/test --model classifier --output report
     cxc-eccv entailment score cxc/val --model classifier --precision 0.9
     cxc-eccv entailment score pairs.jsonl --model classifier --images val2014
-    cxc-eccv entailment score cxc/test --model report/probabilities.parquet
     ```
+
+    Shows accuracy, precision, recall and F0.5, with intervals that keep the pairs of an image together; the recall at
+    several precisions; how far probabilities are from shares; calibration error, AUC and kappa by source of the
+    pairs; and what the classifier was trained on.
     """
     from cxc_eccv.cli.delivery import COMMAND, check_folder
     from cxc_eccv.sources.columns import TABLES
@@ -139,15 +137,15 @@ def mean(
 ) -> None:
     r"""Average Entail@K over COCO and Flickr30k, each counting half, as in the multi-modal entailment paper.
 
-    Each report needs the per_query.parquet that evaluate --output writes beside it. The two reports of a model must use
-    the same policy, or the same classifier, for pairs without a label.
-
     Examples:
     ```sh
     cxc-eccv entailment mean coco_report flickr30k_report
     cxc-eccv entailment mean clip_coco clip_f30k albef_coco albef_f30k \
       --name CLIP --name ALBEF --output mean.json
     ```
+
+    Each report needs the per_query.parquet that evaluate --output writes beside it. The two reports of a model must use
+    the same policy, or the same classifier, for pairs without a label.
     """
     from cxc_eccv.comparison import load_reports
     from cxc_eccv.studies.entailment.hand_scores import mean_entailment
@@ -183,10 +181,6 @@ def pairs(
 ) -> None:
     r"""List the pairs of the test split without a label that Entail@K of these models needs, for a judge of yours.
 
-    Each pair stands there once, with image_id, caption_id, file_name, the image's captions and the caption. Add a
-    column probability, from 0 to 1, and name the file with evaluate --unjudged, or for another number with
-    --probabilities.
-
     Examples:
     ```sh
     cxc-eccv entailment pairs clip.npz blip.npz --output pairs.csv
@@ -194,6 +188,10 @@ def pairs(
     cxc-eccv entailment pairs clip.npz --for coco_5k/t2i/recall_at_1 \
       --output pairs.csv
     ```
+
+    Each pair stands there once, with image_id, caption_id, file_name, the image's captions and the caption. Add a
+    column probability, from 0 to 1, and name the file with evaluate --unjudged, or for another number with
+    --probabilities.
     """
     from cxc_eccv.studies.entailment.exported_pairs import list_unjudged, write_unjudged
     from cxc_eccv.writing import check_output
@@ -223,10 +221,6 @@ def export(
 ) -> None:
     r"""Write the top captions of some images for people to judge: the first step of Entail@K by hand.
 
-    Every pair occurs once, in an order that shows neither model nor rank. People judge whether the caption describes
-    the image, and whether it follows from the image's captions. An image's own captions and pairs with an entailment
-    label are not asked. asked.json lists what was exported; put the answers beside it.
-
     Examples:
     ```sh
     cxc-eccv entailment export clip.npz blip.npz --images val2014 \
@@ -235,6 +229,10 @@ def export(
       --images "val2014/{file_name}" --sample 20 --hide-known \
       --output all_pairs
     ```
+
+    Every pair occurs once, in an order that shows neither model nor rank. People judge whether the caption describes
+    the image, and whether it follows from the image's captions. An image's own captions and pairs with an entailment
+    label are not asked. asked.json lists what was exported; put the answers beside it.
     """
     from cxc_eccv.studies.entailment.exported_pairs import export_pairs
 
@@ -266,14 +264,14 @@ def manual(
 ) -> None:
     r"""Score the exported models by people's answers: Entail@K by hand, the paper's E@M.
 
-    If several people answered, the majority decides. Rows that were changed and pairs without an answer are refused.
-
     Examples:
     ```sh
     cxc-eccv entailment manual asked/ann.jsonl asked/ben.jsonl
     cxc-eccv entailment manual asked/ann.csv --output manual.json \
       --save-labels entailment_test.jsonl
     ```
+
+    If several people answered, the majority decides. Rows that were changed and pairs without an answer are refused.
     """
     from cxc_eccv.studies.entailment.hand_scores import score_answers
     from cxc_eccv.tables import tables_to_console

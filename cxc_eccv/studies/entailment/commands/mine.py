@@ -11,7 +11,7 @@ import typer
 
 from cxc_eccv.cli.encode import say_once
 from cxc_eccv.cli.named_models import check_model, load_named_model, needs_train_extra
-from cxc_eccv.cli.shared_options import BatchSize, Device, open_library, split_name
+from cxc_eccv.cli.shared_options import BatchSize, Device, Group, open_library, split_name
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import print_shown, upper_first
 from cxc_eccv.writing import check_output
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from cxc_eccv.runs import Run
     from cxc_eccv.sources.library import Split
     from cxc_eccv.sources.readers import MinedPairs
+
+COMMANDS = {"mine": Group.EXTEND_LABELS}
 
 
 def mine(
@@ -62,12 +64,7 @@ def mine(
         typer.Option(help="Share of the lists' pairs that are entailed (0.06). Default: that of the labelled pairs."),
     ] = None,
 ) -> None:
-    r"""Mine weak positives: a retriever proposes captions of other images, a classifier of entailment decides.
-
-    With labelled pairs, a logistic regression combines the classifier's probability and the rank; the precision of the
-    rank alone is printed beside it. build --mined adds the file to a dataset, as a source of labels that no evaluation
-    reads. An interrupted command continues where it stopped when you run it again. Under torchrun the processes share
-    the work.
+    r"""Mine weak positives with a retriever and a classifier.
 
     Examples:
     ```sh
@@ -80,6 +77,11 @@ def mine(
       --classifier classifier --images train2014 --threshold 0.9 \
       --output weak.parquet
     ```
+
+    The retriever proposes captions of other images, the classifier of entailment decides. With labelled pairs, a
+    logistic regression combines the classifier's probability and the rank; the precision of the rank alone is printed
+    beside it. build --mined adds the file to a dataset, as a source of labels that no evaluation reads. An interrupted
+    command continues where it stopped when you run it again. Under torchrun the processes share the work.
     """
     from cxc_eccv.runs import load_run
     from cxc_eccv.sources.collections.coco import COLLECTION as COCO

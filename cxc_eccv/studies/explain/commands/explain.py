@@ -14,7 +14,7 @@ import typer
 
 from cxc_eccv.cli.delivery import COMMAND, check_folder, say_written
 from cxc_eccv.cli.named_models import load_runs
-from cxc_eccv.cli.shared_options import Names, Similarity, Thumbnails, open_library, split_name
+from cxc_eccv.cli.shared_options import Group, Names, Similarity, Thumbnails, open_library, split_name
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import print_shown, say, upper_first
 from cxc_eccv.writing import FileContent, write_texts
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cxc_eccv.studies.explain.reranking import Reranking
     from cxc_eccv.tables import Table
 
-COMMANDS = ("explain",)
+COMMANDS = {"explain": Group.RESEARCH}
 
 FILES = ("explain.json", "failures.parquet", "explain.md", "explain.html")
 
@@ -71,7 +71,15 @@ def explain(
     ] = None,
     images: Thumbnails = None,
 ) -> None:
-    r"""Explain failed queries: which concepts of the right image the retrieved one lacks, how many, how large.
+    r"""Explain failed queries: what the retrieved image lacks.
+
+    Examples:
+    ```sh
+    cxc-eccv explain clip.npz --output explained
+    cxc-eccv explain clip.npz --annotations instances_val2014.json \
+      --output explained
+    cxc-eccv explain clip.npz siglip.npz --direction t2i
+    ```
 
     A query fails if the top item belongs to another image. CA is the share of the right image's concepts that the
     retrieved image shows, NCS how close the others are in WordNet, CE how many instances the common ones differ by, and
@@ -86,19 +94,6 @@ def explain(
     metrics become.
 
     --show-concepts needs no file: it counts the concepts of a split's images, or lists those of an image.
-
-    Examples:
-    ```sh
-    cxc-eccv explain clip.npz --output explained
-    cxc-eccv explain clip.npz --annotations instances_val2014.json \
-      --output explained
-    cxc-eccv explain clip.npz siglip.npz --direction t2i
-    cxc-eccv explain query_corpus/rankings.parquet --output explained
-    cxc-eccv explain minilm.npz --concepts visual-genome
-    cxc-eccv explain clip.npz --adversarial altered.npz --output explained
-    cxc-eccv explain --show-concepts 391895 \
-      --annotations instances_val2014.json
-    ```
     """
     from cxc_eccv.parquet import write_parquet
     from cxc_eccv.runs import load_embeddings

@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from cxc_eccv.cli.delivery import say_written
-from cxc_eccv.cli.shared_options import DataCommand, open_library
+from cxc_eccv.cli.shared_options import DataCommand, Group, open_library
 from cxc_eccv.studies.asking.options import AnswerForm, QuestionForm, QuestionImages
 from cxc_eccv.terminal import print_shown, say
 
-failures = typer.Typer(
-    no_args_is_help=True, help="Have people rate failures. Which of CA, NCS, CE and SD agrees with them?"
-)
+COMMANDS = {"failures": Group.RESEARCH}
+
+failures = typer.Typer(no_args_is_help=True, help="Ask people to rate failures, and compare the ratings.")
 
 
 @failures.command("export", cls=DataCommand)
@@ -27,16 +27,16 @@ def export(
 ) -> None:
     """Write failures for people to rate: the query, the right image and the retrieved one.
 
-    People mark what is wrong with the retrieved image: object class, colour, enumeration, size, action or detail; or
-    only alternatives, if it fits the query as well. They rate from 1 to 10 how well it replaces the right image. To
-    every 18 failures come two known pairs: an image that matches by the labels, and one that does not. The format html
-    is one page for any browser. Of a table or of JSON lines, each person fills in a copy.
-
     Examples:
     ```sh
     cxc-eccv failures export explained --images val2014 --output asked
     cxc-eccv failures export explained --format csv --output asked --sample 20
     ```
+
+    People mark what is wrong with the retrieved image: object class, colour, enumeration, size, action or detail; or
+    only alternatives, if it fits the query as well. They rate from 1 to 10 how well it replaces the right image. To
+    every 18 failures come two known pairs: an image that matches by the labels, and one that does not. The format html
+    is one page for any browser. Of a table or of JSON lines, each person fills in a copy.
     """
     from cxc_eccv.studies.explain.exported_failures import export_failures, read_failures
 
@@ -54,17 +54,17 @@ def ratings(
 ) -> None:
     r"""Count what people marked, and test which of CA, NCS, CE and SD agrees with their ratings.
 
-    Shows each rater's answers to known pairs and the agreement between raters, the share of each class, classes that
-    are marked together (association rules), and the rank correlation of each number with the mean rating of a failure.
-    Whether people agree with a number is only said if known pairs were answered, and raters agree better than by
-    chance. Rows that were changed or not answered in full are refused.
-
     Examples:
     ```sh
     cxc-eccv failures ratings ann.csv ben.csv --explained explained
     cxc-eccv failures ratings failures.jsonl --explained explained \
       --output ratings.json
     ```
+
+    Shows each rater's answers to known pairs and the agreement between raters, the share of each class, classes that
+    are marked together (association rules), and the rank correlation of each number with the mean rating of a failure.
+    Whether people agree with a number is only said if known pairs were answered, and raters agree better than by
+    chance. Rows that were changed or not answered in full are refused.
     """
     from cxc_eccv.evaluation.report import make_provenance
     from cxc_eccv.sources.download import sha256_of

@@ -12,7 +12,7 @@ import typer
 
 from cxc_eccv.cli.delivery import COMMAND, check_folder, say_kept, say_written
 from cxc_eccv.cli.named_models import check_model, load_named_model, needs_train_extra
-from cxc_eccv.cli.shared_options import BatchSize, Device, open_library, split_name
+from cxc_eccv.cli.shared_options import BatchSize, Device, Group, open_library, split_name
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import print_shown
 from cxc_eccv.writing import FileContent, refuse_unwritable, write_texts
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from cxc_eccv.types import Embeddings
     from cxc_eccv.types.provenance import Provenance
     from cxc_eccv.types.strict_json import JsonObject
+
+COMMANDS = {"query_corpus": Group.RESEARCH}
 
 OF_MODEL = ("batch_size", "device", "summarizer", "summaries")
 """Options that are for ``--model`` alone."""
@@ -69,26 +71,22 @@ def query_corpus(
         Path | None, typer.Option(help="Folder for query_corpus.json, query_corpus.md and rankings.parquet.")
     ] = None,
 ) -> None:
-    r"""Search for an image by one of its captions, among images that stand for their other captions.
+    r"""Search for images by captions alone, without a picture.
+
+    Examples:
+    ```sh
+    cxc-eccv query-corpus clip.npz --output clip
+    cxc-eccv query-corpus minilm_flickr8k.npz --collection flickr8k \
+      --query-position all --output query_corpus
+    cxc-eccv query-corpus --model sentence-transformers/all-MiniLM-L6-v2 \
+      --collection flickr8k
+    ```
 
     An image is the mean of the vectors of its other captions, or the vector of a summary of them. The similarity is the
     cosine. Recall, reciprocal ranks, median rank and fails (1 - R@1) have intervals from a bootstrap over images. An
     interrupted command continues with the summaries that it has written.
 
     rankings.parquet holds the top 50 images of every query. For COCO, cxc-eccv explain reads it.
-
-    Examples:
-    ```sh
-    cxc-eccv query-corpus clip.npz
-    cxc-eccv query-corpus clip.npz --output clip
-    cxc-eccv query-corpus minilm_flickr8k.npz --collection flickr8k \
-      --query-position all --output query_corpus
-    cxc-eccv query-corpus --model sentence-transformers/all-MiniLM-L6-v2 \
-      --collection flickr8k
-    cxc-eccv query-corpus --model sentence-transformers/all-MiniLM-L6-v2 \
-      --collection flickr8k --summarizer google-t5/t5-base \
-      --summaries t5.jsonl
-    ```
     """
     import numpy as np
 

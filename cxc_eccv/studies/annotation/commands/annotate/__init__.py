@@ -11,7 +11,17 @@ import typer
 
 from cxc_eccv.cli.delivery import COMMAND, check_folder, say_written
 from cxc_eccv.cli.named_models import load_runs
-from cxc_eccv.cli.shared_options import DATA, DataCommand, Labels, Names, Thumbnails, names, open_library, split_name
+from cxc_eccv.cli.shared_options import (
+    DATA,
+    DataCommand,
+    Group,
+    Labels,
+    Names,
+    Thumbnails,
+    names,
+    open_library,
+    split_name,
+)
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.annotation.commands.annotate.sheets import (
     Folder,
@@ -100,19 +110,17 @@ def propose(
 ) -> None:
     r"""Propose pairs to ask people about, in sheets that also hold known pairs: the first round, or the next one.
 
-    The first round creates the project with its scheme, split and seed, which cannot change. A pair of an earlier round
-    is not asked again, unless all answers to its sheet were rejected. Pairs that are known to match are set apart;
-    --ask-known asks about them too, which is needed to measure the precision of COCO's and CxC's labels.
-
     Examples:
     ```sh
     cxc-eccv annotate propose doubts clip.npz siglip.npz --budget 900
-    cxc-eccv annotate propose doubts clip.npz siglip.npz \
-      --strategy disagreement --budget 900
     cxc-eccv annotate propose doubts clip.npz --scheme entailment --split val
     cxc-eccv annotate propose mine clip.npz --for coco_5k/t2i/recall_at_1 \
       --budget 500 --probabilities judge.parquet
     ```
+
+    The first round creates the project with its scheme, split and seed, which cannot change. A pair of an earlier round
+    is not asked again, unless all answers to its sheet were rejected. Pairs that are known to match are set apart;
+    --ask-known asks about them too, which is needed to measure the precision of COCO's and CxC's labels.
     """
     from pyarrow import Table
 
@@ -197,16 +205,16 @@ def merge(
 ) -> None:
     """Turn answers into labels: labels.parquet, which --labels reads, and its card README.md.
 
-    Rejected sheets and sheets that are still to be checked do not count. The project keeps the options: those left out
-    are as they were given last. The datasets library can load the folder, and cxc-eccv push uploads it. Pairs of two
-    images or two captions become ratings.csv, in the layout of CxC.
-
     Examples:
     ```sh
     cxc-eccv annotate merge doubts
     cxc-eccv annotate merge doubts --least-answers 3 --version 1.1.0
     cxc-eccv annotate merge doubts --license cc-by-4.0
     ```
+
+    Rejected sheets and sheets that are still to be checked do not count. The project keeps the options: those left out
+    are as they were given last. The datasets library can load the folder, and cxc-eccv push uploads it. Pairs of two
+    images or two captions become ratings.csv, in the layout of CxC.
     """
     from cxc_eccv.sources.reading import read_text
     from cxc_eccv.studies.annotation.merging import merge_labels, write_ratings
@@ -279,10 +287,6 @@ def report(
 ) -> None:
     r"""Report how good the answers are, what people answered about each model's pairs, and what the labels change.
 
-    Shows sheets and their problems, time, workers, agreement (Cohen, Falotico and Quatto, Krippendorff), and
-    answers and shortcomings by model and rank. With models and merged labels it shows every metric before and after the
-    new labels, with intervals of a paired bootstrap over images.
-
     Examples:
     ```sh
     cxc-eccv annotate report doubts
@@ -290,6 +294,10 @@ def report(
     cxc-eccv annotate report doubts clip.npz --sources coco \
       --tasks eccv_caption
     ```
+
+    Shows sheets and their problems, time, workers, agreement (Cohen, Falotico and Quatto, Krippendorff), and
+    answers and shortcomings by model and rank. With models and merged labels it shows every metric before and after the
+    new labels, with intervals of a paired bootstrap over images.
     """
     from cxc_eccv.evaluation import Request
     from cxc_eccv.judgments.evidence.source import judging_sources
@@ -317,6 +325,8 @@ def report(
         print_shown(tables_to_console(report.tables()))
     say_written(written)
 
+
+COMMANDS = {"annotate": Group.EXTEND_LABELS}
 
 annotate = typer.Typer(no_args_is_help=True, help="Extend the labels: models propose pairs, people judge them.")
 annotate.command(cls=DataCommand)(propose)

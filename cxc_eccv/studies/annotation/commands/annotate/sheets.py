@@ -139,16 +139,15 @@ def export(
 ) -> None:
     """Write questions as a page, or for an annotation tool. They do not show which pairs are known.
 
-    The format html is one page for any browser, which needs only the keyboard. People save their answers to a file that
-    annotate import reads.
-
     Examples:
     ```sh
     cxc-eccv annotate export doubts --images val2014 --output questions
     cxc-eccv annotate export doubts --people ann,ben,cleo --output questions
-    cxc-eccv annotate export doubts --sheets open --output again
     cxc-eccv annotate export doubts --format mturk --output hits
     ```
+
+    The format html is one page for any browser, which needs only the keyboard. People save their answers to a file that
+    annotate import reads.
     """
     from cxc_eccv.studies.annotation.exporting import Export, export_questions
     from cxc_eccv.studies.asking.answer_files import identify_worker
@@ -202,16 +201,16 @@ def import_answers(
 ) -> None:
     """Import complete sheets of answers; if any line is invalid, nothing is imported.
 
-    The files state the round that they answer. Unfinished sheets are listed; import the file again when more of it is
-    done. Answers that were imported before are skipped. A different answer by the same person is refused, unless
-    --replace lets it count instead of the first one.
-
     Examples:
     ```sh
     cxc-eccv annotate import doubts ann.jsonl ben.jsonl
     cxc-eccv annotate import doubts project-3.json
     cxc-eccv annotate import doubts ann.jsonl --replace
     ```
+
+    The files state the round that they answer. Unfinished sheets are listed; import the file again when more of it is
+    done. Answers that were imported before are skipped. A different answer by the same person is refused, unless
+    --replace lets it count instead of the first one.
     """
     from cxc_eccv.sources.reading import shown
 
@@ -265,18 +264,17 @@ def check(
 ) -> None:
     r"""Decide which sheets count, after you looked at their answers; without options, list those to look at.
 
-    As in ECCV Caption, a sheet is accepted unless one of its known pairs was answered wrongly; then it needs a look.
-    Options make this stricter. annotate report --output shows the answers. Your decisions are stored in decisions.jsonl
-    in the folder; a later decision replaces an earlier one.
-
     Examples:
     ```sh
     cxc-eccv annotate check doubts
     cxc-eccv annotate check doubts --accept 3:ann --accept 4:ann \
       --reject 4:ben
-    cxc-eccv annotate check doubts --reject cleo
     cxc-eccv annotate check doubts --least-seconds 60
     ```
+
+    As in ECCV Caption, a sheet is accepted unless one of its known pairs was answered wrongly; then it needs a look.
+    Options make this stricter. annotate report --output shows the answers. Your decisions are stored in decisions.jsonl
+    in the folder; a later decision replaces an earlier one.
     """
     from cxc_eccv.studies.annotation.annotation_report import report_project
     from cxc_eccv.studies.annotation.project_files import DECISIONS, Decision
