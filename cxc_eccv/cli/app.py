@@ -7,7 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import typer
 from typer.core import TyperGroup
@@ -35,13 +35,12 @@ class Program(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - of typer
         """Names of the commands in the order of their groups."""
-        return sorted(
-            super().list_commands(ctx), key=lambda name: list(Group).index(self.commands[name].rich_help_panel)
-        )
+        groups, commands = list(Group), cast("dict[str, Any]", self.commands)
+        return sorted(super().list_commands(ctx), key=lambda name: groups.index(commands[name].rich_help_panel))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - of typer
         """Print the groups of commands; the line of usage names the options, so that the help fits a screen."""
-        options = self.get_params(ctx)
+        options: list[Any] = [*self.get_params(ctx)]
         for option in options:
             option.hidden = True
         super().format_help(ctx, formatter)
