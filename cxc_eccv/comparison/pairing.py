@@ -127,9 +127,9 @@ def load_reports(
         >>> import tempfile
         >>> load_reports([tempfile.mkdtemp()])  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        cxc_eccv.errors.DataError: ...report.json: cannot be read (... Give a report that evaluate --output wrote.
+        cxc_eccv.errors.DataError: there is no ...report.json. Name a folder that cxc-eccv evaluate --output wrote.
     """
-    files = [find_report(Path(path)) for path in paths]
+    files = _find_reports(paths)
     reports = [read_report(file) for file in files]
     loaded = []
     for name, report, file in zip(_choose_names(reports, paths, names, per_labels), reports, files, strict=True):
@@ -142,8 +142,18 @@ def load_reports(
 
 def read_reports(paths: Sequence[str | Path], names: Sequence[str] | None = None) -> dict[str, Report]:
     """Model's name to its report, without per-query values; arguments as of :func:`load_reports`."""
-    reports = [read_report(find_report(Path(path))) for path in paths]
+    reports = [read_report(file) for file in _find_reports(paths)]
     return dict(zip(_choose_names(reports, paths, names), reports, strict=True))
+
+
+def _find_reports(paths: Sequence[str | Path]) -> list[Path]:
+    """The file of each report; refuse one that is given twice."""
+    files = [find_report(Path(path)) for path in paths]
+    first = {file.resolve(): path for path, file in reversed(list(zip(paths, files, strict=True)))}
+    for path, file in zip(paths, files, strict=True):
+        if first.pop(file.resolve(), None) is None:
+            raise InvalidOption(f"the same report is given twice: {path}. Name each report once")
+    return files
 
 
 def _choose_names(
@@ -160,7 +170,10 @@ def _choose_names(
     folders = [(path if path.is_dir() else path.parent).absolute().name for path in map(Path, paths)]
     chosen = list(names) if names else next(filter(differ, (titles, folders)), list(map(str, paths)))
     if not differ(chosen):
-        raise InvalidOption(f"{len(reports)} reports need {len(reports)} different names, not {', '.join(chosen)}")
+        raise InvalidOption(
+            f"{len(reports)} reports need {len(reports)} different names, not {', '.join(chosen)}; give --name once "
+            "for each report, in their order"
+        )
     return chosen
 
 
@@ -192,8 +205,8 @@ def check_comparable(baseline: ScoredReport, other: ScoredReport, *, labels: boo
     _check_equal("the split", baseline, other, *(model.report.provenance.split for model in models))
     parts = [model.report.provenance.restriction.left_out_sha256 for model in models]
     if parts[0] != parts[1]:
-        scored = [model.report.restriction or "all of it" for model in models]
-        _refuse("the part of the split", baseline, other, *scored)
+        scored = [model.report.restriction or "the whole split" for model in models]
+        _refuse("what was scored", baseline, other, *scored)
     files = [facts.files for facts in data]
     if labels:
         remedy = f"{SAME}, or see how alike both order three or more models with compare --agreement"

@@ -62,7 +62,7 @@ def report_from_json(text: str) -> Report:
         check_shape(content, CONTENT)
         results = tuple(from_json(Result, entry) for entry in content["results"])
     except ValueError as error:
-        raise DataError(f"not a report.json of schema {SCHEMA}: {error}") from None
+        raise DataError(f"not a report.json of schema {SCHEMA} ({error})") from None
     return Report(results, content["skipped"], from_json(Provenance, content["provenance"]))
 
 
@@ -71,14 +71,29 @@ def write_report(path: Path, report: Report) -> None:
     path.write_text(report_to_json(report), encoding="utf-8", newline="\n")
 
 
+RUNS = (".npz", ".safetensors", ".trec", ".run")
+"""Endings of files that hold a model's results, never a report."""
+
+NAME_FOLDER = "Name a folder that cxc-eccv evaluate --output wrote"
+
+
 def read_report(path: Path) -> Report:
     """The report of a ``report.json``, without per-query values; raises DataError."""
+    if path.suffix.lower() in RUNS:
+        raise DataError(
+            f"{path} is a file of a model's embeddings, scores or rankings, not a report. Score it first, with "
+            f"cxc-eccv evaluate {path} --output DIR, then name DIR."
+        )
+    if path.is_file() and path.suffix.lower() != ".json":
+        raise DataError(f"{path} is not a {REPORT}. {NAME_FOLDER}.")
     try:
         return report_from_json(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise DataError(f"there is no {path}. {NAME_FOLDER}.") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read ({error}). Give a report that evaluate --output wrote.") from None
+        raise DataError(f"{path}: cannot be read ({error}). {NAME_FOLDER}.") from None
     except DataError as error:
-        raise DataError(f"{path}: {error}") from None
+        raise DataError(f"{path} is {error}. {NAME_FOLDER}.") from None
 
 
 def find_report(path: Path) -> Path:

@@ -12,6 +12,7 @@ from cxc_eccv.errors import DataError
 from cxc_eccv.evaluation.examples import SCHEMA
 from cxc_eccv.evaluation.report import (
     DIGEST,
+    NAME_FOLDER,
     PER_QUERY,
     PER_QUERY_SCHEMA,
     REPORT,
@@ -127,7 +128,10 @@ def write_folder(
 
 
 def rebuild_pages(folder: Path, images: str | Path | None = None) -> list[Path]:
-    """Rebuild ``report.md`` and ``report.html`` from the other files of the folder."""
+    """Rebuild ``report.md`` and ``report.html`` from the other files of the folder, or beside a ``report.json``."""
+    if folder.is_file():
+        read_report(folder)  # says what another file is
+        folder = folder.parent
     _refuse_incomplete(folder)
     with replaced_folder(folder, FILES) as new:
         report = load_report(folder)
@@ -145,7 +149,7 @@ def _write_pages(folder: Path, page: Page, uris: dict[str, str] | None) -> None:
 
 def _refuse_incomplete(folder: Path) -> None:
     if not folder.is_dir():
-        raise DataError(f"{folder} is not a folder. Name one that cxc-eccv evaluate --output wrote.")
+        raise DataError(f"{folder} is not a folder. {NAME_FOLDER}.")
     missing = [name for name in (REPORT, PER_QUERY, EXAMPLES) if not (folder / name).is_file()]
     if missing:
         raise DataError(

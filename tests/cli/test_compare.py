@@ -58,15 +58,17 @@ def test_errors_are_one_message_and_status_2(run, write, tmp_path):
     validation = write("validation", 0.5, split="validation")
     broken = tmp_path / "broken.json"
     broken.write_text("{")
+    (run_file := tmp_path / "run.npz").write_bytes(b"\xd8")
     for arguments, part in (
         ((old,), "--published"),
         ((old, bare), "no per_query.parquet beside it"),
         ((old, validation), "the split is 'test' for old and 'validation' for validation"),
-        ((old, tmp_path / "absent.json"), "absent.json: cannot be read"),
-        ((old, broken), "broken.json: not a report.json"),
-        ((old, old), "2 reports need 2 different names"),
-        ((old, bare, "--name", "one"), "2 reports need 2 different names"),
-        ((validation, "--published"), "on the split 'validation' of the edition 'official'"),
+        ((old, tmp_path / "absent.json"), "absent.json. Name a folder"),
+        ((old, broken), "broken.json is not a report.json"),
+        ((old, old.parent), "the same report is given twice: "),
+        ((old, run_file), "run.npz --output DIR, then name DIR"),
+        ((old, bare, "--name", "one"), "give --name once for each report"),
+        ((validation, "--published"), "on the validation split of the edition 'official'"),
     ):
         status, _, err = run("compare", *arguments)
         assert status == 2

@@ -118,11 +118,14 @@ def test_name_of_a_published_model_is_another_model():
 @pytest.mark.parametrize(
     ("facts", "message"),
     [
-        (FACTS | {"data": {"edition": "sample"}}, "on the split 'test' of the edition 'sample'; they on the whole"),
-        (FACTS | {"split": "validation"}, "the split 'validation' of the edition 'official'"),
+        (
+            FACTS | {"data": {"edition": "sample"}},
+            "on the test split of the edition 'sample'. They were scored on the whole",
+        ),
+        (FACTS | {"split": "validation"}, "the validation split of the edition 'official'"),
         (
             FACTS | {"data": {"edition": "official", "modified": {"sts_test": {"expected": "a", "found": "b"}}}},
-            "modified raw files, sts_test; they",
+            "modified raw files, sts_test. They",
         ),
         ({}, "the edition ''"),
     ],

@@ -62,7 +62,7 @@ def write_text(text):
         *((name, truncate, "no readable Parquet file") for name in FILES[1:3]),
         ("examples.parquet", drop_texts, "item_texts"),
         *(
-            ("report.json", write_text(text), r"report\.json: not a report\.json of schema 1")
+            ("report.json", write_text(text), r"report\.json is not a report\.json of schema 1")
             for text in ("", "{}", "[1]", '{"schema": 2}')
         ),
     ],

@@ -267,11 +267,11 @@ def check_as_published(name: str, report: Report) -> None:
     edition, split = report.provenance.data.edition, report.provenance.split
     faults = [report.departure] if report.departure else []
     if (edition, split) != (OFFICIAL, "test"):
-        faults.append(f"the split {split!r} of the edition {edition!r}")
+        faults.append(f"the {split} split of the edition {edition!r}")
     if faults:
         raise InvalidOption(
-            f"{name} cannot be compared with published models: it was scored on {' and '.join(faults)}; they on the "
-            "whole test split of the official data with the labels of each task. Evaluate it on these."
+            f"{name} cannot be compared with published models: it was scored on {' and '.join(faults)}. They were "
+            "scored on the whole test split of the official data, with the labels of each task; evaluate it on these."
         )
 
 
