@@ -19,6 +19,7 @@ from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
 from cxc_eccv.parquet import read_parquet, refuse_size
 from cxc_eccv.runs.embeddings import make_embeddings, read_arrays
 from cxc_eccv.runs.rankings import RankedLists, RankingsRun, narrow_ids
+from cxc_eccv.runs.report_folder import find_files
 from cxc_eccv.runs.run import (
     CORPUS,
     MODEL,
@@ -66,7 +67,7 @@ def load_run(*paths: str | Path, direction: str | Sequence[str] | None = None) -
     An optional ``model`` names the model: a text in ``.npz``, metadata in ``.safetensors`` and ``.parquet``.
 
     Args:
-        *paths: one file, or several with one direction each.
+        *paths: one file, or several with one direction each. The folder of a report stands for the file of its model.
         direction: of rankings files that neither say it nor are named after it (``clip_i2t.trec`` is); of several files
             one for all, or one for each.
 
@@ -84,11 +85,11 @@ def load_run(*paths: str | Path, direction: str | Sequence[str] | None = None) -
         ...     load_run(path).kind
         'rankings'
     """
-    files = [Path(path) for path in paths]
+    files = [file for path in paths for file in find_files(path)]
     if not files:
         raise InvalidOption("load_run needs a file")
     for path in files:
-        if path.suffix.lower() not in {".npz", ".safetensors", *RANKINGS}:
+        if path.suffix.lower() not in {".npz", ".safetensors", *RANKINGS} and not path.is_dir():
             raise MalformedRun(f"{path}: unknown format {path.suffix!r}; use {FORMATS}")
         refuse_unreadable(path)
     if all(path.suffix.lower() in RANKINGS for path in files):
@@ -109,6 +110,7 @@ def group_files(
     twice, the rankings are of several models, and the files of one model are in one folder and have the same name but
     for the direction.
     """
+    files = [file for path in files for file in find_files(path)]
     rankings = [path for path in files if path.suffix.lower() in RANKINGS]
     if directions and not rankings:
         raise InvalidOption(f"{files[0]}: a direction is for rankings; leave it out")

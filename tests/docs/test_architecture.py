@@ -78,7 +78,7 @@ def test_the_walk_is_the_way_a_call_takes(entered):
 
 def test_the_stages_are_the_files_of_the_walk():
     told = [path for path, _ in STEPS if path.startswith("evaluation/")]
-    stages = [f"evaluation/{name}.py" for name in ("calls", "request", "plan", "measure", "report")]
+    stages = [f"evaluation/{name}.py" for name in ("calls", "request", "plan", "score", "report")]
     assert [path for path in dict.fromkeys(told) if path in stages] == stages
 
 
