@@ -129,7 +129,7 @@ class _Fitted:
         rows = [[_console_cell(cell, stacked=stacked) for cell in row] for row in self.table.rows]
         for place in columns:
             wraps = place == 0 or place in self.table.prose
-            heading = Text(visible(("\n" if stacked else " ").join(filter(None, self.table.header[place]))))
+            heading = Text(visible(("\n" if stacked else " ").join(filter(None, self.table.header[place])), lines=True))
             texts = [heading, *(row[place] for row in rows if place < len(row))]
             words = [Text(word) for text in texts for word in (text.plain.split() if wraps else text.plain.split("\n"))]
             longest = max((word.cell_len for word in words), default=0)
