@@ -18,7 +18,7 @@ from cxc_eccv.cli.compare import compare, report
 from cxc_eccv.cli.delivery import COMMAND, command_text
 from cxc_eccv.cli.encode import encode
 from cxc_eccv.cli.evaluate import evaluate
-from cxc_eccv.cli.hub import push, submit
+from cxc_eccv.cli.hub import leaderboard, push, submit
 from cxc_eccv.cli.list import list_all
 from cxc_eccv.cli.shared_options import DATA, AllowModified, DataCommand, DataDir, DataOptions, Group
 from cxc_eccv.cli.sts import sts
@@ -90,6 +90,7 @@ app.command("list", rich_help_panel=Group.DATA, cls=DataCommand)(list_all)
 app.command(rich_help_panel=Group.DATA, cls=DataCommand)(images)
 app.command(rich_help_panel=Group.DATA, cls=DataCommand)(build)
 app.command(rich_help_panel=Group.PUBLISH)(submit)
+app.command(rich_help_panel=Group.PUBLISH)(leaderboard)
 app.command(rich_help_panel=Group.PUBLISH)(push)
 
 

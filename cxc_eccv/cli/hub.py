@@ -1,4 +1,4 @@
-"""``cxc-eccv push``: a dataset, labels or a Space to the Hub; ``cxc-eccv submit``: a report to the leaderboard."""
+"""``cxc-eccv push``, ``submit`` and ``leaderboard``: uploads to the Hub, and results on the leaderboard."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from cxc_eccv.cli.shared_options import names
-from cxc_eccv.errors import InvalidOption
-from cxc_eccv.terminal import say
+from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.hub import ADDRESS, BENCHMARK
+from cxc_eccv.terminal import print_shown, say
 
 
 def push(
@@ -27,7 +28,7 @@ def push(
 
     Examples:
     ```sh
-    cxc-eccv push cxc_eccv_data org/cxc_eccv
+    cxc-eccv push cxc_eccv_data org/my_data
     cxc-eccv push my_labels org/my_labels --yes
     cxc-eccv push map_at_r org/map_at_r --type space --yes
     ```
@@ -66,10 +67,7 @@ def push(
 def submit(
     report: Annotated[Path, typer.Argument(help="Folder of a report on the test split, or its report.json.")],
     model: Annotated[str | None, typer.Option(help="Repository of the model: owner/name.")] = None,
-    dataset: Annotated[
-        str | None,
-        typer.Option(help="Repository of the released dataset, the benchmark `cxc-eccv push` made: owner/name."),
-    ] = None,
+    dataset: Annotated[str, typer.Option(help="Repository of the benchmark: owner/name.")] = BENCHMARK,
     check: Annotated[bool, typer.Option("--check", help="Check the report without the Hub, then stop.")] = False,
     tasks: Annotated[
         list[str] | None,
@@ -84,14 +82,13 @@ def submit(
         bool, typer.Option("--yes", help="Open or update the pull request. Without it nothing is sent.")
     ] = False,
 ) -> None:
-    r"""Check a report, and propose its results to its model's page.
+    """Check a report, and propose its results to its model's page.
 
     Examples:
     ```sh
     cxc-eccv submit report/report.json --check
-    cxc-eccv submit report/report.json --model org/name --dataset org/cxc_eccv
-    cxc-eccv submit report/report.json --model org/name --dataset org/cxc_eccv \
-      --tasks eccv_caption,cxc/i2t --notes zero-shot --yes
+    cxc-eccv submit report/report.json --model org/name
+    cxc-eccv submit report/report.json --model org/name --notes zero-shot --yes
     ```
 
     Only reports that this release computed from the official, unmodified data are accepted. A refusal says why. Results
@@ -104,8 +101,8 @@ def submit(
     """
     if check and yes:
         raise InvalidOption("--check sends nothing; leave out --check or --yes")
-    if not check and (model is None or dataset is None):
-        raise InvalidOption("name the repositories with --model and --dataset, or check the report alone with --check")
+    if not check and model is None:
+        raise InvalidOption("name the model's repository with --model, or check the report alone with --check")
     from cxc_eccv.hub.client import describe_token
     from cxc_eccv.hub.submit import SubmitOptions, check_submission, plan_submission
 
@@ -123,3 +120,35 @@ def submit(
         return
     url = submission.send()
     say(f"{'updated' if submission.opened else 'opened'} pull request: {url}")
+
+
+def leaderboard(
+    task: Annotated[
+        str, typer.Argument(help="Task that orders the models: eccv_caption, cxc or coco_5k.")
+    ] = "eccv_caption",
+) -> None:
+    """Show published models, and results submitted to the Hub.
+
+    Examples:
+    ```sh
+    cxc-eccv leaderboard
+    cxc-eccv leaderboard coco_5k
+    ```
+
+    Without a network it shows the results that it read last.
+    """
+    from cxc_eccv.comparison.published import join_scores, published_tables
+    from cxc_eccv.comparison.views import joined_tables
+    from cxc_eccv.hub.leaderboard import leaderboard_tasks
+    from cxc_eccv.hub.results import read_results
+    from cxc_eccv.tables import tables_to_console
+
+    papers = {paper.task: paper for paper in published_tables()}
+    if task not in papers:
+        raise UnknownName("task with published models", task, papers)
+    results, state = read_results()
+    main = [key for key, entry in leaderboard_tasks().items() if entry.main]
+    both = [key.replace("/i2t/", "/") for key in main]
+    joined = join_scores(papers[task], [*main, *both], results)
+    print_shown(tables_to_console(joined_tables(joined, "submitted models")))
+    say(f"\n{state}\nAddress: {ADDRESS}\nTo add a model: cxc-eccv submit REPORT --model OWNER/NAME")

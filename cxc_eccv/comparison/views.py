@@ -95,8 +95,8 @@ def rows_to_csv(rows: Sequence[Mapping[str, object]]) -> str:
     return text.getvalue()
 
 
-def joined_tables(joined: Joined) -> list[Table]:
-    """A row per model, with the user's models and the best values in bold; wide tables continue below."""
+def joined_tables(joined: Joined, others: str = "your models") -> list[Table]:
+    """A row per model; best values and the ``others``, which are not published, in bold; wide tables continue below."""
     paper = joined.table
     title, subtitle = f"Published models of {paper.title}", paper.printed_in
     if not joined.keys:
@@ -113,7 +113,7 @@ def joined_tables(joined: Joined) -> list[Table]:
     both = "" if joined.by.count("/") > 1 else "; means of both directions, RSUM of COCO 1K"
     legend = (
         f"In the order of {' '.join(filter(None, heading_of(joined.by)))}{both}; with equal values, published models "
-        "come first. Best values and your models in bold."
+        f"come first. Best values and {others} in bold."
     )
     names = [f"{short}: {name}" for name, short in shown.items() if long]
     names += [

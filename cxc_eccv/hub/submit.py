@@ -25,7 +25,8 @@ from huggingface_hub import (
 )
 
 import cxc_eccv
-from cxc_eccv.errors import HubConflict, InvalidOption, ReportRefused
+from cxc_eccv.errors import HubConflict, HubError, InvalidOption, ReportRefused
+from cxc_eccv.hub import BENCHMARK, NOT_PUSHED
 from cxc_eccv.hub.checks import check_same_files, checked_report, read_benchmark
 from cxc_eccv.hub.client import hub_client, read_text, require_token
 from cxc_eccv.hub.leaderboard import PATH as EVAL_YAML
@@ -42,10 +43,10 @@ LONGEST_NOTES = 300
 class SubmitOptions:
     """Which results are submitted to which dataset, and what is published beside the numbers.
 
-    Without ``tasks``, all that the benchmark declares are submitted. Only :func:`check_submission` needs no dataset.
+    Without ``tasks``, all that the dataset declares are submitted.
     """
 
-    dataset: str | None = None
+    dataset: str = BENCHMARK
     tasks: tuple[str, ...] | None = None
     notes: str | None = None
     source: str | None = None
@@ -112,11 +113,12 @@ def plan_submission(path: str | Path, model: str, options: SubmitOptions) -> Sub
 
     Nothing is changed. Results for which the benchmark declares no task are left out.
     """
-    if options.dataset is None:
-        raise InvalidOption("name the released dataset that the results are about")
     report = checked_report(path)
-    with hub_client(f"read dataset {options.dataset}") as api:
-        benchmark = read_benchmark(api, options.dataset)
+    try:
+        with hub_client(f"read dataset {options.dataset}") as api:
+            benchmark = read_benchmark(api, options.dataset)
+    except HubError as error:
+        raise type(error)(f"{error} {NOT_PUSHED}" if options.dataset == BENCHMARK else str(error)) from None
     check_same_files(report, benchmark, options.dataset)
     tasks, left_out = _choose_tasks(report, options, benchmark.task_ids, path)
     entries = [_make_entry(report, task, options, benchmark.revision) for task in tasks]
@@ -156,8 +158,9 @@ def check_submission(path: str | Path, options: SubmitOptions) -> str:
         lines += [title, *values] if values else []
     if left_out:
         lines += ["Results that no leaderboard has a task for:", *_group_by_place(left_out)]
-    dataset = "the released dataset, which --dataset names" if options.dataset is None else options.dataset
-    lines.append(f"Not checked yet: the eval.yaml and the raw files of {dataset}.")
+    lines.append(f"Not checked yet: the eval.yaml and the raw files of {options.dataset}.")
+    if options.dataset == BENCHMARK:
+        lines.append(f"{NOT_PUSHED} Results can be submitted when it is.")
     return "\n".join(lines)
 
 
@@ -179,13 +182,14 @@ def _choose_tasks(
     asked = select_tasks(options.tasks or ())
     wanted = {task.key for chosen in asked.values() for task in chosen}
     keys = [key for key in report.scores if key in wanted or not asked]
-    board = [task for task in leaderboard_tasks().values() if declared is None or task.task_id in declared]
-    tasks = [task for task in board if task.key in keys]
+    known = [task for task in leaderboard_tasks().values() if declared is None or task.task_id in declared]
+    tasks = [task for task in known if task.key in keys]
     lacking = [name for name, chosen in asked.items() if not any(task in tasks for task in chosen)]
     if lacking or not tasks:
+        board = "the leaderboard" if declared is None else options.dataset
         its = "" if declared is None else f" Its {EVAL_YAML} declares {', '.join(sorted(declared))}."
         raise ReportRefused(
-            f"{path} has no result of {', '.join(lacking) or 'any task'} that {options.dataset or 'the leaderboard'} "
+            f"{path} has no result of {', '.join(lacking) or 'any task'} that {board} "
             f"has a task for. Evaluate it too, leave it out of --tasks, or name another --dataset.{its}"
         )
     proposed = {task.key for task in tasks}
@@ -197,7 +201,7 @@ def _make_entry(report: Report, task: LeaderboardTask, options: SubmitOptions, r
     if report.provenance.trained_on:
         made = f"trained on {report.trained_on}; {made}"
     return EvalResultEntry(
-        dataset_id=str(options.dataset),
+        dataset_id=options.dataset,
         task_id=task.task_id,
         value=report.scores[task.key],
         dataset_revision=revision,

@@ -103,7 +103,7 @@ def image_folder(images: str | Path) -> Path:
     raise InvalidOption(f"{images} is not a folder. Name the folder with the images.")
 
 
-def _cache_folder() -> Path:
+def cache_folder() -> Path:
     """The download cache: ``CXC_ECCV_CACHE``, else the operating system's cache folder of the user."""
     chosen = os.environ.get("CXC_ECCV_CACHE", "")
     return Path(chosen).expanduser().resolve() if chosen else Path(user_cache_dir("cxc_eccv"))
@@ -111,7 +111,7 @@ def _cache_folder() -> Path:
 
 def encodings_folder() -> Path:
     """Where the download cache keeps the encodings of models."""
-    return _cache_folder() / "encodings"
+    return cache_folder() / "encodings"
 
 
 def _is_on(name: str) -> bool:
@@ -152,7 +152,7 @@ def fetch(
         raise SourceMissing(_missing(entry, data_dir, obstacle))
     archive = catalog.archives[entry.archive] if entry.archive else None
     try:
-        return _download(entry, archive, _cache_folder(), progress)
+        return _download(entry, archive, cache_folder(), progress)
     except DownloadFailed as error:
         raise DownloadFailed(_missing(entry, data_dir, str(error))) from error
 
@@ -192,7 +192,7 @@ def _in_mirror(entry: Entry, data_dir: str | Path | None) -> Path | None:
 
 
 def _in_cache(entry: Entry, catalog: Catalog) -> Path | None:
-    path = _cache_folder() / entry.path
+    path = cache_folder() / entry.path
     return path if catalog.edition == OFFICIAL and path.is_file() else None
 
 
@@ -223,7 +223,7 @@ def _obstacle(entry: Entry, offline: bool | None) -> str:
 
 
 def _missing(entry: Entry, data_dir: str | Path | None, obstacle: str) -> str:
-    searched = " or ".join(f"{place}" for place in (mirror_folder(data_dir), _cache_folder()) if place)
+    searched = " or ".join(f"{place}" for place in (mirror_folder(data_dir), cache_folder()) if place)
     return f"{entry.name}: {entry.path} is not in {searched}, and {obstacle}.\n{where_from(entry, data_dir)}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -229,8 +229,19 @@ def join(table: PublishedTable, reports: Mapping[str, Report]) -> Joined:
     """
     for name, report in reports.items():
         check_as_published(name, report)
-    own = [_row_of_report(table, name, report) for name, report in reports.items()]
-    shared = [key for key in table.keys if any(key in row.values for row in own)]
+    trained = {name: report.trained_on for name, report in reports.items() if name_collections(report.training_data)}
+    rows = [_unpublished_row(table, name, report.scores, trained.get(name, "")) for name, report in reports.items()]
+    return _order_rows(table, [key for key in table.keys if any(key in row.values for row in rows)], rows)
+
+
+def join_scores(table: PublishedTable, keys: Collection[str], scores: Mapping[str, Mapping[str, float]]) -> Joined:
+    """A published table under some of its keys, with the models of ``scores`` that have a value there."""
+    shown = [key for key in table.keys if key in keys]
+    rows = [_unpublished_row(table, model, values) for model, values in scores.items()]
+    return _order_rows(table, shown, [row for row in rows if set(shown) & set(row.values)])
+
+
+def _order_rows(table: PublishedTable, shared: Sequence[str], own: Iterable[Row]) -> Joined:
     keys = [key for key in shared if key.count("/") == 1] or shared
     main = task(table.task).main_metric
     by = next((key for key in keys if key.startswith(f"{table.task}/") and key.endswith(f"/{main}")), "".join(keys[:1]))
@@ -247,18 +258,18 @@ def _published_row(table: PublishedTable, model: str) -> Row:
     return Row(model, True, {score.key: score.value for score in scores}, deviations)
 
 
-def _row_of_report(table: PublishedTable, name: str, report: Report) -> Row:
+def _unpublished_row(table: PublishedTable, name: str, scores: Mapping[str, float], trained_on: str = "") -> Row:
     scores = {
-        row.key: round(row.value, table.decimals) if unit_of(row.metric) in ("percent", "correlation") else row.value
-        for row in report.results
+        key: round(value, table.decimals) if unit_of(key.rpartition("/")[2]) in ("percent", "correlation") else value
+        for key, value in scores.items()
     }
-    scores |= both_directions(scores)
+    scores = {**scores, **both_directions(scores)}
     return Row(
         name,
         False,
         {key: scores[key] for key in table.keys if key in scores},
         {key: scores[f"{key}{SPREAD}"] for key in table.keys if f"{key}{SPREAD}" in scores},
-        report.trained_on if name_collections(report.training_data) else "",
+        trained_on,
     )
 
 

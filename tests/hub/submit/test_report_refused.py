@@ -9,6 +9,7 @@ from official import FILES, SCORES, edited, official_report
 from cxc_eccv.cli.app import main
 from cxc_eccv.errors import ReportRefused
 from cxc_eccv.evaluation import evaluate, report_to_json
+from cxc_eccv.hub import BENCHMARK, NOT_PUSHED
 from cxc_eccv.hub.checks import checked_report
 
 
@@ -51,14 +52,14 @@ def test_a_report_is_checked_without_the_hub(tmp_path, no_network, capsys):
     assert "  eccv_caption_i2t_map_at_r: 0.3125\n" in by_default
     assert "  eccv_caption_i2t_r_precision: 0.4\n" in others
     assert "  cxc/i2t: median_rank\n" in others
-    assert "Not checked yet: the eval.yaml and the raw files of the released dataset, which --dataset names." in out
+    assert f"Not checked yet: the eval.yaml and the raw files of {BENCHMARK}.\n{NOT_PUSHED}" in out
     status, out, _ = submit("--check", "--tasks", "cxc/t2t", "--dataset", "org/data")
     assert "cxc_t2t_recall_at_1: 0.25\nNot checked yet: the eval.yaml and the raw files of org/data." in out
     status, out, _ = submit("--check", "--model", "me/clip", "--dataset", "org/data")
     assert (status, out.partition("Not checked yet")[2]) == (0, ": the eval.yaml and the raw files of org/data.\n")
     for options, message in (
         (["--check", "--yes"], "leave out --check or --yes"),
-        (["--model", "org/name"], "with --model and --dataset, or check the report alone with --check"),
+        ([], "with --model, or check the report alone with --check"),
         (["--check", "--tasks", "entailment"], "has no result of entailment that the leaderboard has a task for"),
     ):
         status, _, err = submit(*options)

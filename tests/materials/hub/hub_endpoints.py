@@ -91,7 +91,13 @@ class Endpoints:
         siblings = [{"rfilename": path} for path in commit.files]
         told = {"id": name, "sha": commit.oid, "siblings": siblings, "tags": [], "private": repository.private}
         told |= {"lastModified": "2026-01-01T00:00:00.000Z", "downloads": 0, "likes": 0, "cardData": {}}
-        return 200, told
+        return 200, told | {"evalResults": repository.results}
+
+    def leaderboard(self, kind, name):
+        self._repository(kind, name)
+        models = [model for model in self.server.store.repositories.values() if model.results]
+        facts = {"value": 0.5, "filename": "", "verified": False, "author": {"type": "user", "name": "me"}}
+        return 200, [facts | {"rank": rank, "modelId": model.name} for rank, model in enumerate(models, 1)]
 
     def tree(self, kind, name, revision, path=None):
         files = self._commit_at(self._repository(kind, name), revision).files
@@ -194,6 +200,7 @@ ROUTES = [
     (r"POST /api/validate-yaml", Endpoints.validate_yaml),
     (rf"GET {API}", Endpoints.info),
     (rf"GET {API}/revision/{REVISION}", Endpoints.info),
+    (rf"GET {API}/leaderboard", Endpoints.leaderboard),
     (rf"GET {API}/tree/{REVISION}(?:/(?P<path>.*))?", Endpoints.tree),
     (rf"POST {API}/paths-info/{REVISION}", Endpoints.paths_info),
     (rf"GET {API}/commits/{REVISION}", Endpoints.commits),

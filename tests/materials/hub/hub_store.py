@@ -56,6 +56,7 @@ class Repository:
     private: bool = False
     branches: dict[str, list[Commit]] = field(default_factory=dict)
     pull_requests: list[PullRequest] = field(default_factory=list)
+    results: list[dict] = field(default_factory=list)
 
     @property
     def main(self):
