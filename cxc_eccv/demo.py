@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.runs import EmbeddingsRun, load_embeddings, save_embeddings
-from cxc_eccv.sources.download import mirror_folder
+from cxc_eccv.sources.download import sample_images
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings, FloatArray, Report
 
@@ -177,13 +177,6 @@ def run_demo(folder: Path) -> Report:
         model = RidgeModel.fit(list(train["image"]), captions)
         save_embeddings(path, _encode(model, splits["test"]))
     return evaluate(load_embeddings(path), data_dir=Library("sample"), per_query=True)
-
-
-def sample_images() -> Path:
-    """Folder with the embedded sample's images."""
-    raw = mirror_folder("sample")
-    assert raw is not None  # noqa: S101 - the sample is part of the package
-    return raw / "coco" / "images"
 
 
 def _encode(model: RidgeModel, test: datasets.Dataset) -> EmbeddingsRun:

@@ -74,7 +74,7 @@ def evaluate_model(
 
     request, library = Request(tasks=tasks, **fields), find_library(data_dir)
     loaded = load_model(model)
-    items = find_items(loaded, images, request, library)
+    items = find_items(loaded, images, request, library, skip_bad=encoding.skip_bad_images)
     run, _ = encode_once(
         loaded, embeddings, images=items.images, captions=items.captions, encoding=encoding, progress=progress
     )
@@ -113,19 +113,34 @@ class Items(NamedTuple):
     captions: pa.Table | None = None
 
 
-def find_items(loaded: LoadedModel, images: str | Path | None, request: Request, library: Library) -> Items:
+def find_items(
+    loaded: LoadedModel, images: str | Path | None, request: Request, library: Library, *, skip_bad: bool = False
+) -> Items:
     """The items of a split that a model encodes for a request, after all that can be checked before the work."""
     loaded.require_vectors(images)
     check_before_encoding(request, library, loaded.sides)
-    return read_items(library.split(request.split).first(request.limit), loaded.sides, images)
+    return read_items(library.split(request.split).first(request.limit), loaded.sides, images, skip_bad=skip_bad)
 
 
-def read_items(split: Split, sides: Collection[str], images: str | Path | None) -> Items:
-    """The images and captions of a split that a model of these sides encodes."""
+def read_items(
+    split: Split, sides: Collection[str], images: str | Path | None, *, skip_bad: bool | None = None
+) -> Items:
+    """The images and captions of a split that a model of these sides encodes; see :func:`find_photographs`."""
     pairs = None
     if "images" in sides and images is not None:
-        files = ImageFolder(images)
-        names = zip(split.image_ids.tolist(), split.images["file_name"].to_pylist(), strict=True)
-        # A missing file keeps its name, for the message.
-        pairs = [(number, files.find(name) or files.folder / name) for number, name in names]
+        pairs = find_photographs(split, images, skip_bad=skip_bad)
     return Items(pairs, split.captions if "captions" in sides else None)
+
+
+def find_photographs(split: Split, folder: str | Path, *, skip_bad: bool | None = None) -> list[tuple[int, Path]]:
+    """(id, file) pairs of the images of a split; raises SourceMissing if one is missing.
+
+    If missing images are skipped (``skip_bad``; None where there is no such option), all may be missing but one.
+    """
+    files, names = ImageFolder(folder), split.images["file_name"].to_pylist()
+    if skip_bad and any(files.find(name) for name in names):
+        places = [files.find(name) or files.folder / name for name in names]
+    else:
+        advice = ", or leave them out with --skip-bad-images" if skip_bad is False else ""
+        places = list(files.find_all(names, split.name, advice).values())
+    return list(zip(split.image_ids.tolist(), places, strict=True))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import warnings
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +16,7 @@ import pyarrow as pa
 from PIL import Image
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
-from cxc_eccv.sources.download import image_folder
+from cxc_eccv.sources.download import image_folder, sample_images
 
 if TYPE_CHECKING:
     import datasets
@@ -53,15 +54,26 @@ class ImageFolder:
             raise DataError(f"{file_name} is in {places[0].parent} and in {places[1].parent}. Name one of these.")
         return next(iter(direct or places), None)
 
-    def find_all(self, file_names: Iterable[str]) -> dict[str, Path]:
-        """The file of every name, each once; raises SourceMissing if one is missing."""
-        files = {name: self.find(name) for name in file_names}
-        if missing := [name for name, file in files.items() if file is None]:
+    def find_all(self, file_names: Iterable[str], split: str = "all", advice: str = "") -> dict[str, Path]:
+        """The file of every name, each once; raises SourceMissing, with the advice, if one is missing."""
+        names = list(dict.fromkeys(file_names))
+        files = {name: file for name in names if (file := self.find(name)) is not None}
+        if missing := [name for name in names if name not in files]:
+            remedy = self._describe_remedy(missing[0], split) + (advice if files else "")
             raise SourceMissing(
-                f"{len(missing)} of {len(files)} images are not below {self.folder}, the first: {missing[0]}. Add the "
-                "files, or name the folder that holds all of them."
+                f"{len(files):,} of the {len(names):,} photographs found in {self.folder} and the folders in it; the "
+                f"first missing one is {missing[0]}. {remedy}."
             )
-        return {name: file for name, file in files.items() if file is not None}
+        return files
+
+    def _describe_remedy(self, file_name: str, split: str) -> str:
+        if any(path.name == file_name for path in _files_below(sample_images())):
+            return "Name those of the embedded sample with --images sample"
+        folder = next((name for name in ("val2014", "train2014") if file_name.startswith(f"COCO_{name}_")), None)
+        if folder is None:
+            return "Add the files, or name the folder that holds all of them"
+        split = "" if folder == "train2014" else f" --split {split}"
+        return f"Download them with cxc-eccv images {folder}{split} --output {shlex.quote(str(self.folder))}"
 
     def read(self, file_name: str) -> dict[str, Any] | None:
         """Bytes and name of an image, which is decoded as a check; None if the file is missing."""

@@ -36,8 +36,9 @@ def demo(
     It builds the sample's dataset, trains a small model on it, and scores the model. Images are drawn scenes of
     coloured shapes; the model is a ridge regression from pixels to words. Needs no network and no GPU.
     """
-    from cxc_eccv.demo import earlier_files, run_demo, sample_images
+    from cxc_eccv.demo import earlier_files, run_demo
     from cxc_eccv.report.folder import FILES, HTML, save_report
+    from cxc_eccv.sources.download import sample_images
 
     check_folder(output)
     if output is None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cxc_eccv.encoding import LoadedModel
     from cxc_eccv.from_model import Items
     from cxc_eccv.runs import Run
-    from cxc_eccv.sources.library import Library
+    from cxc_eccv.sources.library import Split
 
 SUFFIXES = (".npz", ".safetensors", ".parquet")
 
@@ -102,6 +102,7 @@ def encode(
     A cross-encoder scores pairs, or ranks the top items again. An interrupted command continues where it stopped when
     you run it again. Under torchrun the processes share the work.
     """
+    from cxc_eccv.from_model import find_photographs
     from cxc_eccv.sources.catalog import describe_data
     from cxc_eccv.types.model_options import Encoding
     from cxc_eccv.types.provenance import DataFacts
@@ -114,6 +115,8 @@ def encode(
     encoding = Encoding(
         batch_size=batch_size, pooling=pooling, central_crop=central_crop, skip_bad_images=skip_bad_images
     )
+    if images is not None and only != "captions":
+        find_photographs(library.split(split), images, skip_bad=skip_bad_images)
     with needs_train_extra():
         from cxc_eccv.encoding import encode as encode_run
         from cxc_eccv.encoding import load_model, score_pairs
@@ -130,7 +133,9 @@ def encode(
         caption_prompt=caption_prompt,
     )
     _refuse_of_other_models(loaded, central_crop, score, rerank)
-    items = _read_items(_choose_sides(loaded, only, images), images, own_captions, library, split)
+    items = _read_items(
+        _choose_sides(loaded, only, images), images, own_captions, library.split(split), skip_bad_images
+    )
     if not loaded.is_cross_encoder:
         run = encode_run(loaded, images=items.images, captions=items.captions, encoding=encoding, output=output)
         by_side = {"images": run.images, "captions": run.captions}
@@ -187,13 +192,13 @@ def _refuse_of_other_models(loaded: LoadedModel, central_crop: object, score: st
 
 
 def _read_items(
-    sides: tuple[str, ...], images: Path | None, captions: Table | None, library: Library, split: str
+    sides: tuple[str, ...], images: Path | None, captions: Table | None, split: Split, skip_bad: bool
 ) -> Items:
     """The images and captions to encode: those of the split, or the user's captions instead of the split's."""
     from cxc_eccv.from_model import read_items
 
     own = {"captions"} if captions is not None and "captions" in sides else set()
-    items = read_items(library.split(split), {*sides} - own, images)
+    items = read_items(split, {*sides} - own, images, skip_bad=skip_bad)
     return items._replace(captions=captions) if own else items
 
 

@@ -248,11 +248,14 @@ class _Model(NamedTuple):
 def _check_models(context: typer.Context, models: Sequence[_Model], request: Request, library: Library) -> None:
     """Raise, before a model is loaded or scored, the errors of raw files, and what several files lack."""
     from cxc_eccv.evaluation.calls import plan_run
-    from cxc_eccv.from_model import check_before_encoding
+    from cxc_eccv.from_model import check_before_encoding, find_photographs
     from cxc_eccv.types import SIDES
 
     if context.params["model"]:
-        check_before_encoding(request, library, ("captions",) if context.params["images"] is None else SIDES)
+        images, split = context.params["images"], library.split(request.split).first(request.limit)
+        check_before_encoding(request, library, ("captions",) if images is None else SIDES)
+        if images is not None:
+            find_photographs(split, images, skip_bad=context.params["skip_bad_images"])
     elif len(models) > 1:
         for model in models:
             try:
@@ -373,7 +376,7 @@ def _encode(model: str, context: typer.Context, request: Request, library: Libra
     from cxc_eccv.encoding import encode_once
 
     encoding = Encoding(skip_bad_images=context.params["skip_bad_images"])
-    items = find_items(loaded, images, request, library)
+    items = find_items(loaded, images, request, library, skip_bad=encoding.skip_bad_images)
     run, was_there = encode_once(loaded, images=items.images, captions=items.captions, encoding=encoding)
     say_kept(run, was_there)
     return run

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from huggingface_hub import constants, get_session
 from transformers import AutoModel, PreTrainedConfig, dynamic_module_utils
 
 from cxc_eccv.errors import ModelError
+
+SECONDS = 10.0
+"""How long the Hub may take to answer before its cache alone is read, and how long its answer counts."""
 
 MODULES = "modules.json"
 """The file that marks a folder as a sentence-transformers model."""
@@ -36,10 +42,60 @@ NAMELESS = Origin()
 def open_checkpoint(kind: Any, source: str | Path, origin: Origin = NAMELESS, **options: Any) -> Any:  # noqa: ANN401 - a class of transformers or SentenceTransformer, and what it loads
     """Load a class from a folder or Hub id; damaged files raise errors of any kind."""
     load = getattr(kind, "from_pretrained", kind)
-    if origin.trusted:
-        return load(source, **origin.options, **options)
-    with _refuse_code(source):
-        return load(source, **origin.options, **options)
+    with read_hub(source):
+        if origin.trusted:
+            return load(source, **origin.options, **options)
+        with _refuse_code(source):
+            return load(source, **origin.options, **options)
+
+
+@contextmanager
+def read_hub(source: str | Path) -> Iterator[None]:
+    """Read only the cache if the Hub is offline: its client would try each of a model's files six times.
+
+    Raises ModelError if the cache lacks the file.
+    """
+    reason = "" if Path(source).is_dir() else _ask_hub()
+    usual = constants.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = usual or bool(reason)
+    try:
+        yield
+    except OSError:
+        if not reason:
+            raise
+        raise ModelError(
+            f"{source}: no model found: {reason}, and it is not in the cache ({constants.HF_HUB_CACHE}). Check the "
+            "name and the connection (HTTPS_PROXY, HF_ENDPOINT), or name the folder of a saved model."
+        ) from None
+    finally:
+        constants.HF_HUB_OFFLINE = usual
+
+
+_answer = ("", float("-inf"))
+"""Why the Hub cannot be reached, empty if it can, and when it was asked."""
+
+
+def _ask_hub() -> str:
+    """Why the Hub cannot be reached, after one request; empty if it can."""
+    global _answer
+    if constants.HF_HUB_OFFLINE:
+        return "HF_HUB_OFFLINE is set"
+    if time.monotonic() - _answer[1] > SECONDS:
+        failures = ["it did not answer within 10 seconds"]
+
+        def ask() -> None:
+            try:
+                get_session().head(constants.ENDPOINT, timeout=SECONDS)
+                failures[:] = []
+            except Exception as error:  # of httpx or httpx2
+                failures[:] = [str(error) or type(error).__name__]
+
+        # In a thread, as each address of the server, and each server of names, has a time limit of its own.
+        asking = threading.Thread(target=ask, daemon=True)
+        asking.start()
+        asking.join(SECONDS)
+        _answer = ("".join(f"{constants.ENDPOINT} cannot be reached ({why})" for why in failures), time.monotonic())
+    return _answer[0]
 
 
 def load_part(kind: Any, source: str | Path, origin: Origin = NAMELESS, **options: Any) -> Any:  # noqa: ANN401 - see open_checkpoint
@@ -69,7 +125,11 @@ def build_model(config: PreTrainedConfig) -> Any:  # noqa: ANN401 - any model
 
 def load_of_open_clip(open_clip: Any, source: str, name: str, checkpoint: str | None) -> tuple[Any, Any, Any]:  # noqa: ANN401 - a module, and what it loads
     """A model of open_clip with its preprocessing and tokenizer, which may use transformers."""
-    with explain_damage(lambda reason: f"{source}: open_clip cannot load it ({reason})"), _refuse_code(source):
+    with (
+        explain_damage(lambda reason: f"{source}: open_clip cannot load it ({reason})"),
+        read_hub(source),
+        _refuse_code(source),
+    ):
         model, preprocess = open_clip.create_model_from_pretrained(name, checkpoint)
         return model, preprocess, open_clip.get_tokenizer(name)
 

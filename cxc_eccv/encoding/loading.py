@@ -26,7 +26,7 @@ from transformers import (
 )
 from transformers.utils.hub import cached_file
 
-from cxc_eccv.encoding.checkpoints import MODULES, NAMELESS, Origin, explain_damage, open_checkpoint
+from cxc_eccv.encoding.checkpoints import MODULES, NAMELESS, Origin, explain_damage, open_checkpoint, read_hub
 from cxc_eccv.encoding.open_clip import (
     ADDRESS,
     CONFIG,
@@ -319,8 +319,9 @@ def _advice(source: str, origin: Origin) -> str:
 def find_file(source: str, name: str, revision: str | None = None) -> Path | None:
     """The path of a model's file, in its folder or from the Hub; None if there is none or it cannot be reached."""
     try:
-        file = cached_file(source, name, revision=revision)
-    except OSError:
+        with read_hub(source):
+            file = cached_file(source, name, revision=revision)
+    except (OSError, ModelError):
         return None
     return None if file is None else Path(file)
 

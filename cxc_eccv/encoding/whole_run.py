@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 from huggingface_hub import hf_hub_download, metadata_load, try_to_load_from_cache
 
+from cxc_eccv.encoding.checkpoints import read_hub
 from cxc_eccv.encoding.loading import LoadedModel, load_model, model_key
 from cxc_eccv.encoding.pictures import make_image_encoder
 from cxc_eccv.encoding.processes import join_processes
@@ -215,10 +216,11 @@ def read_training_data(source: str, revision: str | None = None) -> list[str]:
 def _find_file(source: str, name: str, revision: str | None) -> Path | None:
     if (folder := Path(source)).is_dir():
         return folder / name if (folder / name).is_file() else None
-    with suppress(OSError, ValueError):  # no such file or model on the Hub, or no answer
-        # For the name of a model in memory, the Hub would be asked until all retries have failed.
+    with suppress(OSError, ValueError, ModelError):  # no such file or model on the Hub, or no answer
+        # The name of a model in memory is none of the Hub.
         if isinstance(try_to_load_from_cache(source, "config.json", revision=revision), str):
-            return Path(hf_hub_download(source, name, revision=revision))
+            with read_hub(source):
+                return Path(hf_hub_download(source, name, revision=revision))
     return None
 
 

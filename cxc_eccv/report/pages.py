@@ -192,8 +192,8 @@ def page_images(
     absent = sorted(set(file_names).difference(uris))
     if absent:
         warnings.warn(
-            f"{len(absent)} of {len(file_names)} images shown are not below {folder}, the first: {absent[0]}. The page "
-            "has empty frames for them; name the folder with the image files of the split (val2014 for COCO).",
+            f"{len(uris):,} of the {len(uris) + len(absent):,} photographs shown found in {folder}. The page has empty "
+            f"frames for the others, the first {absent[0]}; name the folder that holds them (val2014 for COCO).",
             stacklevel=3,
         )
     return uris

@@ -99,8 +99,13 @@ def image_folder(images: str | Path) -> Path:
     if folder.is_dir():
         return folder
     if str(images) == SAMPLE:
-        return Path(str(resources.files("cxc_eccv"))) / SAMPLE / "coco" / "images"
+        return sample_images()
     raise InvalidOption(f"{images} is not a folder. Name the folder with the images.")
+
+
+def sample_images() -> Path:
+    """The folder of images of the embedded sample."""
+    return Path(str(resources.files("cxc_eccv"))) / SAMPLE / "coco" / "images"
 
 
 def cache_folder() -> Path:

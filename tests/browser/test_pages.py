@@ -5,11 +5,11 @@ import pytest
 from scored_reports import scored
 
 from cxc_eccv.comparison import compare
-from cxc_eccv.demo import sample_images
 from cxc_eccv.evaluation.examples import SCHEMA
 from cxc_eccv.report.page_content import Page
 from cxc_eccv.report.pages import render_comparison, render_html, thumbnails
 from cxc_eccv.report.query_cards import find_shown_files
+from cxc_eccv.sources.download import sample_images
 
 pytestmark = pytest.mark.slow
 

@@ -13,8 +13,8 @@ from cxc_eccv.builders.declared import dataset_configs
 from cxc_eccv.builders.folder_writing import build_folder
 from cxc_eccv.builders.image_columns import ImageFolder, attach_images, embed_images
 from cxc_eccv.builders.output import portable_schema
-from cxc_eccv.demo import sample_images
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
+from cxc_eccv.sources.download import sample_images
 
 RED, BLUE = [True, False, False], [False, False, True]
 

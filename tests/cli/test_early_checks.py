@@ -45,6 +45,11 @@ SCORE = ("entailment", "score", "cxc/test", "--model", "user/classifier")
 
 WRONG = [
     ((*EVALUATE, "--images", "absent"), "absent is not a folder"),
+    ((*EVALUATE, "--images", "none"), "0 of the 60 photographs found in none and the folders in it"),
+    ((*EVALUATE, "--images", "none", "--limit", "9"), "Name those of the embedded sample with --images sample."),
+    ((*ENCODE, "--images", "few"), "1 of the 60 photographs found in few"),
+    ((*ENCODE, "--images", "few"), "or leave them out with --skip-bad-images."),
+    ((*MINE[:1], *MODEL, *MINE[2:], "--images", "few"), "0 of the 60 photographs found in few"),
     ((*EVALUATE, "--images", "sample", "--tasks", "coco5k"), "did you mean 'coco_5k'"),
     ((*EVALUATE, "--images", "sample", "--metrics", "recal"), "unknown metric 'recal'"),
     ((*EVALUATE, "--split", "tset"), "did you mean 'test'"),
@@ -107,6 +112,9 @@ def errors(tmp_path_factory):
     folder = tmp_path_factory.mktemp("early")
     (folder / "file").touch()
     (folder / "folder.npz").mkdir()
+    for name in ("few", "none"):
+        (folder / name).mkdir()
+    (folder / "few" / "COCO_val2014_000000764118.jpg").touch()
     done = subprocess.run(
         [sys.executable, "-c", RUN],
         input=json.dumps([words for words, _ in WRONG]),

@@ -151,7 +151,7 @@ def test_the_headline_is_known_before_any_model():
 def test_what_cannot_be_scored_is_refused(text_model, tmp_path):
     with pytest.raises(TowerMissing, match="bert embeds text but no images; leave out images"):
         CxcEccvEvaluator(data_dir="sample", images=IMAGES)(text_model)
-    with pytest.raises(SourceMissing, match=f"60 of 60 images are not below {tmp_path}"):
+    with pytest.raises(SourceMissing, match=f"0 of the 60 photographs found in {tmp_path}"):
         CxcEccvEvaluator(data_dir="sample", images=tmp_path)
     with pytest.raises(InvalidOption, match="batch_size is 0"):
         CxcEccvEvaluator(data_dir="sample", batch_size=0)

@@ -10,7 +10,6 @@ import pytest
 from PIL import Image
 from report_samples import report_of_ranks
 
-from cxc_eccv.demo import sample_images
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.evaluation.examples import best_ranks, collect_examples
@@ -19,6 +18,7 @@ from cxc_eccv.report.charts import curve_panels, line_chart
 from cxc_eccv.report.folder import rebuild_pages, write_folder
 from cxc_eccv.report.pages import LONGEST_SIDE, thumbnail
 from cxc_eccv.runs import RankingsRun
+from cxc_eccv.sources.download import sample_images
 from cxc_eccv.types import Report
 
 pytestmark = pytest.mark.thorough
@@ -109,14 +109,14 @@ def test_a_folder_of_the_user_in_the_place_of_a_page_stays(folder, sample_conten
 def test_images_that_are_not_there_are_counted(folder, tmp_path):
     images = tmp_path / "images"
     images.mkdir()
-    with pytest.warns(UserWarning, match=r"58 of 58 images shown are not below .*images, the first: COCO_val2014"):
+    with pytest.warns(UserWarning, match=r"0 of the 58 photographs shown found in .*images.*, the first COCO_val2014"):
         rebuild_pages(folder, images)
     page = (folder / "report.html").read_text()
     assert page.count("not in the folder</span>") > 58  # a frame wherever an image would stand
     assert "58 of 58 images are not in the folder of images" in page
     one = min(pq.read_table(folder / "examples.parquet")["item_file"].drop_null().to_pylist())
     (images / one).write_bytes((sample_images() / one).read_bytes())
-    with pytest.warns(UserWarning, match="57 of 58 images shown are not below"):
+    with pytest.warns(UserWarning, match="1 of the 58 photographs shown found"):
         rebuild_pages(folder, images)
     assert "data:image/jpeg;base64," in (folder / "report.html").read_text()
     with pytest.raises(InvalidOption, match="is not a folder"):

@@ -5,8 +5,8 @@ import json
 import pytest
 import transformers
 
-from cxc_eccv.demo import sample_images
 from cxc_eccv.errors import InvalidOption, SourceMissing
+from cxc_eccv.sources.download import sample_images
 from cxc_eccv.studies.baselines.untrained import Inputs, baseline_named
 
 

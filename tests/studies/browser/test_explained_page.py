@@ -3,7 +3,7 @@
 import pytest
 from explained_samples import explanation_of, without_wordnet
 
-from cxc_eccv.demo import sample_images
+from cxc_eccv.sources.download import sample_images
 from cxc_eccv.studies.explain.explained_page import render_explained
 
 pytestmark = pytest.mark.slow

@@ -134,7 +134,7 @@ def test_a_classifier_that_looks_at_images_gets_their_files(sample_library, make
     assert len(first.images) == len(first.asked)
     assert {path.parent for path in first.images} == {folder}
     first.images[0].unlink()
-    with pytest.raises(SourceMissing, match=f"1 of .* images are not below .*: {first.images[0].name}"):
+    with pytest.raises(SourceMissing, match=f"of the .* photographs found in .*missing one is {first.images[0].name}"):
         evaluate(run, sample_library, StandIn("1", visual=True), images=folder)
 
 

@@ -228,7 +228,7 @@ def test_a_classifier_that_looks_at_images_gets_the_files(library, run, tmp_path
     assert [path.name for path in classifier.seen] == [names[image] for image in mined.table["image_id"].to_pylist()]
     assert mined.facts["classifier"]["premise"] == "image and captions"
     (tmp_path / "empty").mkdir()
-    with pytest.raises(SourceMissing, match="60 of 60 images are not below"):
+    with pytest.raises(SourceMissing, match="0 of the 60 photographs found"):
         mine(run, classifier, library, images=tmp_path / "empty", threshold=0.75)
 
 

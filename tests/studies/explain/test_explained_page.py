@@ -12,7 +12,7 @@ import pytest
 from explained_samples import alike, explanation_of, without_wordnet
 from report_samples import Page
 
-from cxc_eccv.demo import sample_images
+from cxc_eccv.sources.download import sample_images
 from cxc_eccv.sources.library import Split
 from cxc_eccv.studies.explain.concepts import Box
 from cxc_eccv.studies.explain.explained_page import (
@@ -258,7 +258,7 @@ def test_markup_in_data_is_shown_as_text(explanation, sample_library, monkeypatc
         skipped={"t2t": NASTY},
         provenance=Provenance(command=NASTY, run=RunFacts(file=NASTY), data=DataFacts(edition=NASTY)),
     )
-    with pytest.warns(UserWarning, match="images shown are not below"):
+    with pytest.warns(UserWarning, match="photographs shown found in"):
         text = render_explained([spoilt], images=sample_images())
     shown = Page(text)
     assert not shown.all("iframe")
@@ -296,7 +296,7 @@ def test_without_images_there_are_concepts_alone(explanation, sample_library):
 
 
 def test_an_image_that_is_not_there_is_an_empty_frame(explanation, sample_library, tmp_path):
-    with pytest.warns(UserWarning, match=r"\d+ of \d+ images shown are not below .*has empty frames"):
+    with pytest.warns(UserWarning, match=r"\d+ of the \d+ photographs shown found in .*has empty frames"):
         text = render_explained([explanation], images=tmp_path)
     assert "is not in the folder" in text
     assert "images are not in the folder of images; their frames are empty" in text

@@ -7,8 +7,8 @@ from answer_tables import read_rows, write_rows
 from report_samples import Page, near_run
 
 from cxc_eccv.cli.app import main
-from cxc_eccv.demo import sample_images
 from cxc_eccv.runs import save_embeddings
+from cxc_eccv.sources.download import sample_images
 
 pytestmark = pytest.mark.thorough
 

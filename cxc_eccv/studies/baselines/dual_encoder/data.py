@@ -20,7 +20,6 @@ from PIL import Image
 from torch.utils.data import Dataset, Sampler
 
 from cxc_eccv.builders.image_columns import ImageFolder
-from cxc_eccv.demo import sample_images
 from cxc_eccv.encoding.pictures import open_picture
 from cxc_eccv.errors import InvalidOption, MalformedSource, TowerMissing
 from cxc_eccv.sources.library import Library
@@ -144,8 +143,6 @@ class PairReader:
 
 def image_paths(file_names: Sequence[str], folder: str | None) -> list[Path]:
     """Paths of image files below a folder; ``sample`` is the folder of the embedded sample."""
-    if folder == "sample":
-        folder = str(sample_images())
     if folder is None:
         raise InvalidOption("training on images needs their folder: give it with --images")
     paths = ImageFolder(folder).find_all(file_names)

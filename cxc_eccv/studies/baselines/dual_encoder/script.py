@@ -15,7 +15,6 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 from transformers import MODEL_FOR_ZERO_SHOT_IMAGE_CLASSIFICATION_MAPPING, set_seed
 
-from cxc_eccv.demo import sample_images
 from cxc_eccv.encoding import Encoding, encode
 from cxc_eccv.encoding.text_input import padded_length
 from cxc_eccv.errors import InvalidOption
@@ -23,9 +22,9 @@ from cxc_eccv.evaluation import evaluate
 from cxc_eccv.evaluation.report import REPORT_FOLDER
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.catalog import SPLIT_NAMES
-from cxc_eccv.sources.download import mirror_folder
+from cxc_eccv.sources.download import mirror_folder, sample_images
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.baselines.caption_groups import ALL, held_out_recalls, parts_of
+from cxc_eccv.studies.baselines.caption_groups import ALL, held_out_recalls, part_images, parts_of
 from cxc_eccv.studies.baselines.dual_encoder.arguments import (
     COMMAND,
     SAMPLE,
@@ -89,6 +88,8 @@ def train(command: Sequence[str]) -> Trained:
     is_sample = data.images == SAMPLE and mirror_folder(data.data_dir) == mirror_folder(SAMPLE)
     if data.recolour and (arguments.mode == "t2t" or not is_sample):
         raise InvalidOption("--recolour works only with the embedded sample: give --data-dir sample --images sample")
+    if arguments.mode != "t2t" and data.images is not None and data.pairs_file is None:
+        image_paths(list(part_images(library, data.train_on).values()), data.images)
     set_seed(training.seed)
     model, processing = starting_model(arguments.model, arguments.mode)
     setup = Setup(arguments, library, processing)

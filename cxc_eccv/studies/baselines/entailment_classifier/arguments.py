@@ -24,9 +24,9 @@ from transformers import (
     ViTModel,
 )
 
-from cxc_eccv.demo import sample_images
 from cxc_eccv.encoding.checkpoints import load_part
 from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.sources.download import sample_images
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.dual_encoder.arguments import SAMPLE, small_bert, word_tokenizer
 from cxc_eccv.studies.baselines.model_card import Settings

@@ -83,6 +83,7 @@ def mine(
     beside it. build --mined adds the file to a dataset, as a source of labels that no evaluation reads. An interrupted
     command continues where it stopped when you run it again. Under torchrun the processes share the work.
     """
+    from cxc_eccv.from_model import find_photographs
     from cxc_eccv.runs import load_run
     from cxc_eccv.sources.collections.coco import COLLECTION as COCO
     from cxc_eccv.studies.entailment.labelled import find_labelled, read_labelled
@@ -110,6 +111,8 @@ def mine(
     labelled_run: Run | None = None if labelled_retriever is None else load_run(labelled_retriever)
     library = open_library()
     mined_split = open_split_to_mine(library, name, collection or COCO.name)
+    if images is not None:
+        find_photographs(mined_split, images)
     with needs_train_extra():
         from cxc_eccv.studies.entailment.mining import MiningOptions
         from cxc_eccv.studies.entailment.mining import mine as mine_pairs

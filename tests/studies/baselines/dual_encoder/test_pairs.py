@@ -145,7 +145,7 @@ def test_images_come_from_the_folder(sample_library):
 
 def test_missing_images_are_counted(tmp_path):
     Image.new("RGB", (4, 4)).save(tmp_path / "a.png")
-    with pytest.raises(SourceMissing, match=r"2 of 3 images are not below .*, the first: b\.png"):
+    with pytest.raises(SourceMissing, match=r"1 of the 3 photographs found in .*missing one is b\.png"):
         image_paths(["a.png", "b.png", "c.png"], str(tmp_path))
 
 

@@ -20,9 +20,9 @@ from transformers import (
     pipeline,
 )
 
-from cxc_eccv.demo import sample_images
 from cxc_eccv.encoding import encode
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, TowerMissing, UnknownName
+from cxc_eccv.sources.download import sample_images
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.dual_encoder.arguments import (
     DataArguments,

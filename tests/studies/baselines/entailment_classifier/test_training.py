@@ -14,8 +14,8 @@ from safetensors.torch import load_file
 from transformers import BertConfig, BertModel, ViTConfig, ViTModel
 
 from cxc_eccv.cli.app import main
-from cxc_eccv.demo import sample_images
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, UnknownName
+from cxc_eccv.sources.download import sample_images
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
 from cxc_eccv.studies.baselines.entailment_classifier.arguments import (
