@@ -63,16 +63,51 @@ def test_a_page_has_one_title(path):
     assert "\t" not in text
 
 
-def test_the_site_builds_strictly_and_loads_nothing_from_elsewhere(tmp_path):
+def test_first_two_parts_have_few_pages():
+    start, guides = CONFIG["nav"][:2]
+    assert len(targets(start)) + len(targets(guides)) <= 14
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The built site."""
+    folder = tmp_path_factory.mktemp("site")
     for package in ("mkdocs", "material", "mkdocstrings", "mkdocstrings_handlers"):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed; it comes with the extra 'docs'")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    page = (tmp_path / "site" / "reference" / "python" / "index.html").read_text(encoding="utf-8")
-    assert "Score a run on tasks" in page
-    home = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
-    for tag in ('<script src="http', '<link rel="stylesheet" href="http', "fonts.googleapis"):
-        assert tag not in home
-    shutil.rmtree(tmp_path / "site")
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_reference_shows_docstrings(site):
+    assert "Score a run on tasks" in (site / "reference" / "python" / "index.html").read_text(encoding="utf-8")
+
+
+def test_page_loads_nothing_from_elsewhere(site, visitor):
+    page = visitor.open("")
+    page.load("Page.navigate", url=(site / "leaderboard" / "index.html").as_uri())
+    assert not [address for address in page.requests if address.startswith("http")]
+    links = page.run("[...document.querySelectorAll('a')].map((link) => link.href)")
+    assert {CONFIG["repo_url"], f"{CONFIG['repo_url']}/raw/main/docs/leaderboard.md"} <= {
+        link.rstrip("/") for link in links
+    }
+
+
+COVERED = """[...document.querySelectorAll('.language-sh')].flatMap((block) => {
+  const code = block.querySelector('code'), copy = block.querySelector('button').getBoundingClientRect();
+  const text = document.createRange();
+  text.selectNodeContents(code);
+  const covers = (line) => line.right > copy.left && line.top < copy.bottom && line.bottom > copy.top;
+  return code.scrollWidth > code.clientWidth || [...text.getClientRects()].some(covers) ? [code.innerText] : [];
+})"""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_commands_fit_beside_the_copy_button(site, visitor, width):
+    page = visitor.open("", width)
+    for name in targets(CONFIG["nav"][:2]):
+        page.load("Page.navigate", url=(site / name.replace("index", "").replace(".md", "/") / "index.html").as_uri())
+        assert page.run(COVERED) == [], name

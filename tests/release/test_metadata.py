@@ -60,11 +60,11 @@ def test_every_supported_python_and_system_is_named(metadata):
 
 
 def test_one_repository_and_one_version_everywhere():
-    site = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["site_url"]
-    assert CITATION["repository-code"] == PROJECT["urls"]["Repository"] == extras.REPOSITORY
-    assert CITATION["url"] == PROJECT["urls"]["Documentation"] == site
+    site = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    assert CITATION["repository-code"] == PROJECT["urls"]["Repository"] == extras.REPOSITORY == site["repo_url"]
+    assert CITATION["url"] == PROJECT["urls"]["Documentation"] == site["site_url"]
     assert CITATION["version"] == cxc_eccv.__version__
-    assert all(url.startswith((PROJECT["urls"]["Repository"], site)) for url in PROJECT["urls"].values())
+    assert all(url.startswith((PROJECT["urls"]["Repository"], site["site_url"])) for url in PROJECT["urls"].values())
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.ipynb")]
     texts = {page.name: page.read_text(encoding="utf-8") for page in pages}
     colab = PROJECT["urls"]["Repository"].replace("https://github.com", "https://colab.research.google.com/github")
