@@ -42,7 +42,7 @@ class Table:
 
     ``notes`` and ``cautions`` stand below. Columns in ``prose`` are texts, which may wrap, and ``styles`` are those of
     the rows on a console. ``data`` names the data behind the numbers; tables that are shown together name it once, in
-    the first line.
+    the first line. A ``compact`` table has no empty lines around it on a console, and its names do not wrap.
     """
 
     header: Sequence[Sequence[str]]
@@ -54,6 +54,7 @@ class Table:
     prose: frozenset[int] = frozenset()
     styles: Sequence[str] = ()
     data: str = ""
+    compact: bool = False
 
     @property
     def headings(self) -> list[str]:
@@ -78,7 +79,7 @@ def tables_to_console(tables: Sequence[Table]) -> RenderableType:
 
     blocks: list[RenderableType] = [Text(data, style="bold") for data in _name_data(tables)]
     for table in tables:
-        if blocks and not isinstance(blocks[-1], _Fitted):
+        if blocks and (table.compact or not isinstance(blocks[-1], _Fitted)):
             blocks.append(Text())
         subtitle = f", {table.subtitle}" if table.subtitle else ""
         if table.title:
@@ -125,16 +126,17 @@ class _Fitted:
         from rich.table import Table as RichTable
         from rich.text import Text
 
-        shown, least, columns = RichTable(box=box.SIMPLE_HEAD), 1, (0, *places)
+        compact = self.table.compact
+        shown, least, columns = RichTable(box=box.SIMPLE_HEAD, show_edge=not compact), 1 - 2 * compact, (0, *places)
         rows = [[_console_cell(cell, stacked=stacked) for cell in row] for row in self.table.rows]
         for place in columns:
-            wraps = place == 0 or place in self.table.prose
+            wraps = place in self.table.prose or (place == 0 and not compact)
             heading = Text(visible(("\n" if stacked else " ").join(filter(None, self.table.header[place])), lines=True))
             texts = [heading, *(row[place] for row in rows if place < len(row))]
             words = [Text(word) for text in texts for word in (text.plain.split() if wraps else text.plain.split("\n"))]
             longest = max((word.cell_len for word in words), default=0)
             least += 3 + (min(longest, LONGEST_WORD) if wraps else longest)
-            justify: Literal["left", "right"] = "left" if wraps else "right"
+            justify: Literal["left", "right"] = "left" if wraps or place == 0 else "right"
             shown.add_column(heading, justify=justify, no_wrap=not wraps, overflow="fold")
         for row, style in zip(rows, self.table.styles or [""] * len(rows), strict=True):
             if len(row) == 1:

@@ -7,12 +7,13 @@ import shlex
 from collections.abc import Collection, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.terminal import say
+from cxc_eccv.terminal import say, visible
 from cxc_eccv.writing import refuse_unwritable
 
 if TYPE_CHECKING:
@@ -47,8 +48,8 @@ def deliver(
 
     A failure to write does not stop the printing.
     """
+    from cxc_eccv.report.console import print_report
     from cxc_eccv.report.folder import save_report
-    from cxc_eccv.report.score_tables import print_report
 
     try:
         written = []
@@ -61,9 +62,12 @@ def deliver(
 
 
 def say_written(paths: Iterable[Path]) -> None:
-    """Print which files were written."""
-    for path in paths:
-        say(f"wrote {path}")
+    """Print which files were written, those of one folder together."""
+    for folder, files in groupby(paths, lambda path: path.parent):
+        names = [path.name for path in files]
+        line = f"wrote {folder / names[0]}" if len(names) == 1 else f"wrote {folder}/: {', '.join(names)}"
+        lines = wrap(visible(line), 80, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+        say("\n".join(lines))
 
 
 def say_kept(run: EmbeddingsRun, was_there: bool) -> None:

@@ -1,4 +1,4 @@
-"""Reports as tables and lines: of one on a console, in a notebook or Markdown, and of several for a paper."""
+"""Reports as tables and lines: of one for its pages, and of several for a paper."""
 
 from __future__ import annotations
 
@@ -7,9 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from rich.console import Console, Group, RenderableType
-from rich.text import Text
-
 from cxc_eccv.comparison import ScoredReport
 from cxc_eccv.comparison.pairing import check_comparable
 from cxc_eccv.comparison.views import rows_to_csv
@@ -17,8 +14,8 @@ from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.registry import metric_labelled, tasks
 from cxc_eccv.report.charts import Verdicts, table_depths
 from cxc_eccv.report.page_content import Page, caveat_of
-from cxc_eccv.tables import MISSING, Cell, Table, tables_to_console
-from cxc_eccv.terminal import code_span, print_shown, shown_html, shown_text, upper_first, visible
+from cxc_eccv.tables import MISSING, Cell, Table
+from cxc_eccv.terminal import code_span, upper_first, visible
 from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, Report
 from cxc_eccv.types.reported import SPREAD
 from cxc_eccv.wording import (
@@ -68,17 +65,21 @@ def explain_rows(page: Page) -> list[str]:
     if not page.scores:
         return []
     covered = any(row.coverage is not None for row in page.report.results)
+    return [f"ties: {TIES}", *([f"{JUDGED}: {COVERAGE}"] if covered else []), *explain_bounds(page)]
+
+
+def explain_bounds(page: Page) -> list[str]:
+    """The explanation of the rows of bounds; empty if there are none."""
     bounds = f"bounds: {BOUNDS}{f'; {EXPECTED}' if page.expects else ''}; unjudged: {UNJUDGED}"
-    bounds += f"; estimate: {ESTIMATE}" if page.estimates else ""
-    return [f"ties: {TIES}", *([f"{JUDGED}: {COVERAGE}"] if covered else []), *([bounds] if page.bounded else [])]
+    return [f"{bounds}; estimate: {ESTIMATE}" if page.estimates else bounds] if page.bounded else []
 
 
 def skipped_lines(page: Page) -> list[str]:
     """What was not scored, and why."""
-    return [f"{', '.join(_shorten(names))}: {reason}" for reason, names in page.skipped]
+    return [f"{', '.join(shorten_parts(names))}: {reason}" for reason, names in page.skipped]
 
 
-def _shorten(names: Iterable[str]) -> list[str]:
+def shorten_parts(names: Iterable[str]) -> list[str]:
     """Names of what was skipped: a task in place of all its parts."""
     parts: dict[str, list[str]] = {}
     for name in names:
@@ -94,10 +95,11 @@ def _shorten(names: Iterable[str]) -> list[str]:
 
 def list_tables(page: Page, name_row: Callable[[Shown], str] = lambda row: metric_name(row.metric)) -> list[Table]:
     """The main numbers of several tasks, then the tables of each task."""
-    return [*_headline_tables(page), *_score_tables(page, name_row)]
+    return [*headline_tables(page), *_score_tables(page, name_row)]
 
 
-def _headline_tables(page: Page) -> Iterator[Table]:
+def headline_tables(page: Page) -> Iterator[Table]:
+    """The main numbers, if several tasks were scored."""
     rows: dict[str, dict[str, str]] = {}
     for row in page.results:
         if HEADLINE.get(row.task) == row.metric and row.direction:
@@ -106,7 +108,7 @@ def _headline_tables(page: Page) -> Iterator[Table]:
     directions = [direction for direction in DIRECTIONS if any(direction in values for values in rows.values())]
     if rows and len(page.scores) > 1:
         lines = [[title, *(values.get(name, MISSING) for name in directions)] for title, values in rows.items()]
-        yield Table([("",), *((name,) for name in directions)], lines, "Main numbers", "percent")
+        yield Table([("",), *((name,) for name in directions)], lines, "Main numbers", "percent", compact=True)
 
 
 def _score_tables(page: Page, name_row: Callable[[Shown], str]) -> Iterator[Table]:
@@ -219,33 +221,6 @@ def origin_tables(page: Page) -> list[Table]:
 def is_code(title: str) -> bool:
     """Whether a fact of this title is for programs."""
     return "sha256" in title or title == "Command"
-
-
-def print_report(report: Report, console: Console | None = None) -> None:
-    """Print what :func:`report_text` returns, with colours where the terminal has them."""
-    print_shown(render(Page(report)), console)
-
-
-def report_text(report: Report) -> str:
-    """The report for a terminal, without colours."""
-    return shown_text(render(Page(report)))
-
-
-def report_html(report: Report) -> str:
-    """The report for a notebook."""
-    return shown_html(render(Page(report)))
-
-
-def render(page: Page) -> RenderableType:
-    """The page as a rich renderable."""
-    tables = list_tables(page)
-    return Group(
-        *([Text(page.first_line, style="bold"), Text()] if page.first_line else []),
-        tables_to_console(tables) if tables else Text(NOTHING, style="bold"),
-        *(Text(line, style="dim") for line in explain_rows(page)),
-        *(Text(visible(line), style="bold red") for line in caution_lines(page)),
-        *([Text(visible(f"Not scored. {'; '.join(lines)}."), style="dim")] if (lines := skipped_lines(page)) else []),
-    )
 
 
 RECALLS = ("recall_at_1", "recall_at_5", "recall_at_10")

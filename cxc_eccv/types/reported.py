@@ -115,15 +115,10 @@ class Report:
 
     Example:
         >>> print(Report((Result("coco_5k", "i2t", "recall_at_1", 0.5, 5000, low=0.48, high=0.52),)))
-        COCO 5K, percent with 95% interval
-        <BLANKLINE>
-                                  i2t
-         ─────────────────────────────
-          R@1       50.0 [48.0, 52.0]
-          queries               5,000
-          ties                      0
-        <BLANKLINE>
-        ties: queries in which an item ties with a positive; it counts as ranked above
+        Scores, percent with 95% interval
+                                      i2t
+        ──────────────────────────────────
+         COCO 5K  R@1   50.0 [48.0, 52.0]
     """
 
     results: tuple[Result, ...]
@@ -300,12 +295,12 @@ class Report:
         return visible(f"<Report of {name}: {len(self.results)} results of {tasks} tasks, {split} split>")
 
     def __str__(self) -> str:
-        from cxc_eccv.report.score_tables import report_text
+        from cxc_eccv.report.console import report_text
 
         return report_text(self)
 
     def _repr_html_(self) -> str:
-        from cxc_eccv.report.score_tables import report_html
+        from cxc_eccv.report.console import report_html
 
         return report_html(self)
 

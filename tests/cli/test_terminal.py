@@ -12,8 +12,8 @@ from cxc_eccv.cli.encode import say_once
 from cxc_eccv.cli.sts import print_sts
 from cxc_eccv.comparison.published import eccv_caption_table
 from cxc_eccv.registry import metrics, task, tasks
+from cxc_eccv.report.console import print_report, render
 from cxc_eccv.report.page_content import Page
-from cxc_eccv.report.score_tables import print_report, render
 from cxc_eccv.runs import save_embeddings
 from cxc_eccv.sources.download import catalog_of
 from cxc_eccv.sts import Row, StsReport
@@ -82,9 +82,8 @@ def test_the_tables_of_a_command_fit_with_every_number_whole(arguments, run, emb
 def test_a_pipe_gets_every_row_on_one_line(run, embeddings, write):
     """Whatever the width of the terminal behind it."""
     _, out, _ = run("evaluate", embeddings, "--data-dir", "sample", "--tasks", "cxc")
-    rows = [line.split() for line in out.splitlines() if line.startswith("  R@1 ")]
-    assert len(rows) == 1
-    assert len(rows[0]) == 1 + 4 * 3
+    rows = [line.split() for line in out.splitlines() if " R@1 " in line]
+    assert [len(row) for row in rows] == [2 + 2 * 3] * 2
     _, out, _ = run("compare", write("old", 0.4), write("new", 0.6))
     assert re.search(r"  i2t mAP@R +\d+\.\d +\d+\.\d +\+\d+\.\d +\[\+\d+\.\d, \+\d+\.\d\] +<?0\.\d+ +<?0\.\d+ \* ", out)
 
@@ -136,7 +135,7 @@ def test_the_widest_report_there_is():
         assert "…" not in text
         assert text.count("[100.0, 100.0]") == 4
         assert text.count("[-0.760, -0.750]") == 3
-        assert text.count("24,999") == 4
+        assert "24,999" in text
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -193,7 +192,7 @@ def test_tasks_and_reasons_of_a_report_are_texts():
     text = re.sub(r"\x1b\[[\d;]*m", "", shown.get())
     assert not ACTING.search(text)
     assert text.count("[31mred") == text.count("\\x1b[31mred") == 5
-    assert f"Not scored. {SHOWN}: {SHOWN}." in text
+    assert f"Not scored: {SHOWN}: {SHOWN}" in text
 
 
 @pytest.mark.parametrize(
@@ -211,7 +210,7 @@ def test_messages_do_not_act_on_the_terminal(arguments, run, tmp_path):
 
 def test_files_that_were_written_are_shown_as_text(run, write, tmp_path):
     _, out, _ = run("compare", write("old", 0.4), write("new", 0.6), "--output", tmp_path / "out\x1b[2J\udcff")
-    assert "out\\x1b[2J\\udcff/compare.json" in out
+    assert "out\\x1b[2J\\udcff/:\n  compare.json" in out
     assert not ACTING.search(out)
 
 

@@ -12,8 +12,8 @@ from report_samples import near_run, sample_report
 import cxc_eccv as ce
 from cxc_eccv.cli.app import main
 from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.report.console import print_report
 from cxc_eccv.report.query_cards import reason_of
-from cxc_eccv.report.score_tables import print_report
 from cxc_eccv.sources.download import sample_images
 from cxc_eccv.types import Report, Result
 from cxc_eccv.types.json_records import from_json, to_json
@@ -42,8 +42,8 @@ def test_printing_shows_what_the_command_line_shows(report, capsys):
     print_report(report)
     shown = capsys.readouterr().out
     assert [line.rstrip() for line in shown.splitlines()] == [line.rstrip() for line in printed.splitlines()]
-    assert "ECCV Caption, percent with 95% interval" in printed
-    assert "; coco_1k: coco_1k needs 5,000 images" in printed
+    assert "ECCV Caption     mAP@R" in printed
+    assert "Not scored: coco_1k: " in printed
 
 
 def test_its_repr_is_one_short_line_and_it_travels_to_other_processes(report):

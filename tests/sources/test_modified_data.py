@@ -13,8 +13,8 @@ from cxc_eccv.builders.packaged import load
 from cxc_eccv.comparison.pairing import ScoredReport, notes_on
 from cxc_eccv.hub.card import merge_card
 from cxc_eccv.hub.upload import DATASET_KEYS
+from cxc_eccv.report.console import print_report
 from cxc_eccv.report.folder import write_folder
-from cxc_eccv.report.score_tables import print_report
 from cxc_eccv.sources.download import sha256_of
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sts import StsReport, to_markdown

@@ -1,0 +1,148 @@
+"""A report on a console and in a notebook: the main numbers, all scores with intervals, and what they leave out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+from rich.console import Console, Group, RenderableType
+from rich.text import Text
+
+from cxc_eccv.registry import tasks
+from cxc_eccv.report.page_content import Page, TaskScores
+from cxc_eccv.report.score_tables import (
+    BELOW,
+    NOTHING,
+    caution_lines,
+    explain_bounds,
+    headline_tables,
+    shorten_parts,
+)
+from cxc_eccv.tables import MISSING, Cell, Table, tables_to_console
+from cxc_eccv.terminal import print_shown, shown_html, shown_text, visible
+from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, Report
+from cxc_eccv.wording import Shown, list_names, metric_name, score_cell, unit_of
+
+LISTED = 3
+"""Most names in a line that says what was not scored."""
+
+
+def print_report(report: Report, console: Console | None = None) -> None:
+    """Print what :func:`report_text` returns, with colours where the terminal has them."""
+    print_shown(render(Page(report)), console)
+
+
+def report_text(report: Report) -> str:
+    """The report for a terminal, without colours."""
+    return shown_text(render(Page(report)))
+
+
+def report_html(report: Report) -> str:
+    """The report for a notebook."""
+    return shown_html(render(Page(report)))
+
+
+def render(page: Page) -> RenderableType:
+    """The page as a rich renderable; all tasks of COCO fit in 60 lines of 80 columns."""
+    tables = [*headline_tables(page), *_score_tables(page)]
+    notes = [*_footnotes(page), *explain_bounds(page)]
+    return Group(
+        *([Text(page.first_line, style="bold"), Text()] if page.first_line else []),
+        tables_to_console(tables) if tables else Text(NOTHING, style="bold"),
+        *([Text()] if tables else []),
+        *(Text(line, style="dim") for line in notes),
+        *(Text(visible(line), style="bold red") for line in caution_lines(page)),
+        *(Text(visible(line), style="dim") for line in _skipped_lines(page)),
+    )
+
+
+def _score_tables(page: Page) -> Iterator[Table]:
+    """Numbers between images and texts, then those within one modality: a row per metric, a column per direction."""
+    correlations = any(unit_of(row.metric) == "correlation" for row in page.results)
+    title = "Scores on a part of the split" if page.restriction else "Scores"
+    subtitle = f"percent{' (correlations as they are)' if correlations else ''}"
+    subtitle += f" with {100 * page.confidence:g}% interval" if page.confidence else ""
+    for group in (CROSS_MODAL, tuple(name for name in DIRECTIONS if name not in CROSS_MODAL)):
+        cards = {card.title: dict(_group_rows(card, group)) for card in page.scores}
+        columns = [name for name in group if any(name in row for rows in cards.values() for row in rows.values())]
+        width = max((len(name) for name, rows in cards.items() if rows), default=0)
+        lines: list[Sequence[str | Cell]] = []
+        for name, rows in cards.items():
+            lines += _list_rows(name, width, rows, columns)
+        if lines:
+            styles = ["" if isinstance(line[1], Cell) else "dim" for line in lines]
+            yield Table([("",), *((name,) for name in columns)], lines, title, subtitle, styles=styles, compact=True)
+            title = subtitle = ""
+
+
+def _group_rows(card: TaskScores, group: Sequence[str]) -> Iterator[tuple[str, dict[str, Shown]]]:
+    """The rows of a task in some directions: name of the metric to its results by direction."""
+    rows: dict[str, dict[str, Shown]] = {}
+    for result in chain(*chain(*card.tables), card.whole):
+        direction, part = _find_direction(result)
+        if direction in group:
+            rows.setdefault(f"{metric_name(result.metric)}{part}", {})[direction] = result
+    yield from rows.items()
+
+
+def _find_direction(result: Shown) -> tuple[str, str]:
+    """The column of a result, and what the name of its row adds: the rated pairs, or that it sums both directions."""
+    if result.direction in DIRECTIONS:
+        return result.direction, ""
+    if not result.direction:
+        return CROSS_MODAL[0], " (both)"
+    task = tasks().get(result.task)
+    known = task is not None and result.direction in task.part_names
+    return task.part(result.direction).direction if task and known else CROSS_MODAL[0], f" {result.direction}"
+
+
+def _list_rows(
+    task: str, width: int, rows: dict[str, dict[str, Shown]], columns: Sequence[str]
+) -> Iterator[Sequence[str | Cell]]:
+    """The lines of a task, whose name stands in the first, and below each metric its bounds."""
+    for metric, results in rows.items():
+        missing = MISSING if all(result.direction for result in results.values()) else ""  # a sum lacks no direction
+        cells = [score_cell(results[name]) if name in results else Cell(missing) for name in columns]
+        yield [f"{task:<{width}}  {metric}", *cells]
+        task = ""
+        for name, text in BELOW.items():
+            texts = [text(results[column]) if column in results else "" for column in columns]
+            if any(texts):
+                yield [f"{task:<{width}}    {name}", *texts]
+
+
+OTHERS = {"not_entailed": "the others count as wrong", "leave_out": "the others are left out"}
+"""Policy for pairs without a label to what it means for them."""
+
+
+def _footnotes(page: Page) -> Iterator[str]:
+    """What ties and missing labels do to the numbers, where there are any."""
+    ties = max((row.ties for row in page.results), default=0)
+    if ties:
+        yield f"ties: in up to {ties:,} queries of a task; a tied item ranks above the positive"
+    covered = [row for row in page.results if row.coverage is not None]
+    if covered:
+        least = min(covered, key=lambda row: row.coverage or 0.0)
+        others = OTHERS.get(str(least.parameters.get("unjudged")), "--unjudged labels the others")
+        name = metric_name(least.metric).partition("@")[0]
+        yield f"{name}@K: at least {100 * (least.coverage or 0.0):.1f}% of the pairs have a label; {others}"
+
+
+def _skipped_lines(page: Page) -> Iterator[str]:
+    """How many tasks need other data, and why others were not scored; report.json has every reason."""
+    scored = {tasks()[card.task].collection.title for card in page.scores if card.task in tasks()}
+    reasons = {reason: shorten_parts(names) for reason, names in page.skipped}
+    foreign = [
+        name
+        for names in reasons.values()
+        for name in names
+        if scored and name in tasks() and tasks()[name].collection.title not in scored
+    ]
+    if foreign:
+        verb = "task needs" if len(foreign) == 1 else "tasks need"
+        yield f"{len(foreign)} further {verb} other data: `cxc-eccv list tasks`"
+    for reason, names in reasons.items():
+        names = [name for name in names if name not in foreign]
+        if names:
+            more = [f"{len(names) - LISTED} more"] if len(names) > LISTED + 1 else names[LISTED:]
+            yield f"Not scored: {list_names([*names[:LISTED], *more])}: {reason}"
