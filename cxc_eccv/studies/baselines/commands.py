@@ -94,10 +94,11 @@ def dual_encoder(context: typer.Context) -> None:
     cxc-eccv train dual-encoder --no-pretraining --data-dir sample \
       --images sample --text-model sample --image-model sample \
       --train-text-model --extra-layers 0 --per-device-train-batch-size 30 \
+      --learning-rate 1e-3 --num-train-epochs 40 --logging-steps 20 \
       --report-on test
     ```
 
-    The options are those of the script; --help lists them.
+    Run the same command again to continue after an interruption.
     """
     _train("dual_encoder", context.args)
 
@@ -113,7 +114,7 @@ def char_gru(context: typer.Context) -> None:
       --output-dir char_gru --report-on test
     ```
 
-    The options are those of the script; --help lists them.
+    Run the same command again to continue after an interruption.
     """
     _train("char_gru", context.args, images="--image-folder")
 
@@ -130,7 +131,7 @@ def entailment_classifier(context: typer.Context) -> None:
       --report-on cxc/test
     ```
 
-    The options are those of the script; --help lists them.
+    Run the same command again to continue after an interruption.
     """
     _train("entailment_classifier", context.args)
 

@@ -6,8 +6,9 @@ import json
 import math
 import time
 import warnings
+from argparse import SUPPRESS, RawDescriptionHelpFormatter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from transformers.trainer_utils import speed_metrics
 from cxc_eccv.encoding.checkpoints import open_checkpoint
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError
 from cxc_eccv.studies.baselines.model_card import Settings
+from cxc_eccv.terminal import say
 from cxc_eccv.writing import resumable
 
 # Our dual encoders and those of transformers share no type, nor do tokenizers and processors.
@@ -172,7 +174,7 @@ class WholeTrainer(Trainer):
 class ScriptArguments(TrainingArguments):
     """``TrainingArguments`` with the defaults of the scripts."""
 
-    _argument_group_name = "training, with all of transformers' TrainingArguments"
+    _argument_group_name = "training"
 
     dataloader_pin_memory: bool = field(default_factory=torch.cuda.is_available)
     remove_unused_columns: bool = False
@@ -207,6 +209,8 @@ def train_resumably(trainer: Trainer, identity: Settings) -> None:
     """Train from the newest checkpoint of the run with this ``identity``, if any."""
     output = str(trainer.args.output_dir)
     checkpoint = last_checkpoint(Path(output), identity, is_first=trainer.is_world_process_zero())
+    if checkpoint is not None and trainer.is_world_process_zero():
+        say(f"continuing from {checkpoint}", err=True)
     with resumable(f"Checkpoints saved so far are in {output}; the same command continues from the last one."):
         trainer.train(resume_from_checkpoint=checkpoint)
 
@@ -241,6 +245,15 @@ def _refuse_another_run(record: Path, identity: Settings) -> None:
         )
 
 
+FURTHER_OPTIONS = (
+    "Every option of transformers' TrainingArguments works too, such as\n--max-steps, --logging-steps, --bf16, --use-cpu"
+    " and --seed:\nhttps://huggingface.co/docs/transformers/main_classes/trainer"
+)
+
+NAMES: Mapping[Any, str] = {int: "INT", float: "FLOAT"}
+"""Types of options to their names in the help."""
+
+
 @dataclass(frozen=True, slots=True)
 class CommandLine:
     """The options of ``cxc-eccv train NAME``: dataclasses, whose ``_argument_group_name`` is their heading.
@@ -249,7 +262,6 @@ class CommandLine:
     """
 
     name: str
-    about: str
     kinds: Sequence[type]
     presets: Mapping[str, Settings] = field(default_factory=dict)
 
@@ -258,10 +270,12 @@ class CommandLine:
         parser = HfArgumentParser(
             list(self.kinds),  # type: ignore[arg-type] # its annotation only allows instances
             prog=f"cxc-eccv train {self.name}",
-            usage="%(prog)s [OPTIONS]",  # there are over a hundred options
-            description=self.about,
+            usage=SUPPRESS,  # the command prints it
+            epilog=FURTHER_OPTIONS if any(issubclass(kind, TrainingArguments) for kind in self.kinds) else None,
+            formatter_class=RawDescriptionHelpFormatter,
             allow_abbrev=False,  # as in all commands
         )
+        self._describe_options(parser)
         preset = parser.parse_known_args(list(command))[0].preset if self.presets else None
         if preset is not None:
             parser.set_defaults(**self.presets[preset])
@@ -269,3 +283,22 @@ class CommandLine:
         if unknown:
             parser.error(f"unknown options: {' '.join(unknown)}; --help lists the options")
         return tuple(arguments)
+
+    def _describe_options(self, parser: HfArgumentParser) -> None:
+        """Hide what transformers declares, show an option once, and its default unless its help has it."""
+        shared = {one.name: one for one in fields(TrainingArguments)}
+        declared = {one.name: one for kind in self.kinds for one in fields(kind)}
+        for action in parser._actions:
+            one = declared.get(action.dest)
+            if one is None:
+                continue
+            if one is shared.get(one.name) or "help" not in one.metadata:
+                action.help = SUPPRESS
+                continue
+            action.option_strings = [flag for flag in action.option_strings if "_" not in flag]
+            action.metavar = (
+                None if action.choices else "BOOL" if action.nargs == "?" else NAMES.get(action.type, "TEXT")
+            )
+            if action.default not in (None, False, []) and "efault: " not in str(action.help):
+                shown = " ".join(map(str, action.default)) if isinstance(action.default, list) else action.default
+                action.help = f"{action.help} Default: {shown}."

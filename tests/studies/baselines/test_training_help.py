@@ -13,10 +13,12 @@ pytestmark = pytest.mark.skipif(not HAS_TRAIN, reason="the train extra is not in
 @pytest.mark.parametrize("name", ["char-gru", "dual-encoder", "entailment-classifier"])
 def test_help_lists_the_options_of_a_script(name, helped):
     text = helped(main, "cxc-eccv", "train", name)
-    assert f"usage: cxc-eccv train {name} [OPTIONS]" in text
+    assert f"Usage: cxc-eccv train {name} [OPTIONS]" in text
     for option in ("--train-on", "--report-on", "--output-dir", "--data-dir"):
         assert option in text
-    assert "(default: " in text
+    assert "Default: " in text
+    assert text.count("\n  --") <= 40
+    assert ("TrainingArguments" in text) == (name != "char-gru")
 
 
 @pytest.mark.parametrize(

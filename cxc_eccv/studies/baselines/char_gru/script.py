@@ -59,8 +59,6 @@ from cxc_eccv.types import Embeddings, Report
 from cxc_eccv.types.model_options import check_source
 from cxc_eccv.writing import replaced_file
 
-ABOUT = "Train the character GRU on captions of the same image, or on captions with image features."
-
 PAPER = {"captions": 1, "intervals": "binomial_images"}
 PRESETS: Mapping[str, Settings] = {
     "flickr8k": {
@@ -184,7 +182,7 @@ REPORTS: Mapping[str, tuple[Collection, str]] = {
 """Choices of ``--report-on``."""
 
 
-COMMAND = CommandLine("char-gru", ABOUT, [CharGruArguments], PRESETS)
+COMMAND = CommandLine("char-gru", [CharGruArguments], PRESETS)
 
 
 def train(command: Sequence[str]) -> Trained:

@@ -71,7 +71,11 @@ class ObjectiveArguments:
 
     _argument_group_name = "objective"
 
-    mode: Literal["t2t", "i2t", "t2t+i2t"] | None = option(None, "Default: i2t to pre-train, t2t+i2t to fine-tune.")
+    mode: Literal["t2t", "i2t", "t2t+i2t"] | None = option(
+        None,
+        "Which pairs to train on: captions of an image (t2t), images with captions (i2t), or both. Default: that of "
+        "--stage, i2t or t2t+i2t.",
+    )
     loss: Literal["paper", "softmax", "triplet_all", "triplet_semi_hard", "triplet_hardest"] = option(
         "paper",
         "paper: the positive is not in the denominator; softmax; triplet_all (VSE0), triplet_semi_hard, "
@@ -122,19 +126,23 @@ class DualEncoderTrainingArguments(ScriptArguments):
     """The paper's training: Adam, 64 pairs per process, no clipping, the checkpoint with the best R@10."""
 
     output_dir: str = option("dual_encoder", "Folder for checkpoints, model and report.")
-    stage: Literal["pretrain", "finetune"] = option("finetune", "pretrain: from 1e-4; finetune: from 5e-6.")
+    stage: Literal["pretrain", "finetune"] = option(
+        "finetune",
+        "Step of the CxC paper's training, for its defaults. pretrain: image-text pairs, 30000 steps, a learning rate "
+        "of 1e-4. finetune: also text-text pairs, 3 epochs, 5e-6.",
+    )
     learning_rate: float | None = option(  # type: ignore[assignment] # Trainer sees a number
-        None, "Initial learning rate; default: that of the stage."
+        None, "Initial learning rate; a new model on few images needs more, such as 1e-3. Default: that of --stage."
     )
     schedule: Literal["staircase", "other"] = option(
-        "staircase", "staircase: 0.1%% less every 1000 steps; other: --lr-scheduler-type."
+        "staircase", "Of the learning rate: 0.1%% less every 1000 steps, or (other) that of --lr-scheduler-type."
     )
     num_train_epochs: float | None = option(  # type: ignore[assignment] # Trainer sees a number
-        None, "Default: 3; to pre-train, --max-steps 30000."
+        None, "Passes over the images. Default: 3, or with --stage pretrain as many as 30000 steps make."
     )
     max_grad_norm: float = option(0.0, "Clip gradients at this norm; 0: do not clip.")
     weight_decay: float = 0.0
-    per_device_train_batch_size: int = 64
+    per_device_train_batch_size: int = option(64, "Images of a batch on each process.")
     dataloader_drop_last: bool = True
     metric_for_best_model: str = "recall_at_10"
 
@@ -179,7 +187,6 @@ class Arguments(NamedTuple):
 
 COMMAND = CommandLine(
     "dual-encoder",
-    "Train a dual encoder of the CxC paper, or fine-tune a model such as CLIP.",
     (ModelArguments, ObjectiveArguments, DataArguments, DualEncoderTrainingArguments),
 )
 

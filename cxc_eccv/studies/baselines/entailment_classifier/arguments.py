@@ -194,11 +194,11 @@ class EntailmentTrainingArguments(ScriptArguments):
     """The paper's training: AdamW from 2e-5, weight decay 0.02, 96 pairs a batch, five epochs."""
 
     output_dir: str = option("entailment_classifier", "Folder for checkpoints, model and report.")
-    learning_rate: float = 2e-5
+    learning_rate: float = option(2e-5, "Initial learning rate.")
     head_learning_rate: float | None = option(None, "Of the new gate and heads; default: --learning-rate.")
     weight_decay: float = 0.02
-    num_train_epochs: float = 5.0
-    per_device_train_batch_size: int = 96
+    num_train_epochs: float = option(5.0, "Passes over the pairs.")
+    per_device_train_batch_size: int = option(96, "Pairs of a batch on each process.")
     per_device_eval_batch_size: int = 64
     metric_for_best_model: str = "f_half"
     # A batch of text only gives the visual branch no gradient, which several processes would fail on with checkpointed
@@ -224,7 +224,6 @@ class Arguments(NamedTuple):
 
 COMMAND = CommandLine(
     "entailment-classifier",
-    "Train a classifier of entailment: does an image with its captions entail a sentence?",
     (ModelArguments, ObjectiveArguments, DataArguments, EntailmentTrainingArguments),
 )
 

@@ -170,11 +170,12 @@ def check_continued(whole, step, folder, command):
         assert torch.equal(value, weights(whole)[name]), name
 
 
-def test_an_interrupted_run_goes_on_to_the_same_result(whole_run, tmp_path):
+def test_an_interrupted_run_goes_on_to_the_same_result(whole_run, tmp_path, capsys):
     folder, command, _ = whole_run
     (tmp_path / "checkpoint-4").mkdir()
     with pytest.warns(UserWarning, match="checkpoint-4 is incomplete"):
         check_continued(folder, 2, tmp_path, command)
+    assert f"continuing from {tmp_path / 'checkpoint-2'}" in capsys.readouterr().err
     assert len(log(folder, "loss")) == 4
 
 

@@ -124,7 +124,7 @@ def test_pairs_that_cannot_be_of_a_kind_are_named_or_counted(library):
 
 def test_names_in_as_are_checked():
     command = ["--train-on", "cxc/val", "--as", "cxc=visual,multimodal"]
-    assert CommandLine("classifier", "", [DataArguments]).read(command)[0].kinds() == {"cxc": ["visual", "multimodal"]}
+    assert CommandLine("classifier", [DataArguments]).read(command)[0].kinds() == {"cxc": ["visual", "multimodal"]}
     given = DataArguments(["cxc/val"], used_as=["cxc=visual, multimodal,visual"], dev="coco/val").kinds()
     assert given == {"cxc": ["visual", "multimodal"]}
     assert DataArguments(["cxc/val"], used_as=["text"], dev="coco/val").kinds() == {"cxc": ["text"], "coco": ["text"]}
