@@ -246,8 +246,8 @@ def _refuse_another_run(record: Path, identity: Settings) -> None:
 
 
 FURTHER_OPTIONS = (
-    "Every option of transformers' TrainingArguments works too, such as\n--max-steps, --logging-steps, --bf16, --use-cpu"
-    " and --seed:\nhttps://huggingface.co/docs/transformers/main_classes/trainer"
+    "Every option of transformers' TrainingArguments works too, such as\n--max-steps, --logging-steps, --bf16,"
+    " --use-cpu and --seed:\nhttps://huggingface.co/docs/transformers/main_classes/trainer"
 )
 
 NAMES: Mapping[Any, str] = {int: "INT", float: "FLOAT"}
