@@ -16,6 +16,8 @@ from cxc_eccv.cli.run_file import check_made_with, find_changes, read_run, write
 from cxc_eccv.cli.shared_options import (
     OF_ENCODING,
     OF_LABELS,
+    OF_MODEL,
+    OF_RERUN,
     OF_STATISTICS,
     Confidence,
     Labels,
@@ -50,41 +52,60 @@ def evaluate(
     ] = None,
     model: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Model to encode first, instead of files: its id or folder, or open_clip:NAME/TAG. Repeat to "
-            "evaluate several models and compare them."
-        ),
+        typer.Option(help="Model to encode and score: its id or folder, or open_clip:NAME/TAG. Repeat to compare."),
     ] = None,
     images: Annotated[
         Path | None,
-        typer.Option(help="Folder with the images, at any depth: for models of images, and for thumbnails."),
+        typer.Option(help="Folder with the photographs, at any depth: for models of images, and for thumbnails."),
     ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder for the report: report.json, its page and tables.")
+    ] = None,
+    name: Annotated[
+        list[str] | None, typer.Option(help="Name of the model in the report; repeat for each. Default: the file's.")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(help="Score only this many images and their captions: a first try.")
+    ] = None,
+    tasks: Tasks = None,
+    metrics: Annotated[
+        list[str] | None, typer.Option(help="Metrics, comma-separated or repeated. Default: each task's own.")
+    ] = None,
+    split: Annotated[str, typer.Option(help="val or test.")] = "test",
     config: Annotated[
         Path | None,
         typer.Option(
-            help="YAML file with options of this command, as the run.yaml beside a report. Options on the command line "
-            "override it.",
+            help="YAML file of options, such as the run.yaml beside a report; those on the command line override it.",
             is_eager=True,
             callback=read_run,
+            rich_help_panel=OF_RERUN,
         ),
     ] = None,
-    limit: Annotated[
-        int | None, typer.Option(help="Score only this many images, the first by id, and their captions: a first try.")
-    ] = None,
-    name: Annotated[
-        list[str] | None,
+    overwrite: Annotated[
+        bool,
         typer.Option(
-            help="Name of the model; with several, one for each. Default: the one in the file, else the file's name."
+            "--overwrite",
+            help="Replace a report of other options, and files of yours with their names.",
+            rich_help_panel=OF_RERUN,
         ),
-    ] = None,
+    ] = False,
+    similarity: Similarity = None,
+    training_data: TrainingData = None,
     direction: Annotated[
         list[str] | None,
         typer.Option(
-            help="Direction of a rankings file that does not state it: i2t, t2i, t2t or i2i. Repeat for several files."
+            help="Direction of a rankings file that does not state it: i2t, t2i, t2t or i2i. Repeat for several files.",
+            rich_help_panel=OF_MODEL,
         ),
     ] = None,
-    similarity: Similarity = None,
-    training_data: TrainingData = None,
+    allow_missing: Annotated[
+        bool,
+        typer.Option(
+            "--allow-missing",
+            help="Score a file that lacks items of the split. The report says so.",
+            rich_help_panel=OF_MODEL,
+        ),
+    ] = False,
     device: Annotated[
         str | None,
         typer.Option(
@@ -93,21 +114,13 @@ def evaluate(
         ),
     ] = None,
     skip_bad_images: SkipBadImages = False,
-    split: Annotated[str, typer.Option(help="val or test.")] = "test",
     labels: Labels = None,
     sources: Sources = None,
-    allow_missing: Annotated[
-        bool, typer.Option("--allow-missing", help="Score a file that lacks items of the split. The report says so.")
-    ] = False,
-    tasks: Tasks = None,
-    metrics: Annotated[
-        list[str] | None, typer.Option(help="Metrics, comma-separated or repeated. Default: each task's own.")
-    ] = None,
     unjudged: Annotated[
         str,
         typer.Option(
-            help="Label of pairs without an entailment label: not_entailed, leave_out, a file (.parquet, .csv, .jsonl) "
-            "with image_id, caption_id, label, or the id or folder of a classifier of entailment.",
+            help="Label of pairs that nobody judged, for task entailment: not_entailed, leave_out, a file of image_id, "
+            "caption_id, label, or the id or folder of a classifier of entailment.",
             rich_help_panel=OF_LABELS,
         ),
     ] = "not_entailed",
@@ -115,31 +128,30 @@ def evaluate(
         bool,
         typer.Option(
             "--bounds",
-            help="Show the lowest and the highest value that each number has under any labels of the pairs "
-            "without a label (without K: at most --bounds-depth new positives a query).",
+            help="Show the lowest and the highest value of each number, whatever labels the unjudged pairs get.",
             rich_help_panel=OF_LABELS,
         ),
     ] = False,
     bounds_depth: Annotated[
         int | None,
         typer.Option(
-            help="Retrieved items, and most new positives, per query for bounds of metrics without K. Default: 50.",
+            help="For metrics without K: unjudged items that --bounds considers per query. Default: 50.",
             rich_help_panel=OF_LABELS,
         ),
     ] = None,
     probabilities: Annotated[
         Path | None,
         typer.Option(
-            help="File (.parquet, .csv, .jsonl) with image_id, caption_id and probability of entailment, for an "
-            "expected value between the bounds.",
+            help="File of image_id, caption_id and probability of entailment, for an expected value between the "
+            "bounds.",
             rich_help_panel=OF_LABELS,
         ),
     ] = None,
     answers: Annotated[
         Path | None,
         typer.Option(
-            help="Folder of an annotation project that asked about pairs drawn for a number (annotate propose --for): "
-            "with --probabilities or a classifier, that number is estimated, with an interval.",
+            help="Folder of an annotation project (annotate propose --for): with --probabilities or a classifier, its "
+            "number is estimated, with an interval.",
             rich_help_panel=OF_LABELS,
         ),
     ] = None,
@@ -152,13 +164,6 @@ def evaluate(
     ] = "bootstrap",
     confidence: Confidence = 0.95,
     seed: Seed = 0,
-    output: Annotated[
-        Path | None, typer.Option(help="Folder for report.json, its tables, report.md, report.html and run.yaml.")
-    ] = None,
-    overwrite: Annotated[
-        bool,
-        typer.Option("--overwrite", help="Replace a report of other options, and files of yours with their names."),
-    ] = False,
 ) -> None:
     r"""Score a model, or its embeddings, scores or rankings.
 
@@ -170,13 +175,11 @@ def evaluate(
     cxc-eccv evaluate clip.npz --tasks eccv_caption --metrics map_at_r
     ```
 
-    A model is encoded first. An interrupted command continues where it stopped when you run it again, and the next
-    command with this model reuses its embeddings. For prompts, revisions, pooling, types of weights or crops, run
-    cxc-eccv encode first.
+    A model is encoded first, and its embeddings are kept for the next command. An interrupted command continues when
+    you run it again. For prompts, revisions, pooling, types of weights or crops, run cxc-eccv encode first.
 
-    Several models or files are evaluated one after the other, each in a folder of --output, and compared at the end.
-    Models that were encoded and have a report by the same options are skipped. Rankings of different directions are one
-    model; rankings of several models are told apart by their names, as clip_i2t.trec, clip_t2i.trec, blip_i2t.trec.
+    Several models or files get a folder each in --output, and are compared at the end; finished ones are skipped.
+    Rankings of one model are told by their names, as clip_i2t.trec, clip_t2i.trec, blip_i2t.trec.
 
     Embeddings (.npz, .safetensors) hold image_ids, image_embeddings, caption_ids, caption_embeddings; a text-only or
     image-only model has one of the two pairs. Scores (.npz) hold image_ids, caption_ids, scores. Rankings are .json,

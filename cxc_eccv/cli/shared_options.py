@@ -100,22 +100,22 @@ class ScriptCommand(TyperCommand):
 
 
 OF_LABELS, OF_STATISTICS, OF_ENCODING = "Labels", "Statistics", "Encoding"
+OF_MODEL, OF_RERUN = "About the model", "Run again"
 """Panels of the help; other options come first, without one."""
 
 Labels = Annotated[
     list[str] | None,
     typer.Option(
-        help="Labels that people gave, a source under their own name: a table of image_id, caption_id and, if not "
-        "all match, positive or gain; a file of annotate merge; a folder of these, or a dataset on the Hub "
-        "(user/name). Repeat for several.",
+        help="Labels of yours: a table of image_id, caption_id and, if not all match, positive or gain; a file of "
+        "annotate merge; a folder of these, or a dataset on the Hub (user/name). Repeat for several.",
         rich_help_panel=OF_LABELS,
     ),
 ]
 Sources = Annotated[
     list[str] | None,
     typer.Option(
-        help="Sources of labels that define the positives of every task, comma-separated or repeated: coco, cxc, "
-        "eccv, entailment and names of --labels. Default: the tables of --labels, else each task's own.",
+        help="Sources of labels that define the positives, comma-separated or repeated: coco, cxc, eccv, entailment "
+        "and names of --labels. Default: the tables of --labels, else each task's own.",
         rich_help_panel=OF_LABELS,
     ),
 ]
@@ -123,7 +123,8 @@ TrainingData = Annotated[
     list[str] | None,
     typer.Option(
         help="What the model was trained on, comma-separated or repeated: coco_train, coco_val, flickr30k, web, "
-        "unknown, or other names. Default: what its file or model card says."
+        "unknown, or other names. Default: what its file or model card says.",
+        rich_help_panel=OF_MODEL,
     ),
 ]
 Tasks = Annotated[list[str] | None, typer.Option(help="Tasks, comma-separated or repeated. Default: all.")]
@@ -143,7 +144,10 @@ ReportNames = Annotated[
 ]
 Similarity = Annotated[
     str | None,
-    typer.Option(help="Similarity of embeddings: cosine or dot. Default: the one the file states, else cosine."),
+    typer.Option(
+        help="Similarity of embeddings: cosine or dot. Default: the one the file states, else cosine.",
+        rich_help_panel=OF_MODEL,
+    ),
 ]
 Confidence = Annotated[float, typer.Option(help="Confidence of the intervals.", rich_help_panel=OF_STATISTICS)]
 Seed = Annotated[int, typer.Option(help="Seed of the bootstrap.", rich_help_panel=OF_STATISTICS)]

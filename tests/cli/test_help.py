@@ -57,6 +57,12 @@ def test_main_help_fits_a_screen_in_groups(helped):
     assert all(line[2] != " " for line in lines if line.startswith("│"))  # one line for each command
 
 
+def test_evaluate_begins_with_eight_options(helped):
+    first = helped(main, "cxc-eccv", "evaluate").partition("─ Options ─")[2].partition("╰")[0]
+    names = [line.split()[1] for line in first.splitlines() if line.startswith("│ --")]
+    assert " ".join(names) == "--model --images --output --name --limit --tasks --metrics --split --help"
+
+
 @pytest.mark.parametrize("command", [(), ("evaluate",)], ids=" ".join)
 def test_h_is_short_for_help(command, helped, run):
     status, out, _ = run(*command, "-h")
