@@ -199,18 +199,21 @@ class WriteFailed(CxcEccvError):
 
 
 class UnknownName(CxcEccvError):
-    """There is no such task, metric, config or source.
+    """There is no such task, metric, config or source; ``listed`` says which list of the command line has all of them.
 
     Example:
-        >>> print(UnknownName("config", "stss", ["sts", "sis", "sits"]))
-        unknown config 'stss'; did you mean 'sts'? Known: sts, sis, sits
+        >>> print(UnknownName("split", "tset", ["validation", "test"]))
+        unknown split 'tset'; did you mean 'test'? Known: validation, test
+        >>> print(UnknownName("config", "stss", ["sts", "sis", "sits"], listed="configs"))
+        unknown config 'stss'; did you mean 'sts'? To see all: cxc-eccv list configs
     """
 
-    def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
-        names = list(known)
-        near = difflib.get_close_matches(str(name)[:100], names, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else "."
-        super().__init__(f"unknown {kind} {cut(repr(name))}{hint} Known: {', '.join(names)}")
+    def __init__(self, kind: str, name: object, known: Iterable[str], *, listed: str = "") -> None:
+        names = {each.casefold(): each for each in known}
+        near = difflib.get_close_matches(str(name)[:100].casefold(), names, n=1)
+        hint = f"; did you mean {names[near[0]]!r}?" if near else "."
+        known_names = f"To see all: cxc-eccv list {listed}" if listed else f"Known: {', '.join(names.values())}"
+        super().__init__(f"unknown {kind} {cut(repr(name))}{hint} {known_names}")
 
 
 class InvalidOption(CxcEccvError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import TypeVar
@@ -14,6 +15,9 @@ from cxc_eccv.metrics.kinds import Spec
 from cxc_eccv.tasks.task import Task
 
 Entry = TypeVar("Entry")
+
+DEPTH = re.compile(r"(?<=@)\d+|(?<=_at_)\d+")
+"""The depth K in the name of a metric."""
 
 
 @cache
@@ -34,20 +38,31 @@ def metric_functions() -> Mapping[str, Spec]:
 
 
 def task(name: str) -> Task:
-    """The task of this name."""
-    return _find("task", name, tasks())
+    """The task of this name, also as it is printed, such as ``COCO 5K``."""
+    return _find("task", name, {title: task for task in tasks().values() for title in (task.title, task.name)})
 
 
 def metric(name: str) -> Spec:
-    """The metric of this name."""
-    return _find("metric", name, metrics())
+    """The metric of this name, also as it is printed, such as ``mAP@R``."""
+    return _find("metric", name, _metrics_as_written())
+
+
+@cache
+def _metrics_as_written() -> Mapping[str, Spec]:
+    """Every metric by its titles, parameters by their names, and by its name."""
+    return {
+        title.format(**{name: name for name in spec.parameters}): spec
+        for spec in metrics().values()
+        for title in (spec.title, spec.long_title, spec.name)
+    }
 
 
 def metric_variants(name: str) -> tuple[Spec, list[dict[str, int]]]:
     """A metric and the parameters to call it with: its defaults, or the one in its name.
 
     Args:
-        name: ``recall_at_k`` for the default depths, ``recall_at_20`` for one.
+        name: ``recall_at_k`` for the default depths, ``recall_at_20`` for one; also as it is printed, in any case:
+            ``R@k``, ``R@20``.
 
     Raises:
         UnknownName: the metric is unknown; the message suggests the nearest name.
@@ -55,10 +70,18 @@ def metric_variants(name: str) -> tuple[Spec, list[dict[str, int]]]:
     Example:
         >>> metric_variants("recall_at_20")[1], metric_variants("recall_at_k")[1]
         ([{'k': 20}], [{'k': 1}, {'k': 5}, {'k': 10}])
+        >>> metric_variants("r@1")[0].name, metric_variants("mAP@R")[0].name
+        ('recall_at_k', 'map_at_r')
     """
-    stem, _, number = name.rpartition("_")
-    if number.isdecimal() and f"{stem}_k" in metrics():
-        return metrics()[f"{stem}_k"], [{"k": int(number)}]
+    known = {title.casefold(): spec for title, spec in _metrics_as_written().items()}
+    printed = name.strip().casefold()
+    for text in (printed, re.sub(r"[\s-]", "_", printed.replace("@", "_at_"))):
+        if text in known:
+            return known[text], list(known[text].variants())
+        depths = DEPTH.findall(text)
+        spec = known.get(DEPTH.sub("k", text))
+        if spec is not None and len(depths) == 1:
+            return spec, [{"k": int(depths[0])}]
     spec = metric(name)
     return spec, list(spec.variants())
 
@@ -88,6 +111,8 @@ def is_main(key: str) -> bool:
 
 
 def _find(kind: str, name: str, entries: Mapping[str, Entry]) -> Entry:
-    if name not in entries:
-        raise UnknownName(kind, name, entries)
-    return entries[name]
+    """The entry of this name in any case."""
+    known = {title.casefold(): entry for title, entry in entries.items()}
+    if name.strip().casefold() not in known:
+        raise UnknownName(kind, name, entries, listed=f"{kind}s")
+    return known[name.strip().casefold()]

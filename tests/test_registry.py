@@ -22,6 +22,37 @@ def test_unknown_names_get_a_hint():
         registry.metric_variants("recal_at_5")
 
 
+@pytest.mark.parametrize(
+    ("printed", "label"),
+    [
+        *(("r@1", "recall_at_1"), ("R@10", "recall_at_10"), ("Recall@5", "recall_at_5"), ("mAP@R", "map_at_r")),
+        *(("R-Precision", "r_precision"), ("entail@5", "entail_at_5"), ("Median Rank", "median_rank")),
+        *(("PMRP@50", "pmrp_at_50"), ("R@5, judged only", "judged_only_recall_at_5"), ("rsum", "rsum")),
+    ],
+)
+def test_metrics_are_found_as_they_are_printed(printed, label):
+    spec, (parameters,) = registry.metric_variants(printed)
+    assert spec.label(**parameters) == label
+
+
+def test_printed_names_tell_metrics_apart():
+    for spec in registry.metrics().values():
+        for parameters in spec.variants():
+            for title in (spec.title, spec.long_title):
+                assert registry.metric_variants(title.format(**parameters).upper()) == (spec, [parameters])
+
+
+def test_tasks_are_found_as_they_are_printed():
+    assert [registry.task(task.title.lower()) for task in registry.tasks().values()] == [*registry.tasks().values()]
+
+
+def test_hint_names_a_list_instead_of_every_name():
+    with pytest.raises(UnknownName) as error:
+        registry.metric_variants("map_at_rr")
+    told = "unknown metric 'map_at_rr'; did you mean 'map_at_r'? To see all: cxc-eccv list metrics"
+    assert str(error.value) == told
+
+
 def test_constant_not_named_like_its_file_is_refused(monkeypatch):
     module = types.ModuleType("cxc_eccv.metrics.wrong")
     module.SPEC = RankMetric(mrr, "MRR", depends_on=BestRank(), citation="x")

@@ -41,5 +41,5 @@ def module_folder(name: str) -> Path:
     """The folder of a metric's module, whether ``evaluate`` is installed or not."""
     known = sorted(folder.name for folder in MODULES.iterdir() if folder.is_dir())
     if name not in known:
-        raise UnknownName("metric", name, known)
+        raise UnknownName("metric", name, known, listed="metrics")
     return MODULES / name

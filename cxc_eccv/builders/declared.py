@@ -138,7 +138,7 @@ def select_configs(wanted: Iterable[str | DatasetConfig] | None) -> list[Dataset
     chosen = {}
     for item in known.values() if wanted is None else wanted:
         if not isinstance(item, DatasetConfig) and item not in known:
-            raise UnknownName("config", item, known)
+            raise UnknownName("config", item, known, listed="configs")
         config = item if isinstance(item, DatasetConfig) else known[item]
         chosen[config.name] = config
     return list(chosen.values())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
+from contextlib import suppress
 from typing import Annotated, NamedTuple, TypeAlias
 
 import typer
@@ -54,8 +54,13 @@ def list_all(
         return
     every = {group: items() for group, items in ITEMS.items()}
     names = dict.fromkeys(item for items in every.values() for item in items)
+    from cxc_eccv.registry import metric_variants, task
+
+    for find in (task, lambda name: metric_variants(name)[0]):  # as they are printed
+        with suppress(UnknownName):
+            name = name if name in names else find(name).name
     if name not in names:
-        raise UnknownName("name", name, [*get_close_matches(name, names, n=3), *titles])
+        raise UnknownName("name", name, names, listed="tasks, metrics, configs or sources")
     for group, items in every.items():
         if name in items:
             _print_facts(f"{group.removesuffix('s')} {name}", items[name].facts)

@@ -133,7 +133,7 @@ def _choose_tasks(
         task = registry.task(task_name)
         if part and part not in task.part_names:
             raise UnknownName(f"direction of {task_name}", part, task.part_names)
-        chosen.setdefault(task_name, []).extend([part] if part else task.part_names)
+        chosen.setdefault(task.name, []).extend([part] if part else task.part_names)
     yield from ((registry.task(name), tuple(dict.fromkeys(parts)), True) for name, parts in chosen.items())
 
 

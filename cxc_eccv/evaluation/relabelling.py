@@ -36,7 +36,7 @@ def find_sources(sources: str | Sequence[str] | None, library: Library, split: s
         raise InvalidOption(f"sources (--sources) is empty; choose among {', '.join(known)}")
     for name in sources:
         if name not in known:
-            raise UnknownName("source of labels (declared, or from a label file (--labels))", name, known)
+            raise UnknownName("source of labels", name, known)
         if list(sources).count(name) > 1:
             raise InvalidOption(f"sources (--sources) has {name} twice; name it once")
         if all(gather(library.split(split), direction, name, Thresholds()) is None for direction in DIRECTIONS):

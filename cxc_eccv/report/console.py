@@ -141,8 +141,15 @@ def _skipped_lines(page: Page) -> Iterator[str]:
     if foreign:
         verb = "task needs" if len(foreign) == 1 else "tasks need"
         yield f"{len(foreign)} further {verb} other data: `cxc-eccv list tasks`"
-    for reason, names in reasons.items():
-        names = [name for name in names if name not in foreign]
-        if names:
-            more = [f"{len(names) - LISTED} more"] if len(names) > LISTED + 1 else names[LISTED:]
-            yield f"Not scored: {list_names([*names[:LISTED], *more])}: {reason}"
+    kept = {reason: [name for name in names if name not in foreign] for reason, names in reasons.items()}
+    kept = {reason: names for reason, names in kept.items() if names}
+    if len(kept) > LISTED:
+        yield f"Not scored: {_list_few([name for names in kept.values() for name in names])}; `skipped` says why"
+        return
+    for reason, names in kept.items():
+        yield f"Not scored: {_list_few(names)}: {reason}"
+
+
+def _list_few(names: Sequence[str]) -> str:
+    more = [f"{len(names) - LISTED} more"] if len(names) > LISTED + 1 else names[LISTED:]
+    return list_names([*names[:LISTED], *more])

@@ -118,7 +118,7 @@ class Catalog:
     def entry(self, name: str) -> Entry:
         """The file with a name."""
         if name not in self.entries:
-            raise UnknownName("source", name, self.entries)
+            raise UnknownName("source", name, self.entries, listed="sources")
         return self.entries[name]
 
     def group(self, name: str) -> Group:

@@ -116,6 +116,12 @@ def test_each_reason_has_a_line_and_few_names():
     ]
 
 
+def test_many_reasons_have_one_line():
+    skipped = {name: f"no {name}" for name in ("cxc/i2i", "cxc/sis", "cxc/sits", "coco_5k", "coco_1k")}
+    told = "Not scored: cxc/i2i, cxc/sis, cxc/sits and 2 more; `skipped` says why"
+    assert shown(skipped=skipped).splitlines()[-1].rstrip() == told
+
+
 def test_tasks_of_other_data_are_counted_in_one_line():
     skipped = dict.fromkeys(("flickr30k", "flickr30k_entailment"), "the run holds 161 of the 5,000 captions")
     text = shown(Result("cxc", "t2t", "recall_at_1", 0.5, 60), skipped=skipped | {"flickr8k": "not here"})
