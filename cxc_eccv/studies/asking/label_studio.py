@@ -12,7 +12,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.sources.reading import read_json
+from cxc_eccv.sources.reading import read_json, shown
 from cxc_eccv.studies.asking.formats import Format, Record, join_criteria, name_answers
 from cxc_eccv.studies.asking.questionnaire import ADDRESSES, Handout, ShownQuestion
 from cxc_eccv.studies.asking.schemes import Details, Scheme
@@ -133,7 +133,11 @@ def _condition(group: Details, scheme: Scheme) -> dict[str, str]:
 
 def read(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
     """Every annotation that was not skipped."""
-    for number, task in enumerate(read_json(path)):
+    expected = "the project's export as JSON, labelled with the exported configuration"
+    tasks = read_json(path)
+    if not isinstance(tasks, list):
+        raise MalformedSource(path, "", shown(tasks), expected)
+    for number, task in enumerate(tasks):
         where = f"[{number}]"
         try:
             where += f", task {task['id']!r:.60}"
@@ -143,7 +147,6 @@ def read(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
                     values = _collect_values(annotation["result"], scheme)
                     yield place, _record(task["data"], annotation, values, scheme)
         except (AttributeError, LookupError, TypeError) as error:
-            expected = "the project's export as JSON, labelled with the exported configuration"
             raise MalformedSource(path, where, repr(error), expected) from None
 
 

@@ -169,12 +169,12 @@ CASES["rankings (Parquet)"] = {
     "a file cut short": malformed(cut(columns(lambda table: None), 0.6), "run.parquet", "cut short", "save it again"),
 }
 CASES["rankings (TREC)"] = {
-    "a file cut short": malformed(trec("{query} Q0 {item} 2"), "run_t2i.trec, line 2", "has 4 fields, expected 6"),
+    "a file cut short": malformed(trec("{query} Q0 {item} 2"), "run_t2i.trec, line 2", "a line has query id"),
     "scores that rise down the ranks": malformed(
         trec("{query} Q0 {item} 2 5.0 run"), "score 5.0 at rank 2", "Sort each ranking"
     ),
     "scores that are not finite": malformed(
-        trec("{query} Q0 {item} 2 nan run"), "run_t2i.trec, line 2", "score nan is not a finite number"
+        trec("{query} Q0 {item} 2 nan run"), "run_t2i.trec", "has score nan at rank 2"
     ),
     "ranks with gaps": malformed(trec("{query} Q0 {item} 12 -12 run"), "ranks of query", "Number the items"),
 }

@@ -141,7 +141,7 @@ def test_what_cannot_be_exported_or_imported_is_said(command, sample_library, tm
     for arguments, message in (
         (["import", "p", "x", "--format", "htm"], "unknown format 'htm'"),
         (["import", "p", "none.jsonl"], "No such file"),
-        (["import", "p", "studio.json"], "a list of tasks"),
+        (["import", "p", "studio.json"], "found no answers"),
         (["merge", "p"], "nobody has answered yet"),
     ):
         assert message in command(*arguments, status=2)
