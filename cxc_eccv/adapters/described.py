@@ -1,4 +1,4 @@
-"""What an ``evaluate`` module says of itself, and its Space on the Hub: module, program, card and requirements.
+"""Descriptions of the ``evaluate`` modules, and their Spaces on the Hub: module, program, card and requirements.
 
 The texts come from the metric's SPEC and docstring, and from the class for metrics with the same needs.
 """

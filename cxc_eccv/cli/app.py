@@ -1,4 +1,4 @@
-"""All commands, of the core and of the studies, and the message with which a run that fails ends."""
+"""All commands, and the message of a command that fails."""
 
 from __future__ import annotations
 

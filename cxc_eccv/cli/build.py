@@ -99,7 +99,8 @@ def images(
     library = open_library()
     if library.edition != OFFICIAL:
         raise InvalidOption(
-            f"the images of the edition {library.edition!r} are not at COCO. Unset CXC_ECCV_DATA, or name "
+            f"this command downloads COCO's photographs, and the data is the edition {library.edition!r}, which has "
+            "none of them. Unset CXC_ECCV_DATA, or name "
             "the folder of the official data with --data-dir."
         )
     rows = [row for part in splits for row in library.split(part).images.to_pylist() if row["folder"] == name]
@@ -137,7 +138,7 @@ def build(
         list[str] | None, typer.Option(help="Configs, comma-separated or repeated. Default: all.")
     ] = None,
     splits: Annotated[list[str] | None, typer.Option(help="Splits, comma-separated or repeated. Default: all.")] = None,
-    num_proc: Annotated[int, typer.Option(min=1, help="Number of processes; each builds other splits.")] = 1,
+    num_proc: Annotated[int, typer.Option(min=1, help="Number of processes, which share the splits.")] = 1,
     mined: Annotated[
         list[Path] | None,
         typer.Option(help="Weak positives from mine, for the configs pairs and retrieval. Repeat for each split."),

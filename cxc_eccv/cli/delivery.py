@@ -73,7 +73,7 @@ def say_written(paths: Iterable[Path]) -> None:
 def say_kept(run: EmbeddingsRun, was_there: bool) -> None:
     """Print on standard error where the embeddings of a model are saved."""
     if run.path is None:
-        say("the embeddings are not saved: their place in the cache is taken or cannot be written", err=True)
+        say("the embeddings were not saved: the cache cannot be written, or another file has their name", err=True)
     else:
         did = "reusing cached embeddings" if was_there else "saved the embeddings"
         say(f"{did}: {run.path}", err=True)

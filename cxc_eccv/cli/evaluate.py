@@ -179,7 +179,7 @@ def evaluate(
     you run it again. For prompts, revisions, pooling, types of weights or crops, run cxc-eccv encode first.
 
     Several models or files get a folder each in --output, and are compared at the end; finished ones are skipped.
-    Rankings of one model are told by their names, as clip_i2t.trec, clip_t2i.trec, blip_i2t.trec.
+    Rankings of one model are found by their names, as clip_i2t.trec, clip_t2i.trec, blip_i2t.trec.
 
     Embeddings (.npz, .safetensors) hold image_ids, image_embeddings, caption_ids, caption_embeddings; a text-only or
     image-only model has one of the two pairs. Scores (.npz) hold image_ids, caption_ids, scores. Rankings are .json,
@@ -290,7 +290,7 @@ def _evaluate_models(context: typer.Context, models: Sequence[_Model], request: 
 def _check_source(context: typer.Context, files: list[Path] | None, model: list[str] | None) -> None:
     """Files or models, and no option of the one with the other."""
     if files and model:
-        raise InvalidOption(f"--model encodes {model[0]}, and {files[0]} is encoded already: give one of the two")
+        raise InvalidOption(f"{files[0]} is encoded already: give it, or --model {model[0]}, not both")
     if not files and not model:
         raise InvalidOption(
             "nothing to evaluate: name a file of embeddings, scores or rankings, or a model with --model ID_OR_FOLDER"
@@ -352,7 +352,9 @@ def _refuse_other_report(model: _Model, context: typer.Context, library: Library
     changes = find_changes(folder / RUN, model.run_file(context, library))
     if changes:
         others = f"; and {len(changes) - 3} more" if len(changes) > 3 else ""
-        shown = "; ".join(changes[:3]) + others if (folder / RUN).is_file() else f"there is no {RUN} that names them"
+        shown = (
+            "; ".join(changes[:3]) + others if (folder / RUN).is_file() else f"its {RUN}, which names them, is missing"
+        )
         raise InvalidOption(
             f"{folder} holds a report of other options: {shown}. Name another folder with --output, or replace that "
             "report with --overwrite."

@@ -150,9 +150,9 @@ def _refuse_code(source: str | Path) -> Iterator[None]:
         if "trust_remote_code" not in str(error):
             raise
         raise ModelError(
-            f"{source}: brings Python code of its own, which is not run. If you read that code and trust it, "
-            "encode it with --trust-remote-code, best with --revision (from Python load_model(..., "
-            "trust_remote_code=True)); no other command runs such code"
+            f"{source}: brings Python code of its own, which is not run. If you have read the code and trust it, add "
+            "--trust-remote-code and --revision to cxc-eccv encode (in Python: load_model(..., "
+            "trust_remote_code=True)). Only encoding runs such code"
         ) from None
     finally:
         module.get_cached_module_file, module.TIME_OUT_REMOTE_CODE = usual

@@ -127,7 +127,7 @@ def read_answers(path: str | Path) -> Answers:
     table = table.filter(pc.is_valid(table["drawn"])) if "drawn" in table.column_names else table.slice(0, 0)
     if not table.num_rows:
         raise DataError(
-            f"{path}: the pairs were chosen, not drawn, so they say nothing of others. Pairs must be drawn for a "
+            f"{path}: the pairs were chosen, not drawn, so they do not represent the others. Pairs must be drawn for a "
             "number: cxc-eccv annotate propose FOLDER MODEL --for TASK/DIRECTION/METRIC"
         )
     check_content(path, labels.facts, {"rounds": [MAPPING]})

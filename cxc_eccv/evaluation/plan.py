@@ -1,4 +1,4 @@
-"""Plan: the tasks, parts and metrics that a request computes, on which part of a split, and reasons for others."""
+"""Plan: the tasks, parts and metrics that a request computes, on which part of a split, and why others are left out."""
 
 from __future__ import annotations
 

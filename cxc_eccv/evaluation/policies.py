@@ -1,4 +1,4 @@
-"""What stands for the labels of unjudged pairs: policies, judges, and tables of labels or probabilities."""
+"""Labels for unjudged pairs: policies, judges, and tables of labels or probabilities."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def policy_name(unjudged: Unjudged) -> str:
 def policy_of(unjudged: Unjudged) -> str | Classifier:
     """The policy as the metric takes it; a table of labels becomes a classifier."""
     if isinstance(unjudged, Judge):
-        raise InvalidOption("unjudged is a judge without data; pass the classifier that its method on returns")
+        raise InvalidOption("unjudged is a judge that has no data yet; pass what its method on(split) returns")
     return PairValues(unjudged, "label", "predicted labels") if isinstance(unjudged, pa.Table) else unjudged
 
 

@@ -1,4 +1,4 @@
-"""Hugging Face Hub: uploads, and submissions to the leaderboard."""
+"""Hugging Face Hub: uploads, and the leaderboard."""
 
 BENCHMARK = "cxc-eccv/cxc_eccv"
 """Repository of the released dataset on the Hub: the benchmark of the leaderboard."""

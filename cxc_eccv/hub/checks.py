@@ -66,7 +66,7 @@ def _faults(report: Report) -> Iterator[str]:
     if data.version != catalog.version:
         yield f"it was computed from version {data.version} of the data, not {catalog.version}"
     if own := [name for name in files if (entry := catalog.entries.get(name)) and not (entry.sha256 or entry.url)]:
-        yield f"it uses {', '.join(own)}, which only you have"
+        yield f"it uses files of your own: {', '.join(own)}"
     for result in report.results:
         if result.key in leaderboard_tasks():
             yield from _unusual_parameters(result)
@@ -104,7 +104,7 @@ def read_benchmark(api: HfApi, repo_id: str) -> Benchmark:
     if version != expected or manifest.get("modified"):
         raise ReportRefused(
             f"{repo_id} was built from edition {version[0]!r} {version[1]}, modified files: "
-            f"{', '.join(manifest.get('modified') or ()) or 'none'}; a benchmark is of {expected[0]!r} {expected[1]}"
+            f"{', '.join(manifest.get('modified') or ()) or 'none'}; a benchmark needs {expected[0]!r} {expected[1]}"
         )
     return Benchmark(revision, read_task_ids(texts[PATH] or "", f"{PATH} of {repo_id}"), sources)
 

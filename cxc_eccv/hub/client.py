@@ -28,7 +28,7 @@ LATER = "Run the command again later. Files that arrived are not sent again."
 BUSY = "Somebody else may be changing the repository; run the command again."
 STATUSES: Mapping[int, tuple[type[HubError], str]] = {
     401: (HubAccessDenied, f"The Hub does not accept the token. {LOG_IN}"),
-    403: (HubAccessDenied, f"The token may not do this. {LOG_IN}"),
+    403: (HubAccessDenied, f"The token lacks the permission. {LOG_IN}"),
     404: (HubError, "Check the name; a private or gated repository needs a token that may read it."),
     **dict.fromkeys((409, 412), (HubConflict, BUSY)),
     **dict.fromkeys((408, 425, 429, 500, 502, 503, 504), (HubUnavailable, LATER)),

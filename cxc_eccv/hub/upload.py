@@ -181,7 +181,7 @@ def _left_out(files: Iterable[str], sent: Mapping[str, object]) -> tuple[str, ..
 def _steps_to_a_leaderboard(edition: str) -> str:
     """What people must do before the Hub shows a leaderboard."""
     if edition != OFFICIAL:
-        return f"This is the edition {edition!r}: no results can be submitted to it."
+        return f"The data is the edition {edition!r}, so no results can be submitted to it."
     return f"""To do once before the Hub shows a leaderboard:
 1. Make the dataset public, in its settings on the Hub.
 2. The Hub must know the evaluation_framework {leaderboard.FRAMEWORK!r}. If its list lacks the

@@ -1,4 +1,4 @@
-"""Kendall's tau-b of ratings and similarities, and how both variants are drawn anew."""
+"""Kendall's tau-b of ratings and similarities, and the resampling of both variants."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ REFUSED = {
     "no split": (["--split", "tset"], "did you mean 'test'"),
     "a file": (["--output", __file__], "is a file. Name a folder"),
     "offline": ([], "downloads are off (CXC_ECCV_OFFLINE=1)"),
-    "sample": (["--data-dir", "sample"], "the edition 'sample' are not at COCO"),
+    "sample": (["--data-dir", "sample"], "the data is the edition 'sample', which has none of them"),
 }
 
 

@@ -252,7 +252,7 @@ def test_damage_in_the_cache_is_repaired(command, model, encoded, cache):
 
 REFUSED = [
     ([], "nothing to evaluate: name a file of embeddings, scores or rankings, or a model with --model"),
-    (["run.npz", "--model", "x"], "--model encodes x, and run.npz is encoded already: give one of the two"),
+    (["run.npz", "--model", "x"], "run.npz is encoded already: give it, or --model x, not both"),
     (["run.npz", "--skip-bad-images"], "--skip-bad-images: only for --model"),
     (["--model", "x", "--direction", "i2t"], "--direction: only for files"),
     (["--model", "x", "--name", "a", "--name", "b"], "--name: 2 names for 1 model; give one for each"),

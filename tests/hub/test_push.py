@@ -83,7 +83,7 @@ def test_visibility_is_that_asked_for(hub, client, built):
 
 def test_the_next_steps_are_told_after_the_upload(client, copy):
     text = push(client, copy, "--yes").out
-    assert text.endswith("This is the edition 'sample': no results can be submitted to it.\n")
+    assert text.endswith("The data is the edition 'sample', so no results can be submitted to it.\n")
     manifest = json.loads((copy / "manifest.json").read_text())
     (copy / "manifest.json").write_text(json.dumps(manifest | {"edition": "official"}))
     assert "leaderboard" not in push(client, copy).out

@@ -1,4 +1,4 @@
-"""What a part of a task needs of a run, and what was measured of it: two values, with a reading between them."""
+"""Need and Measured: what the metrics of a part are computed from, and what a pass over the run measured."""
 
 from __future__ import annotations
 
@@ -221,9 +221,9 @@ class Measured(ABC, Generic[Kind]):
         units = self.make_units(variant) if is_open else None
         if units is None:
             raise InvalidOption(
-                f"{self.need.key}/{label} cannot be estimated from answers about some pairs: choose a mean between "
-                "images and captions that only labels of retrieved pairs can change, such as recall_at_k, mrr_at_k, "
-                "map_at_r, r_precision or entail_at_k"
+                f"{self.need.key}/{label} cannot be estimated from answers about some pairs: choose a metric "
+                "between images and captions that depends on labels of retrieved pairs alone, such as recall_at_k, "
+                "mrr_at_k, map_at_r, r_precision or entail_at_k"
             )
         return units
 

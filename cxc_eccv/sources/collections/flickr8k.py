@@ -15,5 +15,5 @@ COLLECTION = Collection(
     all_captions=("flickr8k_tokens", read_flickr8k),
 )
 
-JUDGED = replace(COLLECTION, title="Flickr8k's human judgments", labels=("flickr8k_crowd", "flickr8k_experts"))
+JUDGED = replace(COLLECTION, title="Flickr8k with human judgments", labels=("flickr8k_crowd", "flickr8k_experts"))
 """Flickr8k where the judgments are on this machine too."""

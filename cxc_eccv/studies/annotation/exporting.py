@@ -50,8 +50,8 @@ def export_questions(project: Project, folder: str | Path, export: Export) -> li
     exchange_format = find_format(export.form)
     if not (exchange_format.by_sheet or export.worker):
         raise InvalidOption(
-            f"--format {export.form}: name people (--people), for a project each; one project hands its tasks out in "
-            "turn"
+            f"--format {export.form} needs --people, because each person gets a project: a shared one would divide a "
+            "sheet among them"
         )
     numbers = project.rounds[-1].numbers if export.sheets is None else export.sheets
     rounds = [each for each in project.rounds if set(each.numbers) & set(numbers)] or [project.rounds[-1]]

@@ -76,7 +76,7 @@ MARK = "<!-- made by cxc-eccv annotate merge, which replaces it; remove this lin
 def merge_labels(project: Project, terms: Terms | None = None) -> LabelFile:
     """Make labels from the answers of accepted sheets, and write ``labels.parquet`` and ``README.md``.
 
-    The project keeps the terms: those left out are as they were given last.
+    Terms that are left out keep their last values.
     """
     new = terms or Terms()
     if new.citation is not None and not BIBTEX.fullmatch(new.citation):
@@ -271,7 +271,7 @@ def _describe_known(known_pairs: Facts) -> str:
         return "The sheets had no known pairs."
     counts = {name: KnownAnswers(**of_sheets) for name, of_sheets in known_pairs.items()}
     return (
-        f"On the sheets that count, people answered {counts['accepted']} of the known pairs rightly, and "
+        f"On the sheets that count, people answered {counts['accepted']} of the known pairs correctly, and "
         f"{counts['all']} "
         "on all answered sheets (95% intervals)."
     )

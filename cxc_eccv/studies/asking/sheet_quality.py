@@ -58,7 +58,7 @@ class Checks:
             "one of its known pairs was answered wrongly": True,
             f"it took less than {self.least_seconds:g} seconds": bool(self.least_seconds),
             "all its candidates got the same answer": self.straight,
-            f"its person answered no more than {self.least_accuracy:.0%} of known pairs rightly (95% interval)": bool(
+            f"its person answered no more than {self.least_accuracy:.0%} of known pairs correctly (95% interval)": bool(
                 self.least_accuracy
             ),
         }

@@ -259,7 +259,7 @@ def list_unjudged(runs: Iterable[Run], library: Library, *, key: str | None = No
 def write_unjudged(path: Path, pairs: pa.Table) -> Path:
     """Write pairs as Parquet, CSV or JSON lines; DataError if there are none."""
     if not pairs.num_rows:
-        raise DataError("every pair that the runs retrieve has a label: nothing is to judge")
+        raise DataError("every pair that the runs retrieve has a label: there is nothing to judge")
     if path.suffix != ".parquet":
         return write_rows(path, pairs.to_pylist())
     with replaced_file(path) as part:

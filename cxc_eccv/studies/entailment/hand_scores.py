@@ -74,8 +74,8 @@ class ManualScores:
         facts = self.provenance.others
         notes = [
             f"E@M: percent of the top {depth} captions that are ground truth or entailed, every pair judged by hand",
-            f"pairs judged: {facts['pairs']:,}, by {facts['people']:,} people; answers that contradict original links, "
-            f"which stay: {facts['against_original_links']}; that override labels derived from ratings: "
+            f"pairs judged: {facts['pairs']:,}, by {facts['people']:,} people; unused answers against original links: "
+            f"{facts['against_original_links']}; answers that replace labels from ratings: "
             f"{facts['against_derived_labels']}",
         ]
         header = [("",), ("E@M",), ("images",)]
@@ -307,7 +307,7 @@ def _check(coco: ScoredReport, flickr: ScoredReport, rows: Sequence[tuple[Result
     first, second = coco.report, flickr.report
     facts: list[tuple[str, object, object]] = [
         ("split", first.provenance.split, second.provenance.split),
-        ("part of the split", first.restriction or "all of it", second.restriction or "all of it"),
+        ("scored data", first.restriction or "the whole split", second.restriction or "the whole split"),
         ("judge of pairs without a label", judge_of(first), judge_of(second)),
     ]
     policies = ((first.parameters.get("unjudged"), second.parameters.get("unjudged")) for first, second in rows)
@@ -315,8 +315,8 @@ def _check(coco: ScoredReport, flickr: ScoredReport, rows: Sequence[tuple[Result
     for what, of_coco, of_flickr in facts:
         if of_coco != of_flickr:
             raise InvalidOption(
-                f"{coco.name} and {flickr.name} have no mean: the {what} is {of_coco} for one and {of_flickr} for the "
-                "other. Evaluate both with the same options."
+                f"{coco.name} and {flickr.name} have no mean: the {what} is {of_coco} for the first and "
+                f"{of_flickr} for the second. Evaluate both with the same options."
             )
 
 

@@ -115,7 +115,7 @@ class ClassifierReport:
         costs = Table(
             [("Precision",), ("Threshold",), ("Pairs found",), ("Of the entailed",)],
             [_precision_cells(row) for row in self.precisions],
-            "What a wanted precision costs",
+            "Thresholds that reach a precision",
             notes=["These thresholds were chosen on the same pairs: expect slightly lower numbers on others."],
         )
         reliability = Table(

@@ -1,1 +1,1 @@
-"""What was retrieved instead: failures told in concepts, altered queries, and whether people agree."""
+"""Explain failures: concepts of the retrieved images, altered queries, and people's ratings."""

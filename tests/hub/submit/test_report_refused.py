@@ -102,7 +102,7 @@ EDITS = {
         set_data(modified={"sts_test": {"expected": "a", "found": "b"}}),
         "computed from modified raw files, sts_test",
     ),
-    "own-file": (set_data(files=FILES | {"entailment_test": "a" * 64}), "entailment_test, which only you have"),
+    "own-file": (set_data(files=FILES | {"entailment_test": "a" * 64}), "it uses files of your own: entailment_test"),
     "no-files": (set_data(files={}), "does not name this package and its data"),
     "package": (set_package(name="other"), "does not name this package"),
     "package-version": (set_package(version="0.0.9"), "cxc_eccv 0.0.9 computed it"),

@@ -169,7 +169,7 @@ def test_refused_report_is_not_looked_up(hub, client, model, report):
     ("manifest", "message"),
     [
         ({"edition": "sample"}, "was built from edition 'sample'"),
-        ({"data_version": "0.9"}, "a benchmark is of 'official' 1.0.0"),
+        ({"data_version": "0.9"}, "a benchmark needs 'official' 1.0.0"),
         ({"sources": {"sts_test": "0" * 64}}, "the report and org/cxc_eccv use different files of sts_test"),
         ({"modified": {"sts_test": {}}}, "modified files: sts_test"),
         ({"sources": None}, "is not one that `cxc-eccv build` wrote"),

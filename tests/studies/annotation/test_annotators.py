@@ -48,10 +48,10 @@ def test_an_owner_with_one_random_annotator_among_three(command, project, sample
     printed = command("import", "mine", *files)
     assert "21 accepted, 9 to be checked by hand" in printed
     assert "A sheet is accepted unless one of its known pairs was answered wrongly." in printed
-    assert "of the known pairs rightly, as by chance" in printed
+    assert "of the known pairs correctly, no better than chance" in printed
     printed = command("check", "mine", "--least-accuracy", 0.5)
     assert "20 accepted, 10 to be checked by hand" in printed
-    assert "or its person answered no more than 50% of known pairs rightly (95% interval)." in printed
+    assert "or its person answered no more than 50% of known pairs correctly (95% interval)." in printed
     assert "cxc-eccv annotate check mine --reject coin" in printed
     printed = command("check", "mine")
     assert printed.count("known pairs right are") == printed.count("right are not above 50% (sheets: 10)") == 1
@@ -186,7 +186,7 @@ def test_answers_spread_by_label_studio_all_count(command, runs, sample_library,
         runs, ProposalOptions(budget=40), size=20
     )
     options = ["--format", "label_studio", "--images", "https://example.org/{file_name}", "--output", "studio"]
-    assert "name people (--people), for a project each" in command("export", "mine", *options, status=2)
+    assert "needs --people, because each person gets a project" in command("export", "mine", *options, status=2)
     printed = command("export", "mine", *options, "--people", "ann")
     assert "one project per person" in printed
     assert "need a Local Storage in each project" in printed

@@ -111,9 +111,9 @@ def test_from_models_to_labels_and_back(command, truth, sample_library, tmp_path
 
 
 OPTIONS = {
-    "another scheme": (["--scheme", "cxc"], "--scheme cxc: p has eccv, which stays"),
-    "another split": (["--split", "val"], "--split validation: p has test, which stays"),
-    "another seed": (["--seed", "4"], "--seed 4: p has 0, which stays"),
+    "another scheme": (["--scheme", "cxc"], "--scheme cxc: p has eccv, which cannot change"),
+    "another split": (["--split", "val"], "--split validation: p has test, which cannot change"),
+    "another seed": (["--seed", "4"], "--seed 4: p has 0, which cannot change"),
     "no strategy": (["--strategy", "actve", "--leave-open"], "unknown strategy 'actve'"),
     "no number of queries": (["--queries", "many"], "--queries many: give how many images and how many captions"),
     "queries of three sides": (["--queries", "1,2,3"], "--queries 1,2,3"),

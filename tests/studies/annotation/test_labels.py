@@ -247,7 +247,7 @@ def test_card_states_the_words_and_the_accuracy_on_known_pairs(labelled):
     assert f"> {ECCV.instructions[0]}\n>\n> {ECCV.question}\n>\n> • 100% YES\n" in text
     assert "1 answered sheets that count had these words, in the language `de`:" in text
     assert "> Passt &lt;es&gt;?" in text
-    assert "people answered 9 of 12 [47%, 91%] of the known pairs rightly, and 9 of 12 [47%, 91%] on all" in text
+    assert "people answered 9 of 12 [47%, 91%] of the known pairs correctly, and 9 of 12 [47%, 91%] on all" in text
     none = {name: {"right": 0, "answered": 0} for name in ("all", "accepted")}
     assert "The sheets had no known pairs." in label_card(facts | {"known_pairs": none}, found)
 

@@ -256,7 +256,7 @@ def test_reports_that_do_not_go_together_have_no_mean(reports):
     coco, flickr = reports()
     for pair, message in (
         ((coco, coco), "coco and f30k|give one report with the task|f30k has entailment"),
-        ((coco, reports(unjudged="leave_out")[1]), "the policy for pairs without a label is not_entailed for one and"),
+        ((coco, reports(unjudged="leave_out")[1]), "the policy for pairs without a label is not_entailed for"),
     ):
         with pytest.raises(InvalidOption, match=message):
             mean_entailment(scored(pair))

@@ -62,7 +62,7 @@ def test_one_image(show, sample_library):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--show-concepts", "1"), "image 1 is not one of test; name its split with --split"),
+        (("--show-concepts", "1"), "image 1 is not in the split test; name its split with --split"),
         (("--concepts", "lvis"), "unknown source of concepts 'lvis'. Known: coco, visual-genome"),
         (("--show-concepts", "every"), "give all, or the COCO id of an image"),
         (("--annotations", "nowhere.json"), "nowhere.json is not a file"),

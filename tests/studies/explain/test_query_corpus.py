@@ -267,7 +267,7 @@ def test_rankings_of_query_corpus_are_of_one_direction_and_corpus(tmp_path):
     ("words", "message"),
     [
         ((), "nothing to rank: name a file with embeddings of the captions, or a model with --model"),
-        (("FILE", "--model", "bert"), "is encoded already: give one of the two"),
+        (("FILE", "--model", "bert"), "is encoded already: give it, or --model bert, not both"),
         (("FILE", "--summarizer", "t5"), "--summarizer: only for --model, and .* holds vectors of captions"),
         (("FILE", "--collection", "flickr9k"), "UnknownName: .*did you mean 'flickr8k'"),
         (("FILE", "--collection", "flickr8k"), "flickr8k"),

@@ -84,7 +84,7 @@ def propose(runs: Mapping[str, Run], split: Split, options: ProposalOptions | No
     judged = _find_judged(split, pairs, options.sources)
     if strategy.draws and options.asked is not None:
         raise InvalidOption(
-            f"strategy {strategy.name} draws from all pairs, so it is a project's first round: start another"
+            f"strategy {strategy.name} draws from all pairs, so only a project's first round can use it: start another"
         )
     asked_before = _find_asked_before(options, pairs, Pairs(split))
     random = np.random.default_rng([options.seed, len(queries), asked_before.size])

@@ -141,8 +141,8 @@ def _share_budget(deviations: FloatArray, costs: IntArray, budget: int, key: str
     needed = FEWEST_UNITS * float(costs.mean())
     if left < needed:
         raise InvalidOption(
-            f"budget {budget}: a unit of {key} takes {costs.mean():.1f} answers on average, and an interval "
-            f"{FEWEST_UNITS} units; give a budget of at least {math.ceil(needed) + dearest}"
+            f"budget {budget} is too small: an interval needs {FEWEST_UNITS} units of {key}, each of which takes "
+            f"{costs.mean():.1f} answers on average; give at least {math.ceil(needed) + dearest}"
         )
     chances = choose_probabilities(deviations, left, costs=costs)
     if chances[chances < 1].sum() < FEWEST_UNITS:  # nearly all are certain; the others would be too few for an interval

@@ -1,4 +1,4 @@
-"""What models do to labels: how much each gains if people verified its proposals, and how alike they rank."""
+"""Bias of labels: how much a model gains if people verified its proposals; and how alike models rank."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def score_by_other_captions(run: EmbeddingsRun, content: Split, pool: str = "max
     starts = np.searchsorted(owners[order], np.arange(content.image_ids.size + 1))
     if (alone := np.flatnonzero(np.diff(starts) < 2)).size:
         raise InvalidOption(
-            f"image {content.image_ids[alone[0]]} has fewer than two captions: none is left to score by"
+            f"image {content.image_ids[alone[0]]} has fewer than two captions: no other caption can score one"
         )
     scores = np.empty((content.image_ids.size, len(vectors)), dtype=np.float32)
     product = _tied_product(vectors[order], vectors, self_columns=order)

@@ -60,8 +60,8 @@ def score(
     ```
 
     Shows accuracy, precision, recall and F0.5, with intervals that keep the pairs of an image together; the recall at
-    several precisions; how far probabilities are from shares; calibration error, AUC and kappa by source of the
-    pairs; and what the classifier was trained on.
+    several precisions; how well probabilities match shares of entailed pairs; calibration error, AUC and kappa by
+    source of the pairs; and what the classifier was trained on.
     """
     from cxc_eccv.cli.delivery import COMMAND, check_folder
     from cxc_eccv.sources.columns import TABLES
@@ -189,7 +189,7 @@ def pairs(
       --output pairs.csv
     ```
 
-    Each pair stands there once, with image_id, caption_id, file_name, the image's captions and the caption. Add a
+    The file has each pair once, with image_id, caption_id, file_name, the image's captions and the caption. Add a
     column probability, from 0 to 1, and name the file with evaluate --unjudged, or for another number with
     --probabilities.
     """
@@ -215,7 +215,8 @@ def export(
     sample: Annotated[int, typer.Option(help="Number of images, drawn at random from those of all models.")] = 50,
     depth: Annotated[int, typer.Option(help="Top captions of the ranking of each image.")] = 10,
     hide_known: Annotated[
-        bool, typer.Option("--hide-known", help="Also ask about original captions and labelled pairs.")
+        bool,
+        typer.Option("--hide-known", help="Ask about original captions and labelled pairs too, without marking them."),
     ] = False,
     seed: Annotated[int, typer.Option(help="Seed of the images and of the order of the questions.")] = 0,
 ) -> None:

@@ -88,9 +88,9 @@ def explain(
 
     Several files are compared with the first, with intervals of the differences over the queries that both models fail.
 
-    rankings.parquet of query-corpus holds captions that search images as the mean of their other captions.
+    It also explains rankings.parquet of query-corpus, where an image is the mean of its other captions.
 
-    --adversarial ranks altered queries in the place of the originals, and shows how many ranks got worse and what the
+    --adversarial ranks altered queries instead of the originals, and shows how many ranks got worse and what the
     metrics become.
 
     --show-concepts needs no file: it counts the concepts of a split's images, or lists those of an image.
@@ -239,7 +239,7 @@ def _show_concepts(which: str, source: str, split: Split, annotations: Path | No
         raise InvalidOption(f"--show-concepts {which}: give all, or the COCO id of an image")
     image_concepts = load_concepts(split, source, annotations)
     if which != "all" and int(which) not in split.image_ids:
-        raise InvalidOption(f"image {which} is not one of {split.name}; name its split with --split")
+        raise InvalidOption(f"image {which} is not in the split {split.name}; name its split with --split")
     say(upper_first(describe_data(DataFacts(edition=split.library.edition), split.name)))
     tables = _tabulate_split(image_concepts) if which == "all" else [_tabulate_image(image_concepts, int(which))]
     print_shown(tables_to_console(tables))

@@ -1,4 +1,4 @@
-"""``cxc-eccv failures``: failures that people rate, laid out and read back."""
+"""``cxc-eccv failures``: export failures for people to rate, and read their ratings."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def export(
     ```
 
     People mark what is wrong with the retrieved image: object class, colour, enumeration, size, action or detail; or
-    only alternatives, if it fits the query as well. They rate from 1 to 10 how well it replaces the right image. To
-    every 18 failures come two known pairs: an image that matches by the labels, and one that does not. The format html
-    is one page for any browser. Of a table or of JSON lines, each person fills in a copy.
+    only alternatives, if it fits the query as well. They rate from 1 to 10 how well it replaces the right image. Every
+    18 failures are mixed with two known pairs: an image that matches by the labels, and one that does not. The format
+    html is one page for any browser. With csv or jsonl, each person fills in a copy of the file.
     """
     from cxc_eccv.studies.explain.exported_failures import export_failures, read_failures
 

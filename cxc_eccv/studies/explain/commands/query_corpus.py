@@ -138,7 +138,7 @@ def query_corpus(
 def _check_source(context: typer.Context, file: Path | None, model: str | None) -> None:
     """A file or a model, and no option of the one with the other."""
     if file is not None and model is not None:
-        raise InvalidOption(f"--model encodes {model}, and {file} is encoded already: give one of the two")
+        raise InvalidOption(f"{file} is encoded already: give it, or --model {model}, not both")
     if file is None and model is None:
         raise InvalidOption(
             "nothing to rank: name a file with embeddings of the captions, or a model with --model ID_OR_FOLDER"

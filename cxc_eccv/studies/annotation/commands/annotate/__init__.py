@@ -83,7 +83,7 @@ def propose(
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option(help="Only the first images by id and their captions, for a pilot, as of encode --limit."),
+        typer.Option(help="Only this many images, the first by id, and their captions, for a pilot."),
     ] = None,
     probabilities: Annotated[
         str | None,
@@ -150,11 +150,11 @@ def propose(
     pairs, sheets = count_nouns(last.candidates.num_rows, "pair"), count_nouns(len(last.sheets), "sheet")
     say(f"round {last.number} of {folder}: {pairs} in {sheets}")
     if last.known.num_rows or not ask_known:
-        say(f"{last.known.num_rows:,} further pairs were proposed and are known to match; nobody is asked about them")
+        say(f"{last.known.num_rows:,} proposed pairs are known to match, so nobody is asked about them")
     for name_of_labels in after.find_changed_labels():
         say(
-            f"the labels {name_of_labels} changed or were left out since round {last.number - 1}: other pairs are "
-            "known now than when its people were asked"
+            f"the labels {name_of_labels} changed or were left out since round {last.number - 1}, so its people "
+            "were asked with other known pairs"
         )
     say_export(after)
 
@@ -173,7 +173,7 @@ def _open_or_create(folder: Path, library: Library, scheme: str | None, split: s
     for option, (value, fixed) in options.items():
         if value not in (None, fixed):
             raise InvalidOption(
-                f"--{option} {value}: {folder} has {fixed}, which stays. Leave it out, or name another folder"
+                f"--{option} {value}: {folder} has {fixed}, which cannot change. Leave it out, or name another folder"
             )
     return project
 
@@ -212,9 +212,9 @@ def merge(
     cxc-eccv annotate merge doubts --license cc-by-4.0
     ```
 
-    Rejected sheets and sheets that are still to be checked do not count. The project keeps the options: those left out
-    are as they were given last. The datasets library can load the folder, and cxc-eccv push uploads it. Pairs of two
-    images or two captions become ratings.csv, in the layout of CxC.
+    Rejected sheets and sheets that are still to be checked do not count. Options that you leave out
+    keep their last values. The datasets library can load the folder, and cxc-eccv push uploads it. Pairs of two images
+    or two captions become ratings.csv, in the layout of CxC.
     """
     from cxc_eccv.sources.reading import read_text
     from cxc_eccv.studies.annotation.merging import merge_labels, write_ratings

@@ -65,7 +65,7 @@ def say_status(project: Project) -> None:
     counting = {sheet.worker for sheet in judged if sheet.verdict != REJECTED}
     for worker, known in count_known(project.answers()).items():
         if worker in counting and known.may_be_chance:
-            say(f"{worker} answered {known} of the known pairs rightly, as by chance")
+            say(f"{worker} answered {known} of the known pairs correctly, no better than chance")
             say_next("check", project.folder, "--reject", worker)
     if not judged:
         say_export(project)
@@ -127,7 +127,9 @@ def export(
     ] = None,
     each: Annotated[
         int | None,
-        typer.Option(help="With --people: number of them who answer each sheet. Default: 3, or all of fewer."),
+        typer.Option(
+            help="With --people: number of people who answer each sheet. Default: 3, or all if there are fewer."
+        ),
     ] = None,
     texts: Annotated[
         Path | None,
