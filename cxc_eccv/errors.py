@@ -21,9 +21,11 @@
     │   ├── HubAccessDenied       there is no token, or it lacks the permission
     │   └── HubConflict           the repository holds something that conflicts with the change
     ├── ReportRefused             a report must not be submitted; says why
-    ├── WriteFailed               another process is writing the same file or folder
+    ├── WriteFailed               a file or folder cannot be written; another process may be writing it
+    ├── NoSuchFile                a file is not there; suggests the nearest; also a FileNotFoundError
     ├── UnknownName               there is no such task, metric, config or source; suggests the nearest
     └── InvalidOption             an argument is out of range or conflicts with another
+        └── ExtraMissing          a package is not installed; has the command; also an ImportError
 
 The command line prints any of these as one message and exits with status 2.
 """
@@ -41,6 +43,7 @@ __all__ = [
     "CxcEccvError",
     "DataError",
     "DownloadFailed",
+    "ExtraMissing",
     "HashMismatch",
     "HubAccessDenied",
     "HubConflict",
@@ -51,6 +54,7 @@ __all__ = [
     "MalformedSource",
     "MissingIds",
     "ModelError",
+    "NoSuchFile",
     "ReportRefused",
     "RunError",
     "RunTooShallow",
@@ -195,7 +199,25 @@ class ReportRefused(CxcEccvError):
 
 
 class WriteFailed(CxcEccvError):
-    """Another process is writing the same file or folder."""
+    """A file or folder cannot be written, for example since another process is writing it."""
+
+
+class NoSuchFile(CxcEccvError, FileNotFoundError):
+    """A file is not there.
+
+    Example:
+        >>> print(NoSuchFile(Path("no folder/clip.npz")))
+        no folder/clip.npz: no such file; there is no folder 'no folder'
+    """
+
+    def __init__(self, path: Path) -> None:
+        folder, hint = path.parent, ""
+        if folder.is_dir():
+            near = difflib.get_close_matches(path.name[:100], sorted(file.name for file in folder.iterdir()), n=3)
+            hint = f"; did you mean {' or '.join(str(folder / name) for name in near)}?" if near else ""
+        else:
+            hint = f"; there is no folder {str(folder)!r}"
+        super().__init__(f"{path}: no such file{hint}")
 
 
 class UnknownName(CxcEccvError):
@@ -218,6 +240,10 @@ class UnknownName(CxcEccvError):
 
 class InvalidOption(CxcEccvError):
     """An argument is out of range or conflicts with another."""
+
+
+class ExtraMissing(InvalidOption, ImportError):
+    """A package is not installed; the message has the command that installs it."""
 
 
 def raise_all(errors: Iterable[CxcEccvError]) -> None:

@@ -7,12 +7,14 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from cxc_eccv.errors import CxcEccvError, InvalidOption
+from cxc_eccv.errors import CxcEccvError, ExtraMissing
 
 REPOSITORY = "https://github.com/cxc-eccv/cxc_eccv"
 
@@ -58,7 +60,23 @@ def _shorten(path: Path) -> str:
     return os.fspath(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
-def require(package: str, extra: str, subject: str, error: type[CxcEccvError] = InvalidOption) -> None:
+PACKAGES = {"train": ("torch", "transformers", "accelerate"), "st": ("sentence_transformers",), "mteb": ("mteb",)}
+"""Packages of extras that whole modules import."""
+
+
+@contextmanager
+def needs_extra(*extras: str, subject: str = "this command needs") -> Iterator[None]:
+    """Turn a missing package of the extras, in imports inside the block, into ExtraMissing; the first has them all."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if not any(package in PACKAGES[name] for name in extras):
+            raise
+        raise ExtraMissing(f"{subject} {package}, which is not installed: {install_line(extras[0])}") from None
+
+
+def require(package: str, extra: str, subject: str, error: type[CxcEccvError] = ExtraMissing) -> None:
     """Refuse to go on without a package.
 
     Args:

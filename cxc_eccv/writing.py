@@ -13,6 +13,7 @@ import io
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -247,7 +248,18 @@ def refuse_unwritable(target: Path, names: Collection[str] = (), *, file: bool =
     for path in (nearest, place) if place.exists() else (nearest,):
         if not os.access(path, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        if path.is_dir():
+            _try_to_write(path, target)
     _refuse_obstacles(target, names)
+
+
+def _try_to_write(folder: Path, target: Path) -> None:
+    """Raise WriteFailed unless a file can be made in a folder: permissions do not tell, as of ``/proc``."""
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        reason = f"no file can be made in {folder} ({error.strerror})"
+        raise WriteFailed(f"{target} cannot be written: {reason}. Choose another output.") from None
 
 
 def refuse_foreign(target: Path, names: Iterable[str], written: Collection[str], writer: str, remedy: str) -> None:

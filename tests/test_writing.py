@@ -235,3 +235,10 @@ def test_only_files_as_they_were_written_are_replaced(tmp_path, change):
         with pytest.raises(InvalidOption, match=r"has files that no command wrote: questions\.csv"):
             write_texts(file.parent, new, recorded=True)
         assert file.read_text() == before
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="there is no /proc")
+def test_folder_that_takes_no_file_is_refused():
+    for file in (True, False):
+        with pytest.raises((WriteFailed, PermissionError), match="/proc"):
+            refuse_unwritable(Path("/proc/new"), file=file)

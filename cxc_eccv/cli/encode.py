@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cxc_eccv.cli.named_models import check_model, is_first_process, needs_train_extra, register_models
+from cxc_eccv.cli.named_models import check_model, is_first_process, register_models
 from cxc_eccv.cli.shared_options import OF_ENCODING, BatchSize, Device, Dtype, SkipBadImages, open_library, split_name
 from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
 from cxc_eccv.terminal import say
@@ -117,10 +117,9 @@ def encode(
     )
     if images is not None and only != "captions":
         find_photographs(library.split(split), images, skip_bad=skip_bad_images)
-    with needs_train_extra():
-        from cxc_eccv.encoding import encode as encode_run
-        from cxc_eccv.encoding import load_model, score_pairs
-        from cxc_eccv.encoding import rerank as rank_again
+    from cxc_eccv.encoding import encode as encode_run
+    from cxc_eccv.encoding import load_model, score_pairs
+    from cxc_eccv.encoding import rerank as rank_again
 
     register_models()
     loaded = load_model(

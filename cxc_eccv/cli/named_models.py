@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cxc_eccv.discovery import study_modules
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.extras import install_line
 
 if TYPE_CHECKING:
     from cxc_eccv.encoding import LoadedModel
@@ -31,8 +29,7 @@ def check_model(model: str, images: Path | None = None, *, batch_size: int = 64,
 
 def load_named_model(model: str, *, device: str | None = None, name: str | None = None) -> LoadedModel:
     """The model that a command names, trained ones of the studies among them."""
-    with needs_train_extra():
-        from cxc_eccv.encoding import load_model
+    from cxc_eccv.encoding import load_model
 
     register_models()
     return load_model(model, device=device, name=name)
@@ -41,19 +38,6 @@ def load_named_model(model: str, *, device: str | None = None, name: str | None 
 def is_first_process() -> bool:
     """Whether this is the process, of those of torchrun that share the encoding, that writes and prints."""
     return os.environ.get("RANK", "0") == "0"
-
-
-@contextmanager
-def needs_train_extra() -> Iterator[None]:
-    """Turn a missing package of the extra ``train`` into advice, for imports inside the block."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
-        if package not in ("torch", "transformers", "accelerate"):
-            raise
-        message = f"this command needs {package}, which is not installed: {install_line('train')}"
-        raise InvalidOption(message) from None
 
 
 def register_models() -> None:

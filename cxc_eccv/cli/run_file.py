@@ -11,7 +11,7 @@ import typer
 
 from cxc_eccv import __version__
 from cxc_eccv.cli.shared_options import DATA
-from cxc_eccv.errors import DataError, InvalidOption, UnknownName
+from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, NoSuchFile, UnknownName
 
 if TYPE_CHECKING:
     from cxc_eccv.sources.library import Library
@@ -111,7 +111,16 @@ def _read_mapping(path: Path) -> dict[str, Any]:
     """The keys of a file of options, and the texts after them, as a command line would give them."""
     from cxc_eccv.sources.reading import read_text
 
-    return _parse_mapping(read_text(path), path)
+    if path.is_dir():
+        raise InvalidOption(f"{path} is a folder; name the file of options in it, such as {path / 'run.yaml'}")
+    if not path.is_file():
+        raise NoSuchFile(path)
+    try:
+        return _parse_mapping(read_text(path), path)
+    except MalformedSource:
+        raise DataError(
+            f"{path} is not a YAML file. Name a file of options, such as the run.yaml of a report"
+        ) from None
 
 
 def _parse_mapping(text: str, path: Path) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from cxc_eccv.cli.delivery import check_folder, say_written
-from cxc_eccv.cli.named_models import check_model, needs_train_extra, register_models
+from cxc_eccv.cli.named_models import check_model, register_models
 from cxc_eccv.cli.shared_options import BatchSize, Device, Dtype, names, open_library
 from cxc_eccv.discovery import study_modules
 from cxc_eccv.errors import InvalidOption
@@ -67,8 +67,7 @@ def sts(
         report = _evaluate_baseline(str(baseline), library, wanted, vectors)
     else:
         check_model(model, batch_size=batch_size, dtype=dtype)
-        with needs_train_extra():
-            from cxc_eccv.encoding import text_encoder
+        from cxc_eccv.encoding import text_encoder
 
         register_models()
         encoder = text_encoder(model, batch_size=batch_size, device=device, dtype=dtype)

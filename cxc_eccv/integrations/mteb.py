@@ -7,10 +7,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import datasets
-import mteb
-from mteb.abstasks.task_metadata import TaskMetadata
-from mteb.types import PromptType
-from torch.utils.data import DataLoader
 
 from cxc_eccv.builders.dataset_cards import bibtex, sources_of
 from cxc_eccv.builders.declared import dataset_configs
@@ -18,11 +14,18 @@ from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation import Request
 from cxc_eccv.evaluation.request import check_split
+from cxc_eccv.extras import needs_extra
 from cxc_eccv.integrations.model_runs import main_key, make_run, score
 from cxc_eccv.integrations.mteb_files import LANGUAGE, SUBSET, data_revision, task_name, task_scores
 from cxc_eccv.report.folder import write_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings, Report
+
+with needs_extra("mteb", "st", "train", subject="cxc_eccv.integrations.mteb needs"):
+    import mteb
+    from mteb.abstasks.task_metadata import TaskMetadata
+    from mteb.types import PromptType
+    from torch.utils.data import DataLoader
 
 SIDES = {"i": "images", "t": "captions"}
 MODALITIES = {"images": "image", "captions": "text"}

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mteb.cli.build_cli import build_cli
-from mteb.get_tasks import _TASKS_REGISTRY
-
 from cxc_eccv.errors import CxcEccvError
+from cxc_eccv.extras import needs_extra
 from cxc_eccv.integrations.mteb import KINDS, task_class
+
+with needs_extra("mteb"):
+    from mteb.cli.build_cli import build_cli
+    from mteb.get_tasks import _TASKS_REGISTRY
 
 SPLITS = ("test", "validation")
 

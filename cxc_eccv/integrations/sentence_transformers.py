@@ -8,18 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
 
 from cxc_eccv.builders.image_columns import ImageFolder
-from cxc_eccv.encoding.pictures import open_picture
 from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
 from cxc_eccv.evaluation import Request
+from cxc_eccv.extras import needs_extra
 from cxc_eccv.integrations.model_runs import main_key, make_run, score
 from cxc_eccv.registry import metric_labelled
 from cxc_eccv.report.folder import write_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings, Report, check_whole
+
+with needs_extra("st", "train", subject="cxc_eccv.integrations.sentence_transformers needs"):
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
+
+    from cxc_eccv.encoding.pictures import open_picture
 
 PICTURES = 256
 """Images open at once."""

@@ -72,6 +72,7 @@ def load_run(*paths: str | Path, direction: str | Sequence[str] | None = None) -
             one for all, or one for each.
 
     Raises:
+        NoSuchFile: there is no such file.
         MalformedRun: a file is unreadable or cut short, of the wrong type or shape, has values that are not finite, or
             repeated ids. The message names file, place and remedy.
         InvalidOption: there is no file, or several that are not rankings; or ``direction`` is given although the file
@@ -89,9 +90,9 @@ def load_run(*paths: str | Path, direction: str | Sequence[str] | None = None) -
     if not files:
         raise InvalidOption("load_run needs a file")
     for path in files:
-        if path.suffix.lower() not in {".npz", ".safetensors", *RANKINGS} and not path.is_dir():
-            raise MalformedRun(f"{path}: unknown format {path.suffix!r}; use {FORMATS}")
         refuse_unreadable(path)
+        if path.suffix.lower() not in {".npz", ".safetensors", *RANKINGS}:
+            raise MalformedRun(f"{path}: unknown format {path.suffix!r}; use {FORMATS}")
     if all(path.suffix.lower() in RANKINGS for path in files):
         return _load_rankings(files, direction)
     if len(files) > 1:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cxc_eccv.errors import CxcEccvError, MalformedRun
+from cxc_eccv.errors import CxcEccvError, MalformedRun, NoSuchFile
 from cxc_eccv.types import Embeddings, IntArray, find_sides
 from cxc_eccv.types.ids import check_ids, shorten
 from cxc_eccv.types.provenance import ItemFacts, RunFacts
@@ -67,9 +67,11 @@ def whole_ids(values: ArrayLike, owner: str) -> NDArray[Any]:
 
 
 def refuse_unreadable(path: Path) -> None:
-    """Raise MalformedRun unless the file exists and can be opened."""
+    """Raise NoSuchFile if there is no such file, MalformedRun if it cannot be opened."""
+    if path.is_dir():
+        raise MalformedRun(f"{path}: is a folder, not a file")
     if not path.is_file():
-        raise MalformedRun(f"{path}: {'is a folder, not a file' if path.is_dir() else 'no such file'}")
+        raise NoSuchFile(path)
     try:
         path.open("rb").close()
     except OSError as error:

@@ -22,6 +22,13 @@ SCORES = ("itm", "itc", "itm+itc")
 OF_OPEN_CLIP = ("open_clip:", "hf-hub:")
 """Prefixes of the names of open_clip models."""
 
+CONFIGS = ("config.json", "modules.json", "open_clip_config.json", "adapter_config.json")
+"""Files of which the folder of a model has one."""
+
+ARRAYS = (".npz", ".safetensors")
+
+NAME_MODEL = "Name the folder of a saved model, or a Hub id."
+
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 
 
@@ -34,14 +41,25 @@ def check_source(source: str) -> None:
         cxc_eccv.errors.ModelError: models/clip/latest: no model there. Name the folder of a saved model, or a Hub id.
     """
     path = Path(source)
-    if source.startswith(OF_OPEN_CLIP) or path.is_dir():
+    if source.startswith(OF_OPEN_CLIP):
+        return
+    if path.is_dir():
+        if not any((path / name).is_file() for name in CONFIGS):
+            raise ModelError(f"{source}: no model found: {_describe_folder(path)}. {NAME_MODEL}")
         return
     if path.is_file():
+        advice = f", or score the embeddings in it: cxc-eccv evaluate {source}" if path.suffix in ARRAYS else ""
         raise ModelError(
-            f"{source} is a file, but a model is a folder or a Hub id. Name the folder that it was saved to."
+            f"{source} is a file, but a model is a folder or a Hub id. Name the folder that it was saved to{advice}."
         )
     if not HUB_ID.fullmatch(source):
-        raise ModelError(f"{source}: no model there. Name the folder of a saved model, or a Hub id.")
+        raise ModelError(f"{source}: no model there. {NAME_MODEL}")
+
+
+def _describe_folder(path: Path) -> str:
+    if (path / "report.json").is_file():
+        return f"it is the folder of a report. To score that model's file again, run cxc-eccv evaluate {path}"
+    return f"the folder has no {CONFIGS[0]}"
 
 
 def check_pooling(pooling: str) -> None:

@@ -68,6 +68,13 @@ WRONG = [
     (("encode", *MODEL, "--output", "folder.npz"), "is a folder. Name a file"),
     (("evaluate", "--model", "./absent"), "./absent: no model there"),
     (("evaluate", "--model", "file"), "file is a file, but a model is a folder"),
+    (("evaluate", "--model", "m.npz"), "or score the embeddings in it: cxc-eccv evaluate m.npz"),
+    (("evaluate", "--model", "few"), "few: no model found: the folder has no config.json. Name the folder"),
+    (("evaluate", "--model", "report"), "no model found: it is the folder of a report"),
+    (("evaluate", "--config", "report"), "such as report/run.yaml"),
+    (("evaluate", "--config", "report/runs.yaml"), "no such file; did you mean report/run.yaml?"),
+    (("evaluate", "--config", "m.npz"), "m.npz is not a YAML file"),
+    (("train", "dual-encoder", "--output-dir", "file"), "file is a file. Name a folder"),
     ((*ENCODE, "--images", "absent"), "absent is not a folder"),
     ((*ENCODE, "--split", "tset"), "did you mean 'test'"),
     ((*ENCODE, "--only", "image"), "did you mean 'images'"),
@@ -112,8 +119,11 @@ def errors(tmp_path_factory):
     folder = tmp_path_factory.mktemp("early")
     (folder / "file").touch()
     (folder / "folder.npz").mkdir()
-    for name in ("few", "none"):
+    for name in ("few", "none", "report"):
         (folder / name).mkdir()
+    (folder / "m.npz").write_bytes(b"PK\xff")
+    for name in ("report.json", "run.yaml"):
+        (folder / "report" / name).touch()
     (folder / "few" / "COCO_val2014_000000764118.jpg").touch()
     done = subprocess.run(
         [sys.executable, "-c", RUN],

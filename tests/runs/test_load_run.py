@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
+from cxc_eccv.errors import InvalidOption, MalformedRun, NoSuchFile, UnknownName
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun, load_run, save_embeddings
 from cxc_eccv.runs.rankings import RankedLists
 from cxc_eccv.types import Embeddings
@@ -239,7 +239,7 @@ def test_files_that_cannot_be_opened_or_name_other_directions(tmp_path):
     (tmp_path / "folder.json").mkdir()
     with pytest.raises(MalformedRun, match="is a folder"):
         load_run(tmp_path / "folder.json")
-    with pytest.raises(MalformedRun, match="no such file"):
+    with pytest.raises(NoSuchFile, match="no such file"):
         load_run(tmp_path / "absent.trec")
     pq.write_table(pa.table({"query_id": [1], "item_ids": [[2]], "direction": ["I2T"]}), tmp_path / "run.parquet")
     with pytest.raises(UnknownName, match=r"run\.parquet.*'I2T'; did you mean|Known: i2t"):
@@ -292,3 +292,13 @@ def test_a_name_is_a_line_of_text(name, tmp_path):
     np.savez(tmp_path / "run.npz", caption_ids=[1], caption_embeddings=[[1.0]], model=name)
     with pytest.raises(MalformedRun, match=r"run\.npz(, model|: the model's name is)"):
         load_run(tmp_path / "run.npz")
+
+
+def test_absent_file_suggests_the_nearest(tmp_path):
+    (tmp_path / "clip_b32.npz").touch()
+    with pytest.raises(FileNotFoundError, match=r"clip_b23\.npz: no such file; did you mean .*clip_b32\.npz\?"):
+        load_run(tmp_path / "clip_b23.npz")
+    with pytest.raises(NoSuchFile, match=r"clip_b32\.np: no such file; did you mean .*clip_b32\.npz\?"):
+        load_run(tmp_path / "clip_b32.np")
+    with pytest.raises(NoSuchFile, match=r"there is no folder .*models"):
+        load_run(tmp_path / "models" / "clip.npz")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cxc_eccv.errors import MalformedRun
+from cxc_eccv.errors import MalformedRun, NoSuchFile
 from cxc_eccv.runs import EmbeddingsRun, embeddings, load_embeddings, save_embeddings
 from cxc_eccv.runs.embeddings import write_safetensors
 from cxc_eccv.types import Embeddings
@@ -91,7 +91,7 @@ def test_other_files_say_what_they_hold_and_what_is_needed(tmp_path):
     np.array([{"a": 1}], dtype=object).dump(tmp_path / "pickle.npz")
     with pytest.raises(MalformedRun, match="not a readable"):
         load_embeddings(tmp_path / "pickle.npz")
-    with pytest.raises(MalformedRun, match="no such file"):
+    with pytest.raises(NoSuchFile, match="no such file"):
         load_embeddings(tmp_path / "absent.npz")
     with pytest.raises(MalformedRun, match=r"unknown embeddings format '\.pt'; use \.npz or \.safetensors"):
         load_embeddings(tmp_path / "model.pt")

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cxc_eccv.cli.delivery import COMMAND, check_folder, deliver, say_written, show_command
-from cxc_eccv.cli.named_models import needs_train_extra
 from cxc_eccv.cli.shared_options import Group, ScriptCommand, open_library, split_name
+from cxc_eccv.extras import needs_extra
 from cxc_eccv.terminal import print_shown, say
+from cxc_eccv.writing import refuse_unwritable
 
 if TYPE_CHECKING:
     from cxc_eccv.studies.baselines.model_card import ScoredPairs, Trained
@@ -139,15 +140,17 @@ def entailment_classifier(context: typer.Context) -> None:
 def _train(package: str, arguments: Sequence[str], images: str = "--images") -> None:
     """Train, then write the report and the card, and print the scores, on the first process.
 
-    Folders that are not there are refused before torch is imported; the script's parser checks all else.
+    Folders that are absent or cannot be written are refused before torch is imported; the script's parser checks the
+    rest.
     """
     from cxc_eccv.sources.download import image_folder, mirror_folder
 
     checks: dict[str, Callable[[str], object]] = {"--data-dir": mirror_folder, images: image_folder}
+    checks["--output-dir"] = lambda output: refuse_unwritable(Path(output))
     for option, value in pairwise(word for argument in arguments for word in argument.split("=", 1)):
         if option in checks:
             checks[option](value)
-    with needs_train_extra():
+    with needs_extra("train"):
         from transformers.utils import logging
 
         script = import_module(f"cxc_eccv.studies.baselines.{package}.script")

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from cxc_eccv.builders.image_columns import ImageFolder
-from cxc_eccv.cli.named_models import check_model, needs_train_extra
+from cxc_eccv.cli.named_models import check_model
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.evaluation.policies import Judge
+from cxc_eccv.extras import needs_extra
 from cxc_eccv.sources.library import Split
 from cxc_eccv.studies.entailment.labelled import find_image_files
 from cxc_eccv.studies.entailment.quality import warn_of_training_data
@@ -153,5 +154,5 @@ class PairJudge:
 def load_judge(name: str, images: Path | None = None, device: str | None = None) -> ClassifierJudge:
     """The judge that a folder or Hub id names; ``images`` is the folder with the image files."""
     check_model(name, images)
-    with needs_train_extra():
+    with needs_extra("train"):
         return ClassifierJudge(name, images, device=device)

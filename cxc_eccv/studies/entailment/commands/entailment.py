@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cxc_eccv.cli.delivery import say_written
-from cxc_eccv.cli.named_models import load_runs, needs_train_extra
+from cxc_eccv.cli.named_models import load_runs
 from cxc_eccv.cli.shared_options import BatchSize, DataCommand, Device, Group, Names, open_library, split_name
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.extras import needs_extra
 from cxc_eccv.studies.asking.options import AnswerForm, QuestionForm, QuestionImages
 from cxc_eccv.terminal import print_shown, say
 
@@ -112,7 +113,7 @@ def _ask(model: str, pairs: str, library: Library, images: Path | None, batch_si
 
     check_model(model, images, batch_size=batch_size)
     find_labelled(pairs)
-    with needs_train_extra():
+    with needs_extra("train"):
         from cxc_eccv.studies.entailment.scoring import find_classifier
 
     classifier = find_classifier(model, device=device)

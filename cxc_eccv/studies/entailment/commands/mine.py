@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cxc_eccv.cli.encode import say_once
-from cxc_eccv.cli.named_models import check_model, load_named_model, needs_train_extra
+from cxc_eccv.cli.named_models import check_model, load_named_model
 from cxc_eccv.cli.shared_options import BatchSize, Device, Group, open_library, split_name
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.extras import needs_extra
 from cxc_eccv.terminal import print_shown, upper_first
 from cxc_eccv.writing import check_output
 
@@ -113,7 +114,7 @@ def mine(
     mined_split = open_split_to_mine(library, name, collection or COCO.name)
     if images is not None:
         find_photographs(mined_split, images)
-    with needs_train_extra():
+    with needs_extra("train"):
         from cxc_eccv.studies.entailment.mining import MiningOptions
         from cxc_eccv.studies.entailment.mining import mine as mine_pairs
         from cxc_eccv.studies.entailment.scoring import find_classifier

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from cxc_eccv.cli.delivery import COMMAND, check_folder, say_kept, say_written
-from cxc_eccv.cli.named_models import check_model, load_named_model, needs_train_extra
+from cxc_eccv.cli.named_models import check_model, load_named_model
 from cxc_eccv.cli.shared_options import BatchSize, Device, Group, open_library, split_name
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.extras import needs_extra
 from cxc_eccv.terminal import print_shown
 from cxc_eccv.writing import FileContent, refuse_unwritable, write_texts
 
@@ -204,7 +205,7 @@ def _summarise(
 
         summaries = key_summaries(read_summaries(file), positions, file)
         return summary_corpus(summaries, encode), {"file": file.name, "sha256": hash_file(file)}
-    with needs_train_extra():
+    with needs_extra("train"):
         from cxc_eccv.studies.explain.summaries import join_captions, load_summarizer, summarize
 
     summarizer = load_summarizer(options["summarizer"], device=options["device"])

@@ -1,0 +1,32 @@
+"""A module whose extra is not installed says what installs it."""
+
+import subprocess
+import sys
+
+import pytest
+
+CODE = """
+import sys
+sys.modules[{package!r}] = None
+try:
+    import cxc_eccv.{module}
+except ImportError as error:
+    print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "package", "extra"),
+    [
+        ("integrations.mteb", "mteb", "mteb"),
+        ("integrations.mteb_command", "mteb", "mteb"),
+        ("integrations.sentence_transformers", "sentence_transformers", "st"),
+        ("encoding", "torch", "train"),
+    ],
+)
+def test_missing_package_is_named_with_its_extra(module, package, extra):
+    command = [sys.executable, "-c", CODE.format(package=package, module=module)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("ExtraMissing ")
+    assert f" needs {package}, which is not installed: " in done.stdout
+    assert f"[{extra}]" in done.stdout
