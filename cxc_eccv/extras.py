@@ -18,6 +18,9 @@ from cxc_eccv.errors import CxcEccvError, ExtraMissing
 
 REPOSITORY = "https://github.com/cxc-eccv/cxc_eccv"
 
+FETCHES = {"explain": ("spacy download en_core_web_sm", "nltk.downloader wordnet")}
+"""Extra to the modules that download what its packages read."""
+
 
 def name_requirement(extra: str) -> str:
     """What pip installs where there is no clone, since no release stands on PyPI yet.
@@ -41,7 +44,9 @@ def install_line(extra: str) -> str:
     python = Path(sys.executable)
     pip = shutil.which("pip")
     beside = pip is not None and Path(pip).parent == python.parent
-    return f"{'pip' if beside else f'{_shorten(python)} -m pip'} install '{what}'"
+    runs = "python -m" if beside else f"{_shorten(python)} -m"
+    fetches = [f"{runs} {fetch}" for fetch in FETCHES.get(extra, ())]
+    return " && ".join([f"{'pip' if beside else f'{runs} pip'} install '{what}'", *fetches])
 
 
 def _find_clone() -> Path | None:

@@ -53,6 +53,11 @@ def test_command_names_the_python_that_runs(monkeypatch):
     assert install_line("train").startswith("pip install ")
 
 
+def test_one_command_gets_all_of_explain():
+    parts = install_line("explain").split(" && ")
+    assert [part.split()[-2:] for part in parts[1:]] == [["download", "en_core_web_sm"], ["nltk.downloader", "wordnet"]]
+
+
 def test_missing_package_is_named_with_the_command(monkeypatch):
     require("numpy", "train", "sums need")
     monkeypatch.setitem(sys.modules, "nltk", None)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from cxc_eccv.errors import DataError, MalformedSource, SourceMissing
-from cxc_eccv.extras import require
+from cxc_eccv.extras import install_line, require
 from cxc_eccv.types import FloatArray
 
 VERSION = "3.0"
@@ -37,8 +37,9 @@ def load_wordnet() -> Any:  # noqa: ANN401 - nltk is untyped
     places = ", ".join(map(str, folders))
     setting = f"is {os.pathsep.join(named)!r}" if named else "is not set"
     raise SourceMissing(
-        "WordNet is not on this machine. Download it with `python -m nltk.downloader wordnet`, or set NLTK_DATA, which "
-        f"{setting}, to the folder with corpora/wordnet.zip. Searched: {places}."
+        f"WordNet {VERSION} is not on this machine. This command gets all that explain needs:\n  "
+        f"{install_line('explain')}\nOr set NLTK_DATA, which {setting}, to the folder with corpora/wordnet.zip. "
+        f"Searched: {places}."
     )
 
 

@@ -25,8 +25,9 @@ from cxc_eccv.sources.wordnet import similarity_matrix
 from cxc_eccv.studies.explain.concepts import Box, ImageConcepts, Place, find_differences, locate_mentions
 from cxc_eccv.studies.explain.explanation import TITLES, Explanation
 from cxc_eccv.studies.explain.failed_queries import INFORMED, MEASURED, MEASURES, OF_TRUTH, Explained
+from cxc_eccv.studies.explain.failure_kinds import KINDS, UNEXPLAINED, sort_by_kind
 from cxc_eccv.tables import Table
-from cxc_eccv.types import FloatArray, IntArray
+from cxc_eccv.types import IntArray
 from cxc_eccv.types.provenance import Provenance
 from cxc_eccv.types.seen import Concepts
 from cxc_eccv.wording import count, direction_name, list_names
@@ -44,19 +45,6 @@ SIDE = 384
 
 COLOURS = 8
 """Colours of boxes; a card with more concepts reuses them, and numbers distinguish the concepts."""
-
-KINDS = {
-    "far": ("Far off", "the retrieved image shows no key concept"),
-    "partly": (
-        "Partly right",
-        "the retrieved image shows some key concepts, or all of them and less than half of all concepts",
-    ),
-    "near": ("Near miss", "the retrieved image shows all key concepts and at least half of all concepts"),
-}
-"""Kinds of failures with title and definition, the worst first."""
-
-HALF = 0.5
-"""Least share of all concepts in a near miss: if the query mentions only a person, most images show it."""
 
 SHOWN_AS = dict(zip(MEASURED, ("{:.1%}", "{:.3f}", "{:g}", "{:.1%}", "{:.1%}"), strict=True))
 """Formats of the numbers, with fewer digits than in the tables."""
@@ -171,25 +159,6 @@ class DirectionPage(NamedTuple):
         return segments(counts, [*(group.kind for group in self.groups), "wrong"], titles)
 
 
-def judge_failures(explained: Explained) -> tuple[FloatArray, IntArray]:
-    """(F,) shares of key concepts, NaN for a failure without numbers; and rows of those with numbers, the worst first.
-
-    Key concepts are those of the right image that the query mentions, or all of them if it mentions none. The worst
-    failure shows the smallest share of key concepts; ties are broken by the share of all concepts, by how unlike the
-    concepts are that replace missing ones (no replacement comes last), by the differences in the number of instances,
-    and by the share of other sizes: the stages of Lymperaiou et al., 2022, section 4.1.
-    """
-    names = ("query_id", *MEASURES, f"{MEASURES[0]}{INFORMED}")
-    columns = [explained.table[name].to_numpy().astype(np.float64) for name in names]
-    query_ids, agreement, similarity, enumeration, size, informed = columns
-    shares = np.where(np.isnan(informed), agreement, informed)
-    # No similarity: no concept is missing, or none replaces it.
-    stand_ins = np.where(np.isnan(similarity), 1.0, similarity)
-    keys = (query_ids, -np.nan_to_num(size), -np.nan_to_num(enumeration), stand_ins, agreement, shares)
-    order = np.lexsort(keys)
-    return shares, order[~np.isnan(shares[order])]
-
-
 def show_failures(explanations: Sequence[Explanation], shown: int = SHOWN, seed: int = 0) -> list[DirectionPage]:
     """The failures of every model and direction as cards: some at random, and the worst ones of each kind."""
     return [
@@ -208,12 +177,10 @@ def _show_direction(
         queries = [text.strip() for text in split.texts_of(failures.query_ids).to_pylist()]
     if failures.direction != "t2i":
         chosen = [text.strip() for text in split.texts_of(failures.item_ids).to_pylist()]
-    shares, order = judge_failures(explained)
-    agreement = explained.table[MEASURES[0]].to_numpy().astype(np.float64)
-    near = (shares == 1) & (agreement >= HALF)
-    kinds = np.where(near, "near", np.where(shares == 0, "far", "partly"))
-    of_kind = {kind: order[kinds[order] == kind] for kind in KINDS}
-    draws = np.random.default_rng(seed).permutation(np.sort(order))
+    of_kind = sort_by_kind(explained)
+    kinds = {row: kind for kind, rows in of_kind.items() for row in rows.tolist()}
+    judged = np.concatenate(list(of_kind.values()))
+    draws = np.random.default_rng(seed).permutation(np.sort(judged))
     query_ids, ranks = failures.query_ids.tolist(), failures.truth_ranks.to_pylist()
     pairs = list(zip(failures.truth_ids.tolist(), failures.retrieved_ids.tolist(), strict=True))
 
@@ -221,7 +188,7 @@ def _show_direction(
         truth, retrieved = (images[image].keys() for image in pairs[row])
         parts = truth & retrieved, truth - retrieved, retrieved - truth
         words = (sorted({_word(name) for name in part}) for part in parts)
-        return Failure(query_ids[row], str(kinds[row]), queries[row], chosen[row], ranks[row], *words)
+        return Failure(query_ids[row], kinds[row], queries[row], chosen[row], ranks[row], *words)
 
     rows = np.unique(np.concatenate([draws[:shown], *(members[:shown] for members in of_kind.values())]))
     cards = _make_cards(explanation, explained, rows, [describe(row) for row in rows.tolist()])
@@ -236,7 +203,7 @@ def _show_direction(
         failures.direction,
         failures.n_queries,
         len(failures),
-        len(failures) - order.size,
+        len(failures) - judged.size,
         group("drawn", "Drawn at random", f"with a verdict, seed {seed}", draws),
         [group(kind, *words, of_kind[kind]) for kind, words in KINDS.items()],
         [describe(row) for row in _choose_listed(missing)],
@@ -456,6 +423,7 @@ def render_explained(
         tables=tables,
         pages=pages,
         kinds=KINDS,
+        unexplained=UNEXPLAINED,
         names=sorted(set().union(*(page.concept_names for page in pages))),
         per_concept=PER_CONCEPT,
         most=LISTED,

@@ -362,7 +362,13 @@ def _reasons(summaries: Mapping[str, Summary]) -> dict[str, str]:
                 if name in reasons and (measure == name or reasons.get(measure) != reasons[name]):
                     of = "" if measure == name else f" ({section[0].lower()}{section[1:]})"
                     titles.setdefault((column, of, reasons[name]), []).append(title)
-    return {f"{column} {', '.join(names)}{of}": reason for (column, of, reason), names in titles.items()}
+    columns: dict[tuple[str, str], list[str]] = {}
+    for (column, of, reason), names in titles.items():
+        columns.setdefault((f"{', '.join(names)}{of}", reason), []).append(column)
+    return {
+        numbers if len(where) == len(summaries) else f"{', '.join(where)} {numbers}": reason
+        for (numbers, reason), where in columns.items()
+    }
 
 
 def _group(reasons: Mapping[str, str]) -> list[str]:

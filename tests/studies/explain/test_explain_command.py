@@ -68,6 +68,24 @@ def test_numbers_by_the_names_of_the_format(explain, files, tmp_path, sample_lib
     assert b"explained" in table.schema.metadata
 
 
+def test_terminal_begins_with_kinds_of_failures(explain, files, tmp_path):
+    shown = explain(files[0], "--output", tmp_path / "out")[1]
+    kinds, numbers = shown.split("Failures of one")
+    scores = content_of(tmp_path / "out")["scores"]
+    counts = {}
+    for line in kinds.splitlines():
+        for title in ("failures", "far off", "partly right", "near miss", "without a verdict"):
+            if line.strip().startswith(f"{title} "):
+                counts[title] = [int(count) for count in re.findall(r"(\d+) \(", line)]
+    directions = ("t2i", "i2t", "t2t")
+    assert counts["failures"] == [scores[f"{direction}/failures"] for direction in directions]
+    assert [*map(sum, zip(*list(counts.values())[1:], strict=True))] == counts["failures"]
+    assert counts["without a verdict"] == [scores[f"{direction}/without_concepts"] for direction in directions]
+    assert "near miss: the retrieved image shows all key concepts" in " ".join(kinds.split())
+    assert (tmp_path / "out" / "explain.md").read_text().index("near miss") > 0
+    assert "CA" in numbers
+
+
 def test_models_side_by_side_and_equal_inputs_give_equal_bytes(explain, files, tmp_path):
     words = (*files, "--name", "A", "--name", "B", "--direction", "t2i", "--direction", "i2t", "--output")
     status, shown, _ = explain(*words, tmp_path / "o")

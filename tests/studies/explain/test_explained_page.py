@@ -20,11 +20,11 @@ from cxc_eccv.studies.explain.explained_page import (
     SHOWN,
     ShownConcept,
     _draw_boxes,
-    judge_failures,
     render_explained,
     show_failures,
 )
 from cxc_eccv.studies.explain.failed_queries import MEASURES, Explained, explain_failures
+from cxc_eccv.studies.explain.failure_kinds import judge_failures
 from cxc_eccv.types.provenance import DataFacts, Provenance, RunFacts
 
 pytestmark = pytest.mark.thorough

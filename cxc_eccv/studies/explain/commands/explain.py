@@ -102,6 +102,7 @@ def explain(
     from cxc_eccv.studies.explain.concepts import check_source, load_concepts
     from cxc_eccv.studies.explain.explained_page import render_explained
     from cxc_eccv.studies.explain.explanation import check_runs, compare_failures, explain_run, make_tables
+    from cxc_eccv.studies.explain.failure_kinds import tabulate_kinds
     from cxc_eccv.tables import tables_to_console, tables_to_markdown
 
     if show_concepts is not None:
@@ -130,7 +131,7 @@ def explain(
         for model, run in runs.items()
     ]
     paired = [row for other in explained[1:] for row in compare_failures(explained[0], other, seed=seed)]
-    tables, reranked = make_tables(explained, paired), None
+    kinds, tables, reranked = tabulate_kinds(explained), make_tables(explained, paired), None
     if adversarial is not None:
         reranked = rerank(
             baseline,
@@ -147,12 +148,12 @@ def explain(
             contents: dict[str, FileContent] = {
                 "explain.json": explanations_to_json(explained, paired, reranked, COMMAND.get()),
                 "failures.parquet": partial(write_parquet, join_tables(explained)),
-                "explain.md": tables_to_markdown(tables),
+                "explain.md": tables_to_markdown([kinds, *tables]),
                 "explain.html": render_explained(explained, tables, images=images, seed=seed),
             }
             written = write_texts(output, contents, recorded=True)
     finally:
-        print_shown(tables_to_console(tables))
+        print_shown(tables_to_console([kinds, *tables]))
     say_written(written)
 
 
