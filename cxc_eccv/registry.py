@@ -47,7 +47,6 @@ def metric(name: str) -> Spec:
     return _find("metric", name, _metrics_as_written())
 
 
-@cache
 def _metrics_as_written() -> Mapping[str, Spec]:
     """Every metric by its titles, parameters by their names, and by its name."""
     return {

@@ -42,7 +42,7 @@ def list_all(
 
     edition = catalog_of(DATA.get().data_dir).edition
     titles = {
-        "tasks": "Tasks (evaluate --tasks)",
+        "tasks": "Tasks and the data they need (evaluate --tasks)",
         "metrics": "Metrics (evaluate --metrics; those of failures: explain)",
         "configs": "Dataset configs (build --configs, load_dataset)",
         "sources": f"Sources (raw files of the {edition} data)",
@@ -79,7 +79,7 @@ def _list_tasks() -> dict[str, Item]:
 
     return {
         name: Item(
-            f"{task.title}: {', '.join(task.part_names)}",
+            task.description.partition(". ")[0],
             {
                 "title": task.title,
                 "description": task.description,
@@ -93,6 +93,7 @@ def _list_tasks() -> dict[str, Item]:
                 "license": task.licence,
                 "citation": task.citation,
             },
+            task.collection.name,
         )
         for name, task in tasks().items()
     }

@@ -259,9 +259,13 @@ def notes_on(baseline: ScoredReport, other: ScoredReport) -> list[str]:
 def training_notes(models: Sequence[ScoredReport]) -> list[str]:
     """What the models were trained on, if any of them says so."""
     trained_on = {model.name: model.report.trained_on for model in models}
-    if set(trained_on.values()) == {DATA_SETS[UNKNOWN]}:
+    unknown = DATA_SETS[UNKNOWN]
+    if set(trained_on.values()) == {unknown}:
         return []
-    return [f"trained on {data}: {', '.join(names)}" for data, names in group_by_reason(trained_on).items()]
+    return [
+        f"{'training data unknown' if data == unknown else f'trained on {data}'}: {', '.join(names)}"
+        for data, names in group_by_reason(trained_on).items()
+    ]
 
 
 def _data_of(model: ScoredReport) -> DataFacts:

@@ -236,7 +236,7 @@ def collections_held(
 
 def _find_reason(collection: Collection, sides: Sides, library: Library, split: str) -> str | None:
     if not library.has_collection(collection):
-        return f"{collection.title} is not on this machine (name the task to download it)"
+        return f"the files of {collection.title} are not on this machine (name the task to download them)"
     try:
         content = library.split(split, collection)
     except DataError as error:

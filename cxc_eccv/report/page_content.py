@@ -63,6 +63,18 @@ TITLES = {
     "numpy": "NumPy version",
     "seed": "Seed",
     "confidence": "Confidence of the intervals",
+    "intervals": "Intervals",
+    "run images count": "Images of the run",
+    "run images dimensions": "Dimensions of an image's vector",
+    "run images outside the tasks": "Images that no task needs",
+    "run captions count": "Captions of the run",
+    "run captions dimensions": "Dimensions of a caption's vector",
+    "run captions outside the tasks": "Captions that no task needs",
+    "entailment labels pairs": "Entailment labels",
+    "entailment labels against original links": "Entailment labels against the original links",
+    "entailment labels against cxc or eccv caption": "Entailment labels against CxC or ECCV Caption",
+    "trained on": "Training data",
+    "trained on from": "Training data stated by",
 }
 """Titles of entries of the provenance, in the order shown; other entries follow under their names."""
 

@@ -44,7 +44,7 @@ from cxc_eccv.wording import (
 )
 
 NOTHING = "No task could be scored."
-JUDGED = "judged pairs, least"
+JUDGED = "labelled pairs, at least"
 BELOW = {"bounds": bounds_text, "estimate": estimate_text, "unjudged": unjudged_text, "judge": judge_text}
 """Rows below a metric."""
 
@@ -118,12 +118,14 @@ def _score_tables(page: Page, name_row: Callable[[Shown], str]) -> Iterator[Tabl
         correlations = any(unit_of(row[0].metric) == "correlation" for table in card.tables for row in table)
         title, subtitle = card.title, f"percent{' (correlations as they are)' if correlations else ''}{interval}{part}"
         for rows in [*card.tables, *([[(row,) for row in card.whole]] if card.whole else [])]:
-            yield _score_table(rows, title, subtitle, name_row)
+            yield _score_table(rows, title, subtitle, name_row, card.over)
             title = subtitle = ""
 
 
-def _score_table(rows: Sequence[Sequence[Shown]], title: str, subtitle: str, name_row: Callable[[Shown], str]) -> Table:
-    """The metrics with their bounds; then the least share of judged pairs in percent, the queries and the ties."""
+def _score_table(
+    rows: Sequence[Sequence[Shown]], title: str, subtitle: str, name_row: Callable[[Shown], str], over: str
+) -> Table:
+    """The metrics with their bounds; then the least share of labelled pairs in percent, the queries and the ties."""
     columns = [caveat_of(column) for column in zip(*rows, strict=True)]
     lines: list[Sequence[str | Cell]] = []
     styles: list[str] = []
@@ -137,7 +139,7 @@ def _score_table(rows: Sequence[Sequence[Shown]], title: str, subtitle: str, nam
     lines.append(["queries", *(f"{column.n_queries:,}" for column in columns)])
     lines.append(["ties", *(f"{column.ties:,}" for column in columns)])
     styles += ["dim"] * (len(lines) - len(styles))
-    header = [("",), *((column.direction or "whole",) for column in columns)]
+    header = [("",), *((column.direction or over,) for column in columns)]
     return Table(header, lines, title, subtitle, styles=styles)
 
 

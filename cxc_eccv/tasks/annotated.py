@@ -50,11 +50,11 @@ TASK = Task(
     name="annotated",
     title="Annotated",
     description=(
-        "The benchmark that label files make, all of them together: queries for which people judged what models "
-        "ranked highest, with the positives that they verified and those of the official sources, as in ECCV Caption. "
-        "The queries rank all captions or images of the split. A verified positive has the gain of its file, above 0 "
-        "and up to 1, a positive of an official source 1; graded metrics use the higher one. The task exists when a "
-        "library has label files."
+        "Retrieval between images and captions under the labels of your label files, all of them together. The "
+        "queries are those for which people judged what models ranked highest; they rank all captions or images of "
+        "the split. Positive is what people verified and what the official sources call positive, as in ECCV Caption. "
+        "A verified positive has the gain of its file, above 0 and up to 1, a positive of an official source 1; "
+        "graded metrics use the higher one. The task exists when a library has label files."
     ),
     parts=tuple(
         Part(direction, ranks=partial(_searched, searched_qrels), degrees=partial(_searched, searched_degrees))

@@ -7,9 +7,9 @@ TASK = Task(
     name="co_captions",
     title="Co-captions",
     description=(
-        "Text-text retrieval on a COCO Karpathy split with the other captions of the query's image as positives. The "
-        "query is left out of its gallery. It is the row MS-COCO in the text-text results of the Crisscrossed Captions "
-        "paper; cxc/t2t, which adds the rated pairs, is the row CxC."
+        "Retrieval of the other captions of a caption's image, among all captions of a COCO Karpathy split. The query "
+        "is left out of its gallery. Tables of Crisscrossed Captions call this row MS-COCO, and cxc/t2t, which adds "
+        "the rated pairs, CxC."
     ),
     parts=(Part("t2t", ranks=coco_links),),
     splits=("validation", "test"),

@@ -53,9 +53,9 @@ TASK = Task(
     name="coco_1k",
     title="COCO 1K",
     description=(
-        "Image-text retrieval on five folds of 1,000 images and 5,000 captions of a COCO Karpathy split. The folds are "
-        "cut in file order; queries rank the items of their fold, and the five results are averaged. The positives are "
-        "those of COCO 5K."
+        "Retrieval among 1,000 images and their 5,000 captions, averaged over five folds of a COCO Karpathy split. "
+        "The folds are cut in file order, and queries rank the items of their fold. The positives are those of COCO "
+        "5K."
     ),
     parts=tuple(Part(direction, ranks=_folded_links) for direction in CROSS_MODAL),
     splits=("validation", "test"),

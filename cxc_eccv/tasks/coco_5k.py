@@ -8,8 +8,8 @@ TASK = Task(
     name="coco_5k",
     title="COCO 5K",
     description=(
-        "Image-text retrieval on all images and captions of a COCO Karpathy split. "
-        "A caption is positive only for the image it was written for."
+        "Retrieval among all images and captions of a COCO Karpathy split. A caption is positive only for the image "
+        "it was written for."
     ),
     parts=tuple(Part(direction, ranks=coco_links) for direction in CROSS_MODAL),
     splits=("validation", "test"),

@@ -15,11 +15,11 @@ TASK = Task(
     name="cxc",
     title="CxC",
     description=(
-        "Retrieval with the positives of the Crisscrossed Captions paper: the original COCO links and the pairs that "
-        "annotators rated similar (from 3 of 5; image pairs from 2.5). Within one modality a query is not in its own "
-        "gallery; queries without a positive are left out. And rank correlation of similarities with the ratings: "
-        "caption pairs (sts, captions as queries), image pairs (sis) and image-caption pairs (sits, images as "
-        "queries); sts and sis take each pair in both orders."
+        "Retrieval within and across images and captions, and correlation with human ratings. Positives are the "
+        "original COCO links and the pairs that annotators rated similar (from 3 of 5; image pairs from 2.5). Within "
+        "one modality a query is not in its own gallery; queries without a positive are left out. Similarities are "
+        "correlated with the ratings of caption pairs (sts, captions as queries), image pairs (sis) and image-caption "
+        "pairs (sits, images as queries); sts and sis take each pair in both orders."
     ),
     parts=(
         *(Part(direction, ranks=merged_qrels, ratings=cxc_ratings) for direction in DIRECTIONS),
@@ -41,9 +41,9 @@ RATED = Task(
     name="cxc_rated",
     title="CxC rated",
     description=(
-        "Image-text retrieval with the pairs rated 3 or higher in Crisscrossed Captions as the only positives, as in "
-        "the CxC recall of the eccv_caption package. An original COCO link rated below 3 is not a positive; captions "
-        "without a positive are left out."
+        "Retrieval of pairs rated 3 or higher in Crisscrossed Captions, the only positives. An original COCO link "
+        "rated below 3 is not a positive; captions without a positive are left out. It is the CxC recall of the "
+        "eccv_caption package."
     ),
     parts=tuple(Part(direction, ranks=cxc_rated) for direction in CROSS_MODAL),
     splits=("validation", "test"),

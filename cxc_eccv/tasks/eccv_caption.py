@@ -10,9 +10,9 @@ TASK = Task(
     name="eccv_caption",
     title="ECCV Caption",
     description=(
-        "Image-text retrieval with the positives of ECCV Caption, which models proposed and people verified. The "
-        "judged images and captions of the COCO test split are queries and rank all captions and images of the split. "
-        "Each direction has separate judgments. Positive captions outside the gallery count towards R."
+        "Retrieval of all matches that people verified among pairs that models proposed. The judged images and "
+        "captions of the COCO test split are queries and rank all captions and images of the split. Each direction "
+        "has separate judgments. Positive captions outside the gallery count towards R."
     ),
     parts=tuple(Part(direction, ranks=eccv_caption) for direction in CROSS_MODAL),
     splits=("test",),

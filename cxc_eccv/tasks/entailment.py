@@ -7,11 +7,10 @@ TASK = Task(
     name="entailment",
     title="Entailment",
     description=(
-        "Image-to-text retrieval on all images and captions of a COCO Karpathy split, scored by how many of the top "
-        "captions are original or entailed by the image with its captions. A file of entailment labels decides on the "
-        "pairs it has. Of the others, those that Crisscrossed Captions rates 3 or higher or that ECCV Caption "
-        "verified are entailed. Most retrieved pairs have no label: every result states the policy for them and the "
-        "share of labelled pairs."
+        "Share of an image's first captions that are its own or entailed by it and its captions, among all captions "
+        "of a COCO Karpathy split. A file of entailment labels decides on the pairs it has. Of the others, those that "
+        "Crisscrossed Captions rates 3 or higher or that ECCV Caption verified are entailed. Most retrieved pairs "
+        "have no label: every result states the policy for them and the share of labelled pairs."
     ),
     parts=(Part("i2t", labels=lambda split, _: entailment_labels(split)),),
     splits=("validation", "test"),

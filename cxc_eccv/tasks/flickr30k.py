@@ -9,8 +9,8 @@ TASK = Task(
     name="flickr30k",
     title="Flickr30k",
     description=(
-        "Image-text retrieval on all images and captions of a Flickr30k Karpathy split. A caption is positive only for "
-        "the image it was written for. An image's id is Flickr's photo number, a caption's its sentid."
+        "Retrieval among all images and captions of a Flickr30k Karpathy split. A caption is positive only for the "
+        "image it was written for. An image's id is Flickr's photo number, a caption's its sentid."
     ),
     parts=tuple(Part(direction, ranks=original_links) for direction in CROSS_MODAL),
     splits=("validation", "test"),
@@ -26,10 +26,9 @@ ENTAILMENT = Task(
     name="flickr30k_entailment",
     title="Flickr30k entailment",
     description=(
-        "Image-to-text retrieval on all images and captions of a Flickr30k Karpathy split, scored by how many of the "
-        "top captions are original or entailed by the image with its captions. Pairs other than the original ones "
-        "have labels only in a file of entailment labels. Every result states the policy for unlabelled pairs and the "
-        "share of labelled pairs."
+        "Share of an image's first captions that are its own or entailed by it and its captions, among all captions "
+        "of a Flickr30k Karpathy split. Pairs other than the original ones have labels only in a file of entailment "
+        "labels. Every result states the policy for unlabelled pairs and the share of labelled pairs."
     ),
     parts=(Part("i2t", labels=lambda split, _: flickr30k_entailment_labels(split)),),
     splits=("validation", "test"),

@@ -10,8 +10,8 @@ TASK = Task(
     name="flickr8k",
     title="Flickr8k",
     description=(
-        "Image-text retrieval on all images and captions of a Flickr8k split. A caption is positive only for the image "
-        "it was written for. An image's id is Flickr's photo number, a caption's ten times that number plus 0 to 4."
+        "Retrieval among all images and captions of a Flickr8k split. A caption is positive only for the image it was "
+        "written for. An image's id is Flickr's photo number, a caption's ten times that number plus 0 to 4."
     ),
     parts=tuple(Part(direction, ranks=original_links) for direction in CROSS_MODAL),
     splits=("validation", "test"),
@@ -27,10 +27,10 @@ HUMAN = Task(
     name="flickr8k_human",
     title="Flickr8k human",
     description=(
-        "Image-text retrieval between the test images of Flickr8k and one caption of each, with pairs that a crowd "
-        "judged. A pair is positive if the caption was written for the image or most people said yes, a judged "
-        "negative if most said no. bpref, infAP and metrics with judged in their name look at judged pairs only; for "
-        "the others an unjudged pair is wrong. Ids are those of flickr8k."
+        "Retrieval where a crowd judged the pairs: between the test images of Flickr8k and one caption of each. A "
+        "pair is positive if the caption was written for the image or most people said yes, a judged negative if most "
+        "said no. bpref, infAP and metrics with judged in their name look at judged pairs only; for the others an "
+        "unjudged pair is wrong. Ids are those of flickr8k."
     ),
     parts=tuple(Part(direction, ranks=flickr8k_human, verdicts=flickr8k_verdicts) for direction in CROSS_MODAL),
     splits=("test",),
@@ -49,7 +49,7 @@ EXPERT = Task(
     name="flickr8k_expert",
     title="Flickr8k expert",
     description=(
-        "Rank correlation of similarities with expert ratings of image-caption pairs. Three experts rated pairs of "
+        "Correlation of similarities with experts' ratings of image-caption pairs. Three experts rated pairs of "
         "Flickr8k's test images with captions of other images, from 1 (no relation) to 4 (describes the image). Each "
         "rating counts by itself, as in CLIPScore's protocol; an image's own captions are left out."
     ),
@@ -67,9 +67,9 @@ CROWD = Task(
     name="flickr8k_crowd",
     title="Flickr8k crowd",
     description=(
-        "Rank correlation of similarities with a crowd's votes on image-caption pairs: the share of yes of pairs of "
-        "Flickr8k's test images with captions of other images, as in CLIPScore's protocol. An image's own captions "
-        "are left out."
+        "Correlation of similarities with a crowd's votes on image-caption pairs. A pair has the share of yes among "
+        "its votes; the pairs are of Flickr8k's test images with captions of other images, as in CLIPScore's "
+        "protocol. An image's own captions are left out."
     ),
     parts=(Part("crowd", direction="i2t", rated=lambda split, _: crowd_ratings(split)),),
     splits=("test",),

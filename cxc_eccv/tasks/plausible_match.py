@@ -8,9 +8,9 @@ TASK = Task(
     name="plausible_match",
     title="Plausible match",
     description=(
-        "Image-text retrieval with images of nearly the same object categories, and their captions, as positives. Two "
-        "images match if they differ in at most zeta of the 80 COCO categories; a caption has the categories of its "
-        "image. Images without a category and their captions are left out."
+        "Share of the top items that have nearly the same object categories as the query. Two images match if they "
+        "differ in at most zeta of the 80 COCO categories; a caption has the categories of its image. Images without "
+        "a category and their captions are left out."
     ),
     parts=tuple(Part(direction, matches=category_matches) for direction in CROSS_MODAL),
     splits=("validation", "test"),

@@ -196,8 +196,12 @@ def test_a_run_is_asked_for_the_collection_that_it_is_about(tmp_path, run):
 
 def test_flickr30k_is_not_fetched_unless_it_is_named(run, report_of):
     report = report_of(run, confidence=None)
-    assert report.skipped["flickr30k"] == "Flickr30k is not on this machine (name the task to download it)"
-    assert report.skipped["flickr8k"] == "Flickr8k is not on this machine (name the task to download it)"
+    assert (
+        report.skipped["flickr30k"] == "the files of Flickr30k are not on this machine (name the task to download them)"
+    )
+    assert (
+        report.skipped["flickr8k"] == "the files of Flickr8k are not on this machine (name the task to download them)"
+    )
 
 
 @pytest.mark.reference

@@ -61,7 +61,7 @@ def test_facts_of_a_report():
     assert judge_of(report) == {"model": "mine", "cautions": ["Trained on val data."]}
     facts = {"seed": 0, "split": "test", "run": {"images": {"count": 5}, "file": "my_*.npz"}}
     page = Page(Report((), {}, from_json(Provenance, facts)))
-    assert page.facts == [("Run file", "my_*.npz"), ("Split", "test"), ("Seed", "0"), ("Run images count", "5")]
+    assert page.facts == [("Run file", "my_*.npz"), ("Split", "test"), ("Seed", "0"), ("Images of the run", "5")]
     assert render_markdown(page).startswith("# my\\_\\*.npz\n")
     assert finding(Verdicts(1, {"coco_5k": 6, "cxc": 1}, 3, {})) == (
         "COCO calls the first item wrong for 4 of 10 queries; CxC calls it right for 1 of these (25.0%)."
