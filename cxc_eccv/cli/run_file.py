@@ -117,10 +117,9 @@ def _read_mapping(path: Path) -> dict[str, Any]:
         raise NoSuchFile(path)
     try:
         return _parse_mapping(read_text(path), path)
-    except MalformedSource:
-        raise DataError(
-            f"{path} is not a YAML file. Name a file of options, such as the run.yaml of a report"
-        ) from None
+    except MalformedSource as error:
+        what = "nothing" if error.actual == "an empty file" else "no text"
+        raise DataError(f"{path} holds {what}. Name a file of options, such as the run.yaml of a report") from None
 
 
 def _parse_mapping(text: str, path: Path) -> dict[str, Any]:
