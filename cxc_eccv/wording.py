@@ -97,7 +97,7 @@ DIRECTION_NAMES = {
 NO_BREAK = "\N{NO-BREAK SPACE}"
 """Before a second number, so that a narrow column breaks only between intervals; Markdown shows a space."""
 
-TIES = "queries in which an item ties with a positive; it counts as ranked above"
+TIES = "queries in which an item has the same score as a positive; the item counts as ranked above it"
 COVERAGE = "percent of the retrieved pairs that have a label; the others count as --unjudged says, by default as wrong"
 """Explanations of the numbers of ties and of labelled pairs."""
 

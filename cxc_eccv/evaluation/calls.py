@@ -21,7 +21,7 @@ from cxc_eccv.evaluation.score import MeasuredPart, find_faults, measure, score_
 from cxc_eccv.metrics.kinds import Variant
 from cxc_eccv.ranking import ranked
 from cxc_eccv.ranking.scores import one_blas_thread
-from cxc_eccv.registry import task
+from cxc_eccv.registry import metric_variants, task
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.runs.run import read_record
 from cxc_eccv.sources.library import Library
@@ -276,8 +276,11 @@ def measure_request(run: Run, request: Request, library: Library) -> list[tuple[
 
 
 def split_key(key: str) -> tuple[str, str]:
-    """The part and the metric of a number ``task/direction/metric``."""
+    """The part and the metric of a number ``task/direction/metric``, which may be named as they are printed."""
     part, _, metric = key.rpartition("/")
     if part.count("/") != 1:
         raise InvalidOption(f"number {key!r}: give task/direction/metric, such as coco_5k/t2i/recall_at_1")
-    return part, metric
+    task_name, _, direction = part.partition("/")
+    spec, variants = metric_variants(metric)
+    label = spec.label(**variants[0]) if len(variants) == 1 else metric
+    return f"{task(task_name).name}/{direction}", label

@@ -84,10 +84,9 @@ def finding(row: Verdicts) -> str:
     if not errors:
         return f"COCO calls the first item right for all {count(row.total, 'query')}."
     excused = errors - row.wrong
-    says = f"{' or '.join(others)} {'call' if len(others) > 1 else 'calls'}"
     return (
-        f"COCO calls the first item wrong for {errors:,} of {count(row.total, 'query')}; {says} it right for "
-        f"{excused:,} of these ({share(excused, errors)})."
+        f"COCO calls the first item wrong for {errors:,} of {count(row.total, 'query')}; {' or '.join(others)} calls "
+        f"it right for {excused:,} of these ({share(excused, errors)})."
     )
 
 

@@ -328,6 +328,8 @@ def _lay_out(models: Models, tasks: Sequence[str] | None) -> dict[str, list[str]
     """Title of each table to the keys of its columns."""
     known = {key: result.task for results in models.values() for key, result in results.items()}
     present = dict.fromkeys(known.values())
+    titles = {task_name(name).casefold(): name for name in present}
+    tasks = None if tasks is None else [titles.get(name.casefold(), name) for name in tasks]
     for task in tasks or ():
         if task not in present:
             raise UnknownName("task of these reports", task, present)

@@ -125,7 +125,7 @@ def test_csv_is_whole_and_under_the_keys_of_the_report(run, write):
 
 def test_tasks_are_chosen_and_others_have_all_their_metrics(run, write):
     folder = write("one", full(0.1))
-    _, out, _ = run("report", folder, "--format", "markdown", "--tasks", "eccv_caption,cxc_rated")
+    _, out, _ = run("report", folder, "--format", "markdown", "--tasks", "ECCV Caption,cxc_rated")
     headings = [cells(line)[1:] for line in out.splitlines() if line.startswith("|  |")]
     assert [len(one) for one in headings] == [6, 2]
     assert headings[1] == ["CxC rated i2t R@1", "CxC rated t2i R@1"]

@@ -13,6 +13,7 @@ from plain_ranks import slow_scores
 import cxc_eccv
 from cxc_eccv.errors import DataError, InvalidOption, MissingIds, SourceMissing, UnknownName
 from cxc_eccv.evaluation import Request, evaluate, report_from_json, report_of_ranks, report_to_json
+from cxc_eccv.evaluation.calls import split_key
 from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.registry import task, tasks
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, load_embeddings, save_embeddings
@@ -316,3 +317,8 @@ def test_a_device_needs_torch(monkeypatch):
 def test_ranking_does_not_import_torch():
     program = "import sys, cxc_eccv.ranking, cxc_eccv.evaluation; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_number_is_named_as_it_is_printed():
+    assert split_key("COCO 5K/t2i/r@1") == ("coco_5k/t2i", "recall_at_1")
+    assert split_key("cxc/i2t/R@k") == ("cxc/i2t", "R@k")  # several numbers: whoever asks for one refuses them

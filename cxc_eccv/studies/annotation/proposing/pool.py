@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.evaluation.calls import split_key
 from cxc_eccv.evaluation.policies import Judge, PairValues
 from cxc_eccv.ranking import Options, Ranked, ranked
 from cxc_eccv.ranking.readers import TopRows
@@ -85,6 +86,8 @@ class ProposalOptions:
                 check_whole(name, getattr(self, name), least)
         if self.limit is not None and self.metric is not None:
             raise InvalidOption(f"{self.metric} is a number of the whole split; leave limit (--limit) out")
+        if self.metric is not None and self.metric.count("/") == 2:  # a report's key, however it is written
+            object.__setattr__(self, "metric", "/".join(split_key(self.metric)))
 
 
 class Pairs:
