@@ -150,14 +150,13 @@ def check_submission(path: str | Path, options: SubmitOptions) -> str:
     report = checked_report(path)
     tasks, left_out = _choose_tasks(report, options, None, path)
     lines = [f"{path} passes every check that needs no network."]
-    for main, title in (
-        (True, "Results that the leaderboard shows by default:"),
-        (False, "Results that count only where the dataset's eval.yaml declares them:"),
+    if main := [f"  {task.task_id}: {report.scores[task.key]:.4g}" for task in tasks if task.main]:
+        lines += ["Results that the leaderboard shows by default:", *main]
+    for title, keys in (
+        ("Results that count only where the dataset's eval.yaml declares them:", [t.key for t in tasks if not t.main]),
+        ("Results that no leaderboard has a task for:", left_out),
     ):
-        values = [f"  {task.task_id}: {report.scores[task.key]:.4g}" for task in tasks if task.main is main]
-        lines += [title, *values] if values else []
-    if left_out:
-        lines += ["Results that no leaderboard has a task for:", *_group_by_place(left_out)]
+        lines += [title, *_group_by_place(keys)] if keys else []
     lines.append(f"Not checked yet: the eval.yaml and the raw files of {options.dataset}.")
     if options.dataset == BENCHMARK:
         lines.append(f"{NOT_PUSHED} Results can be submitted when it is.")

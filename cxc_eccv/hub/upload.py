@@ -20,6 +20,7 @@ from cxc_eccv.builders.dataset_cards import point_examples
 from cxc_eccv.builders.declared import dataset_configs
 from cxc_eccv.builders.output import FORMAT, MANIFEST_NAME
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.evaluation.report import REPORT
 from cxc_eccv.hub import leaderboard
 from cxc_eccv.hub.card import CARD, merge_card, read_card
 from cxc_eccv.hub.client import hub_client, read_text, require_token
@@ -109,6 +110,8 @@ def plan_upload(folder: str | Path, repo_id: str, repo_type: str = "dataset") ->
         return _plan_space(repo_id, folder, files)
     if repo_type != "dataset":
         raise InvalidOption(f"repository type {repo_type!r}: expected 'dataset' or 'space'")
+    if REPORT in files:
+        raise InvalidOption(f"{folder} is a report; to propose its results, run cxc-eccv submit {folder}")
     if MANIFEST_NAME in files:
         return _plan_dataset(repo_id, folder, files)
     if any(re.fullmatch(r"[^/]+\.parquet", path) for path in files):

@@ -129,3 +129,9 @@ def test_only_files_of_the_build_are_sent_and_others_are_named(hub, client, copy
 def test_wrong_arguments(client, built, arguments, message):
     given = [str(built) if argument == "FOLDER" else argument for argument in arguments]
     assert message in client.command("push", *given, status=2).err
+
+
+def test_pushing_a_report_points_to_submit(client, tmp_path):
+    (tmp_path / "report.json").write_text("{}")
+    told = client.command("push", tmp_path, REPO, status=2).err
+    assert f"to propose its results, run cxc-eccv submit {tmp_path}" in told

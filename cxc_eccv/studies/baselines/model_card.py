@@ -12,6 +12,7 @@ from huggingface_hub import EvalResult, ModelCardData
 
 import cxc_eccv
 from cxc_eccv.extras import name_requirement
+from cxc_eccv.hub import BENCHMARK
 from cxc_eccv.hub.card import CARD, join_card, merge_card
 from cxc_eccv.hub.leaderboard import NAME
 from cxc_eccv.report.page_content import Page
@@ -160,7 +161,7 @@ def _index(report: Report | None, kind: str) -> list[EvalResult]:
     data = report.provenance.data
     common: dict[str, Any] = {
         "task_type": kind,
-        "dataset_type": "cxc_eccv",
+        "dataset_type": BENCHMARK,
         "dataset_name": NAME if data.edition == OFFICIAL else f"{NAME}, {data.edition}",
         "dataset_split": report.provenance.split,
         "dataset_args": {"version": data.version, "fingerprint": data.fingerprint},

@@ -50,7 +50,7 @@ def test_a_report_is_checked_without_the_hub(tmp_path, no_network, capsys):
     assert status == 0
     by_default, _, others = out.partition("only where the dataset's eval.yaml declares them")
     assert "  eccv_caption_i2t_map_at_r: 0.3125\n" in by_default
-    assert "  eccv_caption_i2t_r_precision: 0.4\n" in others
+    assert "  eccv_caption/i2t: r_precision, recall_at_1, recall_at_5\n" in others
     assert "  cxc/i2t: median_rank\n" in others
     assert f"Not checked yet: the eval.yaml and the raw files of {BENCHMARK}.\n{NOT_PUSHED}" in out
     status, out, _ = submit("--check", "--tasks", "cxc/t2t", "--dataset", "org/data")
