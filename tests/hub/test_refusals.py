@@ -34,7 +34,7 @@ def repository(hub):
     ("token", "told"),
     [
         ("hf_unknownunknownunknown", ["HubAccessDenied", "HTTP 401", "does not accept the token", "HF_TOKEN"]),
-        (READER, ["HubAccessDenied", "HTTP 403", "may not do this", "`write`"]),
+        (READER, ["HubAccessDenied", "HTTP 403", "lacks the permission", "`write`"]),
         (None, ["HubAccessDenied", "there is no token"]),
     ],
     ids=["unknown", "reader", "none"],
