@@ -81,7 +81,7 @@ def test_report_of_other_options_is_replaced_only_by_overwrite(evaluated, tmp_pa
     (elsewhere / "up").symlink_to(evaluated)
     run_command("evaluate", f"up/../{evaluated.name}/model.npz", *words[2:], cwd=elsewhere)  # the same options
     (tmp_path / "out" / "run.yaml").unlink()
-    assert "other options: there is no run.yaml that names" in run_command(*words, cwd=evaluated, status=2)[1]
+    assert "options: its run.yaml, which names them, is missing" in run_command(*words, cwd=evaluated, status=2)[1]
     run_command(*words, "--tasks", "coco_5k/i2t", "--overwrite", cwd=evaluated)
     assert (tmp_path / "out" / "report.json").read_bytes() != before
 

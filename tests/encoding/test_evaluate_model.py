@@ -90,7 +90,7 @@ def test_a_cache_that_cannot_be_written_is_not_needed(command, model, encoded, c
     cache.touch()
     for _ in range(2):
         out = command(*words)
-        assert "the embeddings are not saved" in out.err
+        assert "the embeddings were not saved" in out.err
     assert len(encoded) == 30
     cache.unlink()
     command(*words)

@@ -76,7 +76,7 @@ def test_one_sheet_with_right_known_pairs_is_accepted():
             Checks(least_seconds=30, straight=True),
             "wrongly or it took less than 30 seconds or all its candidates got the",
         ),
-        (Checks(least_accuracy=0.5), "wrongly or its person answered no more than 50% of known pairs rightly"),
+        (Checks(least_accuracy=0.5), "wrongly or its person answered no more than 50% of known pairs correctly"),
     ],
 )
 def test_rule_names_its_reasons(checks, reasons):
