@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from transformers import Blip2ForImageTextRetrieval, PreTrainedModel, PreTrainedTokenizerBase
 
-from cxc_eccv.encoding.loading import CROSS_ENCODERS, LoadedModel, load_model, model_key
+from cxc_eccv.encoding.loading import CROSS_ENCODERS, LoadedModel, inference, load_model, model_key
 from cxc_eccv.encoding.pictures import Inputs, group_by_shape, image_input, join_inputs, make_image_encoder
 from cxc_eccv.encoding.processes import join_processes
 from cxc_eccv.encoding.shards import Notes, Side, encode_side, image_identity, lock_output, write_output
@@ -203,7 +203,7 @@ class _PairScorer:
     def __call__(self, images: Sequence[Inputs], captions: Sequence[Tokens]) -> NDArray[np.float32]:
         """(N,) scores; images with different tensor shapes are run separately."""
         scores = np.empty(len(captions), dtype=np.float32)
-        with torch.inference_mode():
+        with inference(self._model):
             for group in group_by_shape(images):
                 tokens = self._texts.pad([captions[place] for place in group])
                 if self._first is not None:

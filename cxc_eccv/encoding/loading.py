@@ -6,7 +6,8 @@ import hashlib
 import inspect
 import json
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -161,6 +162,19 @@ class LoadedModel:
         return ("images",) if self.model.main_input_name == "pixel_values" else ("captions",)
 
 
+@contextmanager
+def inference(model: torch.nn.Module) -> Iterator[None]:
+    """Run a model without gradients and dropout; afterwards what trained before trains on."""
+    training = [module for module in model.modules() if module.training]
+    model.eval()
+    try:
+        with torch.inference_mode():
+            yield
+    finally:
+        for module in training:
+            module.training = True
+
+
 def load_model(
     model: Any,  # noqa: ANN401 - a name or one of several classes
     *,
@@ -223,7 +237,7 @@ def load_model(
     title = usual if name is None else name
     check_name("load_model", title, InvalidOption)
     processors = Processors(processor, source, origin)
-    return LoadedModel(loaded.eval(), processors, source or type(model).__name__, lowercase, title, revision, *prompts)
+    return LoadedModel(loaded, processors, source or type(model).__name__, lowercase, title, revision, *prompts)
 
 
 def _check_origin(source: str, origin: Origin, processor: object) -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 from transformers import PreTrainedModel
 
-from cxc_eccv.encoding.loading import LoadedModel
+from cxc_eccv.encoding.loading import LoadedModel, inference
 from cxc_eccv.encoding.open_clip import OpenClip
 from cxc_eccv.encoding.towers import image_features
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, ModelError, SourceMissing, TowerMissing
@@ -159,7 +159,7 @@ class _Transformer(ImageEncoder):
     def __call__(self, batch: Sequence[Inputs]) -> NDArray[np.float32]:
         """(N, D) vectors; images with different tensor shapes are run separately."""
         groups = group_by_shape(batch)
-        with torch.inference_mode():
+        with inference(self._loaded.model):
             parts = [self._means([batch[place] for place in group]) for group in groups]
         rows = torch.cat([part.cpu() for part in parts]).numpy()
         vectors = np.empty_like(rows)
@@ -188,13 +188,14 @@ class _SentenceTransformer(ImageEncoder):
 
     def __call__(self, batch: Sequence[Inputs]) -> NDArray[np.float32]:
         model: Any = self._loaded.model
-        vectors: torch.Tensor = model.encode(
-            [Image.fromarray(inputs["pixels"].numpy()) for inputs in batch],
-            prompt=self._loaded.image_prompt,
-            batch_size=self.batch_size,
-            show_progress_bar=False,
-            convert_to_tensor=True,
-        )
+        with inference(model):
+            vectors: torch.Tensor = model.encode(
+                [Image.fromarray(inputs["pixels"].numpy()) for inputs in batch],
+                prompt=self._loaded.image_prompt,
+                batch_size=self.batch_size,
+                show_progress_bar=False,
+                convert_to_tensor=True,
+            )
         return vectors.float().cpu().numpy()
 
 

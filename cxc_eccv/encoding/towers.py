@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from torch.nn.functional import normalize
 from transformers import Blip2ForImageTextRetrieval, BlipForImageTextRetrieval, PreTrainedModel
 
-from cxc_eccv.encoding.loading import LoadedModel, load_model
+from cxc_eccv.encoding.loading import LoadedModel, inference, load_model
 from cxc_eccv.encoding.open_clip import OpenClip
-from cxc_eccv.encoding.text_input import Prompt, TextInput, Tokens
+from cxc_eccv.encoding.text_input import TextInput, Tokens
 from cxc_eccv.errors import InvalidOption, ModelError, TowerMissing
 from cxc_eccv.types import IntArray, check_whole
 from cxc_eccv.types.model_options import Encoding, check_pooling
@@ -156,9 +156,10 @@ class TextEncoder(ABC):
 
     limit: int | None
 
-    def __init__(self, batch_size: int, prompt: Prompt) -> None:
+    def __init__(self, loaded: LoadedModel, batch_size: int) -> None:
         check_whole("batch_size", batch_size)
-        self.batch_size, self.truncated, self.prompt = batch_size, 0, prompt
+        self.model: Any = loaded.model
+        self.batch_size, self.truncated, self.prompt = batch_size, 0, loaded.caption_prompt
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """(N, D) vectors of N texts, at least one."""
@@ -168,7 +169,7 @@ class TextEncoder(ABC):
         self.truncated += 0 if self.limit is None else int(np.count_nonzero(lengths > self.limit))
         order = np.argsort(-lengths, kind="stable")
         batches = [order[start : start + self.batch_size] for start in range(0, order.size, self.batch_size)]
-        with torch.inference_mode():
+        with inference(self.model):
             rows = [self.forward([read[place] for place in batch]).float().cpu().numpy() for batch in batches]
         vectors = np.empty((order.size, rows[0].shape[1]), dtype=np.float32)
         vectors[order] = np.concatenate(rows)
@@ -185,7 +186,7 @@ class TextEncoder(ABC):
 
 class _Transformer(TextEncoder):
     def __init__(self, loaded: LoadedModel, model: PreTrainedModel, pooling: str, batch_size: int) -> None:
-        super().__init__(batch_size, loaded.caption_prompt)
+        super().__init__(loaded, batch_size)
         self._features, self._device = text_features(model, pooling), loaded.device
         self._input = TextInput(loaded.tokenizer, model)
         self.limit = self._input.limit
@@ -199,31 +200,32 @@ class _Transformer(TextEncoder):
 
 class _OpenClip(TextEncoder):
     def __init__(self, loaded: LoadedModel, model: OpenClip, batch_size: int) -> None:
-        super().__init__(batch_size, loaded.caption_prompt)
-        self._model, self.limit = model, model.texts.limit
+        super().__init__(loaded, batch_size)
+        self.limit = model.texts.limit
 
     def read(self, texts: Sequence[str]) -> tuple[Sequence[str], IntArray]:
-        return texts, np.array(self._model.texts.lengths(texts))
+        return texts, np.array(self.model.texts.lengths(texts))
 
     def forward(self, batch: Sequence[str]) -> torch.Tensor:
-        return self._model.get_text_features(batch)
+        features: torch.Tensor = self.model.get_text_features(batch)
+        return features
 
 
 class _SentenceTransformer(TextEncoder):
     """A sentence-transformers model, which pools itself."""
 
     def __init__(self, loaded: LoadedModel, model: Any, batch_size: int) -> None:  # noqa: ANN401 - of an optional package
-        super().__init__(batch_size, loaded.caption_prompt)
-        self._model, self.limit = model, model.max_seq_length
+        super().__init__(loaded, batch_size)
+        self.limit = model.max_seq_length
 
     def read(self, texts: Sequence[str]) -> tuple[Sequence[str], IntArray]:
-        tokens = self._model.tokenizer(list(texts), truncation=False, padding=False, verbose=False)
+        tokens = self.model.tokenizer(list(texts), truncation=False, padding=False, verbose=False)
         return texts, np.array([len(row) for row in tokens["input_ids"]])
 
     def forward(self, batch: Sequence[str]) -> torch.Tensor:
         # The prompt is passed separately, as some models leave it out of the pooling or take it as an instruction.
         before = self.prompt.before
-        vectors: torch.Tensor = self._model.encode(
+        vectors: torch.Tensor = self.model.encode(
             [text[len(before) :] for text in batch],
             prompt=before,
             batch_size=self.batch_size,

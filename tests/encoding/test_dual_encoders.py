@@ -51,6 +51,21 @@ def test_every_vector_is_that_of_the_item_alone(name):
         close(vector, alone(model, "get_text_features", tokens))
 
 
+@pytest.mark.parametrize("name", DUAL)
+def test_a_model_in_training_trains_on_after_encoding(name):
+    model, *processor = DUAL[name]()
+    model.train()
+    resting = next(module for module in model.modules() if module is not model)
+    resting.eval()
+    before = [module.training for module in model.modules()]
+    pictures, captions = [(1, tiny_models.picture(1))], list(enumerate(tiny_models.TEXTS))
+    dropped = encode(model, images=pictures, captions=captions, processor=tuple(processor), progress=False)
+    assert [module.training for module in model.modules()] == before
+    still = encode(model.eval(), images=pictures, captions=captions, processor=tuple(processor), progress=False)
+    np.testing.assert_array_equal(dropped.captions.vectors, still.captions.vectors)
+    np.testing.assert_array_equal(dropped.images.vectors, still.images.vectors)
+
+
 CAPITALS = [(1, "A Dog on the Bus"), (2, "TWO CATS."), (3, "a dog on the bus")]
 
 

@@ -18,6 +18,7 @@ from transformers import PreTrainedTokenizerFast
 
 from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.encoding import Encoding, TenCrops, encode_once, load_model
+from cxc_eccv.encoding.loading import inference
 from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds
 from cxc_eccv.runs import load_embeddings
 from cxc_eccv.sources.library import Library
@@ -222,6 +223,6 @@ class ImageFeatures:
 
     def encode(self, model: AnyModel, image_ids: IntArray) -> NDArray[np.float32]:
         """(N, D) vectors of a model for the features."""
-        with torch.inference_mode():
+        with inference(model):
             vectors = model.get_image_features(torch.from_numpy(self.of_ids(image_ids)).to(model.device)).pooler_output
         return np.asarray(vectors.float().cpu().numpy())

@@ -302,7 +302,6 @@ class HeldOut:
 
     def __call__(self, model: AnyModel) -> dict[str, float]:
         """Name to value, as fractions."""
-        was_training = model.training
         encoder = text_encoder(model, processor=self.tokenizer, batch_size=256)
         images = None
         if self.features is not None:
@@ -310,7 +309,6 @@ class HeldOut:
         run = EmbeddingsRun(images, Embeddings(np.arange(len(self.texts)), encoder(self.texts)))
         recalls = held_out_recalls(run, self.owners, self.directions, depths=[1, 5, 10])
         selection = float(np.mean([recalls[f"{direction}/recall_at_10"] for direction in self.directions]))
-        model.train(was_training)
         return {SELECTION: selection, **recalls}
 
 

@@ -15,6 +15,7 @@ from torch.optim import Optimizer
 from torch.utils.data import DataLoader
 from transformers import set_seed
 
+from cxc_eccv.encoding.loading import inference
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.evaluation.report import REPORT_FOLDER
 from cxc_eccv.sources.library import Library
@@ -146,8 +147,7 @@ class EntailmentTrainer(WholeTrainer):
     def leads(self, items: PairItems) -> FloatArray:
         """(N,) the entailed logit minus the other, uncalibrated, in the precision of scoring."""
         model: Any = self.accelerator.unwrap_model(self.model)
-        was_training, leads = model.training, np.empty(len(items))
-        model.eval()
+        leads = np.empty(len(items))
         order = np.argsort(items.lengths, kind="stable").tolist()
         loader = DataLoader(
             items,
@@ -157,7 +157,7 @@ class EntailmentTrainer(WholeTrainer):
             num_workers=self.args.dataloader_num_workers,
         )
         done = 0
-        with torch.inference_mode():
+        with inference(model):
             for batch in loader:
                 batch.pop("labels")
                 # The class's own forward: --bf16 and --fp16 wrap the instance's.
@@ -165,7 +165,6 @@ class EntailmentTrainer(WholeTrainer):
                 rows = order[done : done + len(logits)]
                 leads[rows] = (logits[:, 1].double() - logits[:, 0].double()).cpu().numpy()
                 done += len(rows)
-        model.train(was_training)
         return leads
 
 
