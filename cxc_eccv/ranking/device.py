@@ -22,6 +22,8 @@ def torch_on(device: str) -> Any:  # noqa: ANN401 - the torch module
         torch.zeros(1, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         reason = str(error).splitlines()[0]
+        if reason.startswith("Expected one of "):  # a list of 20 kinds
+            reason = "there is no such kind of device; give cpu, cuda, cuda:1, mps or xpu"
         raise InvalidOption(f"device {device!r} cannot be used: {reason}; leave it out to use the CPU") from None
     return torch
 

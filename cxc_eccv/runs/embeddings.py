@@ -19,7 +19,7 @@ import safetensors
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import MalformedRun
-from cxc_eccv.parquet import read_npy, refuse_expansion
+from cxc_eccv.parquet import PICKLED, read_npy, refuse_expansion
 from cxc_eccv.runs.run import (
     MODEL,
     EmbeddingsRun,
@@ -209,6 +209,8 @@ def read_npz(path: Path) -> dict[str, NDArray[Any]]:
                 with archive.open(member) as stream:
                     arrays[name] = read_npy(stream)
     except DAMAGE as error:
+        if str(error) == PICKLED:
+            raise MalformedRun(f"{place}: {PICKLED}") from None
         raise MalformedRun(
             f"{place}: not a readable .npz archive, cut short or damaged ({error}); save it again with np.savez"
         ) from None
