@@ -69,7 +69,8 @@ def evaluate(
     ] = None,
     tasks: Tasks = None,
     metrics: Annotated[
-        list[str] | None, typer.Option(help="Metrics, comma-separated or repeated. Default: each task's own.")
+        list[str] | None,
+        typer.Option(help="Metrics, such as R@1,mAP@R; comma-separated or repeated. Default: each task's own."),
     ] = None,
     split: Annotated[str, typer.Option(help="val or test.")] = "test",
     config: Annotated[
