@@ -54,7 +54,7 @@ def test_from_models_to_labels_and_back(command, truth, sample_library, tmp_path
     assert next_of(printed) == [shlex.split("cxc-eccv annotate export our-labels --images sample --output questions")]
 
     printed = command(*next_of(printed)[0][2:])
-    assert "wrote questions/: questionnaire.html" in printed
+    assert "wrote questions/questionnaire.html" in printed
     assert next_of(printed)[0][2:] == ["import", "our-labels", "ANSWERS"]
     command("export", "our-labels", "--format", "jsonl", "--images", "images/{file_name}", "--output", "lines")
 
