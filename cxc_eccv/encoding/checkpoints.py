@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from huggingface_hub import constants, get_session
+from huggingface_hub.errors import LocalEntryNotFoundError
 from transformers import AutoModel, PreTrainedConfig, dynamic_module_utils
 
 from cxc_eccv.errors import ModelError
@@ -60,8 +61,9 @@ def read_hub(source: str | Path) -> Iterator[None]:
     constants.HF_HUB_OFFLINE = usual or bool(reason)
     try:
         yield
-    except OSError:
-        if not reason:
+    except OSError as error:
+        is_of_disk = isinstance(error, FileNotFoundError) and not isinstance(error, LocalEntryNotFoundError)
+        if is_of_disk or not reason:
             raise
         raise ModelError(
             f"{source}: no model found: {reason}, and it is not in the cache ({constants.HF_HUB_CACHE}). Check the "
