@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from textwrap import wrap
 from typing import TYPE_CHECKING, Literal
 
@@ -102,23 +103,18 @@ class _Fitted:
     table: Table
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Rich's protocol."""
-        yield from self._arrange(range(1, len(self.table.header)), options.max_width)
-
-    def _arrange(self, places: Sequence[int], width: int) -> Iterator[RichTable]:
-        """The row names with these columns, intervals below their values if necessary, or with a half of them each."""
-        for stacked in (False, True):
-            shown, least = self._draw(places, stacked=stacked)
-            if least <= width:
-                yield shown
-                return
-        if len(places) < 2:
-            shown.width = max(least, width)  # a terminal narrower than its numbers wraps them
+        """Rich's protocol: the fewest tables, with intervals below their values and words of headings if necessary."""
+        places, width = range(1, len(self.table.header)), options.max_width
+        for parts in range(1, max(2, len(self.table.header))):
+            bounds = [len(places) * part // parts for part in range(parts + 1)]
+            for stacked in (False, True):
+                drawn = [self._draw(places[start:end], stacked=stacked) for start, end in pairwise(bounds)]
+                if all(least <= width for _, least in drawn):
+                    yield from (shown for shown, _ in drawn)
+                    return
+        for shown, least in drawn:  # a terminal narrower than its numbers wraps them
+            shown.width = max(least, width)
             yield shown
-            return
-        half = len(places) // 2
-        yield from self._arrange(places[:half], width)
-        yield from self._arrange(places[half:], width)
 
     def _draw(self, places: Sequence[int], *, stacked: bool) -> tuple[RichTable, int]:
         """The table of rich, and the least width at which it breaks no number."""
@@ -129,9 +125,12 @@ class _Fitted:
         compact = self.table.compact
         shown, least, columns = RichTable(box=box.SIMPLE_HEAD, show_edge=not compact), 1 - 2 * compact, (0, *places)
         rows = [[_console_cell(cell, stacked=stacked) for cell in row] for row in self.table.rows]
-        for place in columns:
+        headings = [visible(" ".join(filter(None, self.table.header[place]))).split(" ") for place in columns]
+        height = max(map(len, headings)) if stacked else 1
+        for place, heading_words in zip(columns, headings, strict=True):
             wraps = place in self.table.prose or (place == 0 and not compact)
-            heading = Text(visible(("\n" if stacked else " ").join(filter(None, self.table.header[place])), lines=True))
+            lines = heading_words if stacked and not wraps else [" ".join(heading_words)]
+            heading = Text("\n".join([*[""] * (height - len(lines)), *lines]))
             texts = [heading, *(row[place] for row in rows if place < len(row))]
             words = [Text(word) for text in texts for word in (text.plain.split() if wraps else text.plain.split("\n"))]
             longest = max((word.cell_len for word in words), default=0)
@@ -140,9 +139,8 @@ class _Fitted:
             shown.add_column(heading, justify=justify, no_wrap=not wraps, overflow="fold")
         for row, style in zip(rows, self.table.styles or [""] * len(rows), strict=True):
             if len(row) == 1:
-                shown.add_section()
-                shown.add_row(row[0])
-            else:
+                shown.add_row(row[0], style="bold")
+            elif any(row[place] for place in places) or not any(row[1:]):
                 shown.add_row(*(row[place] for place in columns), style=style)
         return shown, least
 

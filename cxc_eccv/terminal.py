@@ -5,6 +5,7 @@ Rich is imported where something is printed: most runs import this module, and p
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
@@ -93,7 +94,7 @@ def latex_text(value: object) -> str:
 
 
 UNBOUNDED = 1_000_000
-"""Width used for a pipe, which has no edge."""
+"""Width used for a pipe, which has no edge unless COLUMNS sets one."""
 
 
 def say(message: object, *, err: bool = False) -> None:
@@ -102,11 +103,11 @@ def say(message: object, *, err: bool = False) -> None:
 
 
 def print_shown(shown: RenderableType, console: Console | None = None) -> None:
-    """Print to a terminal within its width, to a pipe or a file at full width."""
+    """Print to a terminal within its width or that of COLUMNS, else to a pipe or a file at full width."""
     from rich.console import Console
 
     console = console or Console()
-    if not console.is_terminal:
+    if not console.is_terminal and "COLUMNS" not in os.environ:
         console = Console(file=console.file, width=UNBOUNDED)
     console.print(shown, crop=False)
 
@@ -115,7 +116,7 @@ def shown_text(shown: RenderableType) -> str:
     """What :func:`print_shown` would print, without colours and without the last line break."""
     from rich.console import Console
 
-    width = console.width if (console := Console()).is_terminal else UNBOUNDED
+    width = console.width if (console := Console()).is_terminal or "COLUMNS" in os.environ else UNBOUNDED
     with (plain := Console(width=width, color_system=None)).capture() as captured:
         plain.print(shown, crop=False)
     return "\n".join(line.rstrip() for line in captured.get().splitlines()).strip("\n")

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from cxc_eccv.comparison import Comparison, ModelAgreement
     from cxc_eccv.comparison.published import Joined
-    from cxc_eccv.tables import Table
     from cxc_eccv.types import Report
 
 
@@ -72,7 +71,7 @@ def compare(
     """
     from cxc_eccv.comparison import compare as compare_reports
     from cxc_eccv.comparison import join, load_reports, measure_agreement, published_tables, read_reports
-    from cxc_eccv.comparison.views import joined_tables
+    from cxc_eccv.comparison.views import brief_table
     from cxc_eccv.tables import tables_to_console
 
     if len(reports) == 1 and not published:
@@ -91,32 +90,32 @@ def compare(
         comparison = measure_agreement(*scored, samples=samples, confidence=confidence, metrics=metrics)
     elif len(reports) > 1:
         comparison = compare_reports(*scored, samples=samples, confidence=confidence, metrics=metrics)
-    tables = [] if comparison is None else comparison.tables()
-    tables += [table for paper in joined for table in joined_tables(paper)]
     written = []
     try:
         if output is not None:
-            written = write_comparison(texts_of(comparison, joined, tables), output)
+            written = write_comparison(texts_of(comparison, joined), output)
     finally:
-        print_shown(tables_to_console(tables))
+        tables = [] if comparison is None else comparison.tables()
+        print_shown(tables_to_console([*tables, *map(brief_table, joined)]))
     say_written(written)
 
 
-def texts_of(
-    comparison: Comparison | ModelAgreement | None, joined: Sequence[Joined], tables: Sequence[Table]
-) -> dict[str, str]:
+def texts_of(comparison: Comparison | ModelAgreement | None, joined: Sequence[Joined]) -> dict[str, str]:
     """The text of each file that a comparison writes, by name."""
-    from cxc_eccv.comparison.views import comparison_to_json, joined_to_csv, rows_to_csv
+    from cxc_eccv.comparison.views import comparison_to_json, joined_tables, joined_to_csv, rows_to_csv
     from cxc_eccv.report.pages import render_comparison
     from cxc_eccv.tables import tables_to_latex, tables_to_markdown
 
+    published = [table for paper in joined for table in joined_tables(paper)]
+    tables = [] if comparison is None else comparison.tables()
+    every = [] if comparison is None else comparison.all_tables()
     texts = {
+        "compare.html": render_comparison(comparison, published),
         "compare.json": comparison_to_json(comparison, joined),
-        "compare.md": tables_to_markdown(tables),
-        "compare.tex": tables_to_latex(tables),
+        "compare.md": tables_to_markdown([*every, *published]),
+        "compare.tex": tables_to_latex([*tables, *published]),
     }
     if comparison is not None:
-        texts["compare.html"] = render_comparison(comparison)
         texts["compare.csv"] = rows_to_csv(comparison.records())
     return texts | ({"published.csv": joined_to_csv(joined)} if joined else {})
 

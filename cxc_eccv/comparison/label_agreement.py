@@ -99,13 +99,14 @@ class ModelAgreement:
         last = replace(tables[-1], notes=[self._legend], cautions=[f"note: {note}" for note in self.notes])
         return [replace(table, data=self.data) for table in [*tables[:-1], last]]
 
+    all_tables = tables
+
     @property
     def _legend(self) -> str:
         return (
-            f"{len(self.models)} models: {', '.join(self.models)}. 1 is the same order, -1 the reverse; above "
-            f"{SAME_ORDER} in bold. Scores are means of image to text and text to image where a task has both. "
-            f"Percentile intervals from {self.settings.samples:,} samples of images with all their queries, seed "
-            f"{self.settings.seed}."
+            f"{len(self.models)} models: {', '.join(self.models)}. 1: both metrics order the models alike; -1: one "
+            f"orders them in reverse; above {SAME_ORDER} in bold. A task with both directions counts by their mean. "
+            f"Intervals from {self.settings.samples:,} samples of the images, seed {self.settings.seed}."
         )
 
     def __repr__(self) -> str:

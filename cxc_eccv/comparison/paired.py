@@ -17,7 +17,16 @@ from cxc_eccv.comparison.differences import (
     ModelRank,
     rank_models,
 )
-from cxc_eccv.comparison.pairing import Pair, ScoredReport, check_comparable, notes_on, pair_up, training_notes
+from cxc_eccv.comparison.pairing import (
+    Pair,
+    ScoredReport,
+    check_comparable,
+    coverage_note,
+    coverage_notes,
+    notes_on,
+    pair_up,
+    training_notes,
+)
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.statistics import (
     ClusterBootstrap,
@@ -108,14 +117,24 @@ def compare(
     rows = [by_model[name, key] for name, plan in plans.items() for key in plan.tested]
     corrected = holm([row.p_value for row in rows])
     rows = [replace(row, p_holm=p_holm) for row, p_holm in zip(rows, corrected, strict=True)]
-    notes = [*training_notes([first, *rest]), *(note for other in rest for note in notes_on(first, other))]
-    notes += [*dict.fromkeys(note for plan in plans.values() for note in plan.notes), *_too_few(settings, n_tests)]
+    of_pairs = [note for other in rest for note in (*notes_on(first, other), *coverage_notes(first, other))]
+    notes = [*dict.fromkeys(note for plan in plans.values() for note in plan.notes), *_too_few(settings, n_tests)]
     compared = {row.key for row in rows}
     caution = judge_caution((row for row in first.report.results if row.key in compared), first.report.provenance.split)
     notes += [caution] if caution else []
-    left_out = {name: plan.left_out for name, plan in plans.items()}
-    found = Comparison(first.name, tuple(plans), settings, tuple(rows), left_out, tuple(notes), ranks=tuple(ranks))
-    return replace(found, data=name_data(first.report), labels=first.report.labels)
+    seen = training_notes([first, *rest])
+    return Comparison(
+        baseline=first.name,
+        models=tuple(plans),
+        settings=settings,
+        differences=tuple(rows),
+        not_compared={name: plan.left_out for name, plan in plans.items()},
+        notes=(*seen, *of_pairs, *notes),
+        data=name_data(first.report),
+        ranks=tuple(ranks),
+        labels=first.report.labels,
+        brief_notes=(*seen, *notes_on(first, *rest), *coverage_note(first, *rest), *notes),
+    )
 
 
 @dataclass(frozen=True, slots=True)

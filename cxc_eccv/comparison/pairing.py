@@ -20,6 +20,7 @@ from cxc_eccv.types.model_options import DATA_SETS, UNKNOWN
 from cxc_eccv.types.provenance import DataFacts
 from cxc_eccv.types.reported import group_by_reason
 from cxc_eccv.types.strict_json import JsonObject
+from cxc_eccv.wording import heading_of, list_names
 
 NO_VALUES = (
     "A comparison needs the values of single queries. Run cxc-eccv evaluate again with --output, or ce.evaluate with "
@@ -232,28 +233,50 @@ def check_comparable(baseline: ScoredReport, other: ScoredReport, *, labels: boo
             _check_equal(f"parameters of {key}", baseline, other, *(of_key[key] for of_key in parameters))
 
 
-def notes_on(baseline: ScoredReport, other: ScoredReport) -> list[str]:
+def notes_on(*models: ScoredReport) -> list[str]:
     """Differences that do not prevent a comparison but that a reader should know."""
     modified = {
         f"modified data: {name}, sha256 {hashes.found}, expected {hashes.expected}": None
-        for model in (baseline, other)
+        for model in models
         for name, hashes in _data_of(model).modified.items()
     }
     notes = list(modified)
-    facts = [model.report.provenance for model in (baseline, other)]
-    versions = [entries.package.version for entries in facts]
-    similarities = [entries.similarity for entries in facts]
-    for title, (old, new) in (("package version", versions), ("similarity", similarities)):
-        if old != new:
-            notes.append(f"{title}: {old} for {baseline.name}, {new} for {other.name}")
-    coverage = [{row.key: row.coverage for row in model.report.results} for model in (baseline, other)]
-    for key, share in coverage[0].items():
-        others = coverage[1].get(key)
-        if share is not None and others is not None and share != others:
-            notes.append(
-                f"{key}: {share:.1%} of the pairs are judged for {baseline.name}, {others:.1%} for {other.name}"
-            )
+    facts = {model.name: model.report.provenance for model in models}
+    versions = {name: entries.package.version for name, entries in facts.items()}
+    similarities = {name: str(entries.similarity) for name, entries in facts.items()}
+    for title, values in (("package version", versions), ("similarity", similarities)):
+        if len(set(values.values())) > 1:
+            groups = group_by_reason(values).items()
+            notes.append(f"{title}: {', '.join(f'{value} for {list_names(names)}' for value, names in groups)}")
     return notes
+
+
+def list_coverages(*models: ScoredReport) -> dict[str, dict[str, float]]:
+    """Key to the share of judged pairs of each model, of the metrics under which these shares differ."""
+    shares: dict[str, dict[str, float]] = {}
+    for model in models:
+        for row in model.report.results:
+            if row.coverage is not None:
+                shares.setdefault(row.key, {})[model.name] = row.coverage
+    return {key: of_key for key, of_key in shares.items() if len(set(of_key.values())) > 1}
+
+
+def coverage_notes(baseline: ScoredReport, other: ScoredReport) -> list[str]:
+    """A line for each metric of two models with different shares of judged pairs."""
+    return [
+        f"{key}: {of_key[baseline.name]:.1%} of the pairs are judged for {baseline.name}, {of_key[other.name]:.1%} for "
+        f"{other.name}"
+        for key, of_key in list_coverages(baseline, other).items()
+    ]
+
+
+def coverage_note(*models: ScoredReport) -> list[str]:
+    """One line for all models and metrics, with the first metric as the example."""
+    return [
+        f"the share of judged pairs differs, {' '.join(filter(None, heading_of(key)))}: {min(of_key.values()):.1%} to "
+        f"{max(of_key.values()):.1%}"
+        for key, of_key in list(list_coverages(*models).items())[:1]
+    ]
 
 
 def training_notes(models: Sequence[ScoredReport]) -> list[str]:

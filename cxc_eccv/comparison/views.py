@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from itertools import groupby
 
 from cxc_eccv.comparison.differences import Comparison
@@ -95,6 +95,35 @@ def rows_to_csv(rows: Sequence[Mapping[str, object]]) -> str:
     return text.getvalue()
 
 
+NEIGHBOURS = 2
+"""Published models shown on each side of a user's model, and below the first."""
+
+
+def brief_table(joined: Joined) -> Table:
+    """The main metric and R@1 of the user's models, of the first models, and of those next to the user's."""
+    main = joined.by.rpartition("/")[2]
+    keys = dict.fromkeys(key for key in (joined.by, *joined.keys) if key.rpartition("/")[2] in (main, "recall_at_1"))
+    table = joined_tables(replace(joined, keys=tuple(filter(None, keys))))[0]
+    if not table.rows:
+        return table
+    listed = _list_rows(joined, keys)
+    own = [place for place, row in enumerate(listed) if not row.published]
+    near = {place + step for place in (0, *own) for step in range(-NEIGHBOURS, NEIGHBOURS + 1)}
+    rows: list[Sequence[str | Cell]] = []
+    for place, cells in enumerate(table.rows):
+        if place in near:
+            rows.append(cells)
+        elif len(rows[-1]) > 1:
+            rows.append(["..."])
+    notes = [*table.notes, f"With --output, compare.html has all {len(joined.rows)} models and every metric."]
+    return replace(table, rows=rows, notes=notes)
+
+
+def _list_rows(joined: Joined, keys: Collection[str]) -> list[Row]:
+    """The user's models, and the published ones with one of these metrics."""
+    return [row for row in joined.rows if not row.published or any(key in row.values for key in keys)]
+
+
 def joined_tables(joined: Joined, others: str = "your models") -> list[Table]:
     """A row per model; best values and the ``others``, which are not published, in bold; wide tables continue below."""
     paper = joined.table
@@ -110,10 +139,10 @@ def joined_tables(joined: Joined, others: str = "your models") -> list[Table]:
     own = [row.model for row in joined.rows if not row.published]
     long = any(len(name) > LONGEST_NAME for name in own)
     shown = {name: f"model {place}" if long else name for place, name in enumerate(own, 1)}
-    both = "" if joined.by.count("/") > 1 else "; means of both directions, RSUM of COCO 1K"
+    both = "" if joined.by.count("/") > 1 else ". Values are means of both directions, RSUM the sum of COCO 1K"
     legend = (
-        f"In the order of {' '.join(filter(None, heading_of(joined.by)))}{both}; with equal values, published models "
-        f"come first. Best values and {others} in bold."
+        f"Ordered by {' '.join(filter(None, heading_of(joined.by)))}, of equal models published ones first{both}. The "
+        f"best values and {others} are in bold."
     )
     names = [f"{short}: {name}" for name, short in shown.items() if long]
     names += [
@@ -137,10 +166,8 @@ def joined_tables(joined: Joined, others: str = "your models") -> list[Table]:
 
 def _joined_rows(joined: Joined, keys: Sequence[str], shown: Mapping[str, str]) -> Iterator[list[str | Cell]]:
     best = {key: _find_best(joined, key) for key in keys}
-    for place, row in enumerate(joined.rows, 1):
-        if row.published and not any(key in row.values for key in keys):
-            continue
-        rank = str(place) if joined.by in row.values else MISSING
+    for row in _list_rows(joined, keys):
+        rank = str(joined.rows.index(row) + 1) if joined.by in row.values else MISSING
         values = [_value_cell(joined, row, key, best[key]) if key in row.values else MISSING for key in keys]
         mark = f" {SEEN}" if row.trained_on else ""
         name = Cell(row.model) if row.published else Cell(f"{shown[row.model]}{mark}", strong=True)

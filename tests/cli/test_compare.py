@@ -24,11 +24,15 @@ def test_a_model_is_shown_among_published_ones_without_per_query_values(run, wri
     assert "Chun et al." in out
     assert "Ilharco et al." in out
     assert sorted(path.name for path in (tmp_path / "out").glob("[!.]*")) == [
+        "compare.html",
         "compare.json",
         "compare.md",
         "compare.tex",
         "published.csv",
     ]
+    page = (tmp_path / "out" / "compare.html").read_text()
+    assert "Your models among published ones" in page
+    assert page.count("<table>") == 3
     published = json.loads((tmp_path / "out" / "compare.json").read_text())["published"]
     assert {paper["name"]: len(paper["models"]) for paper in published} == {
         "eccv_caption": 26,

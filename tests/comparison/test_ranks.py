@@ -85,15 +85,26 @@ def test_a_difference_that_is_not_significant_says_what_would_be(comparison):
     assert row.detectable == pytest.approx((norm.isf(level / 2) + norm.ppf(0.8)) * drawn.std())
     assert row.queries_needed == np.ceil(300 * (row.detectable / row.difference) ** 2)
     cells = {
-        str(cells[0]).strip(): cells for table in comparison.tables()[:1] for cells in table.rows if len(cells) > 1
+        str(cells[0]).strip(): cells for table in comparison.all_tables()[2:3] for cells in table.rows if len(cells) > 1
     }
     assert cells["t2t R@1"][-2] == f"{100 * row.detectable:.1f}"
     assert cells["t2t R@1"][-1].replace(",", "").isdigit()
     assert [cells["i2t R@1"][-2], cells["i2t R@1"][-1]] == ["", ""]
 
 
+def test_several_models_have_a_table_of_scores_with_groups(comparison):
+    scores, outcomes = comparison.tables()
+    assert scores.headings == ["", "COCO 5K i2t R@1", "CxC i2t R@1", "ECCV Caption i2t mAP@R", "CxC t2t R@1"]
+    assert [row[0] for row in scores.rows] == [row[0] for row in outcomes.rows] == ["new", "fourth", "<b>", "third"]
+    groups = {row.model: row.groups for row in comparison.ranks if row.key == KEYS[0]}
+    assert {row[0]: row[1].split()[1] for row in scores.rows} == groups
+    assert [row[1:4] for row in outcomes.rows] == [["2", "0", "2"], ["2", "0", "2"], ["—"] * 3, ["2", "1", "1"]]
+    assert outcomes.rows[0][4] == "1-3"
+    assert outcomes.headings[4] == "rank i2t under any labels"
+
+
 def test_tables_file_and_page_show_the_ranks(comparison):
-    *_, i2t, t2t = comparison.tables()
+    *_, i2t, t2t = comparison.all_tables()
     assert i2t.headings == ["", "COCO 5K", "CxC", "ECCV Caption", "any labels"]
     assert i2t.rows[0] == ["fourth", "1 a", "1 a", "1-3 a", "1-3"]
     assert t2t.headings == ["", "CxC"]
@@ -103,8 +114,18 @@ def test_tables_file_and_page_show_the_ranks(comparison):
     page = render_comparison(comparison)
     assert "<b><b>" not in page
     assert page.count('class="forest"') == len(KEYS)
-    assert len(comparison.tables()) == 3 + 2
-    assert len(compare(*models()[:2], samples=100).tables()) == 1
+    assert len(comparison.all_tables()) == 2 + 3 + 2
+
+
+def test_notes_are_shown_once_for_all_models():
+    similarities = ("cosine", "dot", "dot")
+    reports = [
+        scored(one.name, {KEYS[0]: (IDS, one.per_query[KEYS[0]].values, IDS % 150)}, similarity=similarity)
+        for one, similarity in zip(models(), similarities, strict=False)
+    ]
+    found = compare(*reports, samples=200)
+    assert found.notes == ("similarity: cosine for <b>, dot for new", "similarity: cosine for <b>, dot for third")
+    assert found.tables()[-1].cautions == ["note: similarity: cosine for <b>, dot for new and third"]
 
 
 def test_a_model_without_a_metric_is_ranked_under_the_others():

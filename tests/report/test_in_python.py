@@ -151,13 +151,13 @@ def test_reports_are_compared_under_their_names(comparison, report):
 def test_a_comparison_is_shown_like_a_report(comparison, capsys):
     print(comparison)
     printed = capsys.readouterr().out
-    assert "won:lost" in printed
+    assert "corrected for" in printed
     assert "\x1b" not in printed
     significant = sum(map(comparison.significant, comparison.differences))
     assert "\x1b" not in repr(comparison)
     assert repr(comparison).endswith(f"with old: {len(comparison.differences)} tests, {significant} significant>")
     text = comparison._repr_html_()
-    assert "won:lost" in text
+    assert "corrected for" in text
     assert "<script" not in text
     assert significant > 0
     frame = comparison.to_pandas()
