@@ -210,7 +210,7 @@ def test_messages_do_not_act_on_the_terminal(arguments, run, tmp_path):
 
 def test_files_that_were_written_are_shown_as_text(run, write, tmp_path):
     _, out, _ = run("compare", write("old", 0.4), write("new", 0.6), "--output", tmp_path / "out\x1b[2J\udcff")
-    assert "out\\x1b[2J\\udcff/:\n  compare.json" in out
+    assert "out\\x1b[2J\\udcff/:\n  compare.html" in out
     assert not ACTING.search(out)
 
 

@@ -264,7 +264,7 @@ def test_compared_with_the_same_part_alone(sample_library):
     named = [ScoredReport.of(name, report) for name, report in zip("ab", limited, strict=True)]
     assert compare(*named, samples=200, progress=False).differences
     for other in (whole, sample_report(sample_library, runs[1], limit=24)[1]):
-        with pytest.raises(InvalidOption, match="cannot be compared: the part of the split is '25 of 60"):
+        with pytest.raises(InvalidOption, match="cannot be compared: what was scored is '25 of 60"):
             compare(named[0], ScoredReport.of("c", other), samples=200, progress=False)
 
 
