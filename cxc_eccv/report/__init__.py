@@ -1,1 +1,1 @@
-"""Reports to look at: ``page.py`` and ``rows.py`` hold the content, ``console.py``, ``pages.py`` and others show it."""
+"""Reports to look at: ``page_content.py`` holds the content, ``console.py``, ``pages.py`` and others show it."""
