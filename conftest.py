@@ -67,6 +67,12 @@ def _tree_of_commands() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def _pipe_without_edge(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is printed to a pipe is as wide as it is, whatever the terminal of the tests."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     folder = tmp_path_factory.getbasetemp()

@@ -65,9 +65,11 @@ def say_written(paths: Iterable[Path]) -> None:
     """Print which files were written, those of one folder together."""
     for folder, files in groupby(paths, lambda path: path.parent):
         names = [path.name for path in files]
-        line = f"wrote {folder / names[0]}" if len(names) == 1 else f"wrote {folder}/: {', '.join(names)}"
-        lines = wrap(visible(line), 80, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-        say("\n".join(lines))
+        if len(names) == 1:
+            say(f"wrote {folder / names[0]}")
+            continue
+        line = visible(f"wrote {folder}/: {', '.join(names)}")
+        say("\n".join(wrap(line, 80, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)))
 
 
 def say_kept(run: EmbeddingsRun, was_there: bool) -> None:

@@ -37,7 +37,7 @@ def checked_report(path: str | Path) -> Report:
     Example:
         >>> checked_report("no/report.json")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        cxc_eccv.errors.ReportRefused: no/report.json: cannot be read ...
+        cxc_eccv.errors.ReportRefused: there is no no/report.json. Name a folder ...
     """
     file = find_report(Path(path))
     try:

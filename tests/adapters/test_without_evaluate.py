@@ -31,8 +31,8 @@ needed = set()
 for module in pkgutil.walk_packages(ce.__path__, "cxc_eccv."):
     try:
         importlib.import_module(module.name)
-    except ModuleNotFoundError as error:
-        needed.add(error.name.partition(".")[0])
+    except ImportError as error:
+        needed.add((error.name or str(error).split(",")[0].split()[-1]).partition(".")[0])
 try:
     ce.metric("map_at_r")
 except ce.errors.InvalidOption as error:

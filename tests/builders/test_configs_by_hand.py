@@ -254,7 +254,7 @@ def test_a_report_counts_the_contradicted_labels(tmp_path, make_run):
     library = World(tmp_path).write()
     report = ce.evaluate(make_run(library), "entailment/i2t", metrics=["entail_at_1"], data_dir=library)
     assert report.provenance.entailment_labels == label_conflicts(library.split("test"))["entailment_labels"]
-    assert ("Entailment labels against original links", "1") in Page(report).facts
+    assert ("Entailment labels against the original links", "1") in Page(report).facts
     report = ce.evaluate(make_run(library), "coco_5k/i2t", metrics=["recall_at_1"], data_dir=library)
     assert report.provenance.entailment_labels == {}
 

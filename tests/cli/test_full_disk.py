@@ -16,7 +16,7 @@ COMMANDS = {
     "evaluate": ("evaluate", "KEPT/ridge.npz", "--data-dir", "sample", "--tasks", "coco_5k", "--output", "OUT"),
     "report": ("report", "KEPT"),
     "compare": (
-        *("compare", "KEPT", "KEPT", "--name", "a", "--name", "b", "--samples", "200"),
+        *("compare", "KEPT", "KEPT/second", "--name", "a", "--name", "b", "--samples", "200"),
         *("--output", "KEPT"),
     ),
     "demo": ("demo", "--output", "OUT"),
@@ -38,6 +38,8 @@ def contents(folder):
 )
 def test_a_command_names_its_output_and_leaves_the_old_one(demo, told, tmp_path, name, size):
     kept = shutil.copytree(demo, tmp_path / "kept")
+    if name == "compare":
+        shutil.copytree(demo, kept / "second")
     before = contents(kept)
     words = [word.replace("OUT", str(tmp_path / "out")).replace("KEPT", str(kept)) for word in COMMANDS[name]]
     place = told(size, *words)

@@ -60,12 +60,13 @@ def test_evaluate_writes_its_report_with_nobody_reading(demo, tmp_path, redirect
     [
         ("build --data-dir sample --configs sts --output OUT", True),
         pytest.param("baseline bow --data-dir sample --output OUT", True, marks=pytest.mark.studies),
-        ("compare MODEL MODEL --name a --name b --samples 200 --output OUT", True),
+        ("compare MODEL SECOND --name a --name b --samples 200 --output OUT", True),
         ("list --data-dir sample", False),
     ],
 )
 def test_no_command_needs_a_reader(demo, tmp_path, arguments, written):
-    line = arguments.replace("OUT", str(tmp_path / "out")).replace("MODEL", str(demo))
+    second = shutil.copytree(demo, tmp_path / "second")
+    line = arguments.replace("OUT", str(tmp_path / "out")).replace("MODEL", str(demo)).replace("SECOND", str(second))
     assert shell(f"{COMMAND} {line} | true")[0] == [1, 0]
     assert (tmp_path / "out").exists() == written
 

@@ -256,5 +256,5 @@ def test_what_cannot_be_run_is_refused(tmp_path):
         mteb_task("t2t", split="tset", data_dir="sample")
     with pytest.raises(InvalidOption, match="i2t ranks images; name the folder"):
         mteb_task("i2t", data_dir="sample")
-    with pytest.raises(SourceMissing, match="60 of 60 images are not below"):
+    with pytest.raises(SourceMissing, match="0 of the 60 photographs found"):
         evaluate(Model(), make_task("i2t", images=tmp_path))

@@ -42,5 +42,5 @@ def test_the_middle_of_the_images_is_taken_where_asked(sample_library, saved_vit
 
 
 def test_missing_image_is_named(sample_library, saved_vit, tmp_path):
-    with pytest.raises(SourceMissing, match=r"no image .*COCO_val2014"):
+    with pytest.raises(SourceMissing, match=r"the first missing one is COCO_val2014"):
         baseline_named("image_features")(sample_library.split(), Inputs(model=str(saved_vit), images=tmp_path))

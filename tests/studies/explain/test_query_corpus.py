@@ -245,7 +245,7 @@ def test_two_models_are_explained_side_by_side(command, make_run, sample_library
     files = [tmp_path / name / "rankings.parquet" for name in ("one", "two")]
     status, shown, _ = command("explain", *files, "--output", tmp_path / "out")
     assert status == 0
-    assert "images as the mean of their other captions" in shown
+    assert "images as the mean of their other captions" in " ".join(shown.split())
     content = json.loads((tmp_path / "out" / "explain.json").read_text())
     assert content["provenance"]["run"]["corpus"] == "the mean of their other captions"
     assert content["provenance"]["restriction"]["captions"] == {"used": 60, "of": 300}

@@ -173,7 +173,7 @@ def test_photographs_are_refused_where_the_splits_to_protect_are_not_known(tmp_p
 def test_images_that_are_not_in_the_folder_are_named(library, tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(
-        SourceMissing, match=r"0 of the 2 photographs found in .*empty. The first of the others, 100\.jpg"
+        SourceMissing, match=r"0 of the 2 photographs found in .*empty.*; the first missing one is 100\.jpg"
     ):
         load_training_data(library, ["snli_ve/train"], images=tmp_path / "empty")
 

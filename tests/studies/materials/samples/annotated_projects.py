@@ -17,7 +17,7 @@ def command(monkeypatch, capsys, tmp_path):
     """Run ``cxc-eccv annotate`` in an empty folder, with the sample as the data; gives what it prints."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CXC_ECCV_DATA", "sample")
-    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("COLUMNS", "1000")
 
     def run(*arguments, status=0):
         with pytest.raises(SystemExit) as ended:
