@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 from torch import distributed
-from torch.distributed.nn.functional import all_gather
 from torch.utils.data import Sampler
 from transformers import (
     HfArgumentParser,
@@ -95,6 +94,22 @@ def process_rank() -> int:
     return distributed.get_rank() if process_count() > 1 else 0
 
 
+class _AllGather(torch.autograd.Function):
+    """Concatenates the values of all processes; the gradient of this process's part is summed over them."""
+
+    @staticmethod
+    def forward(_context: Any, values: torch.Tensor) -> torch.Tensor:  # noqa: ANN401 - autograd's own
+        parts = [torch.empty_like(values) for _ in range(process_count())]
+        distributed.all_gather(parts, values)
+        return torch.cat(parts)
+
+    @staticmethod
+    def backward(_context: Any, gradient: torch.Tensor) -> torch.Tensor:  # type: ignore[override] # noqa: ANN401 - autograd's own
+        total = gradient.clone(memory_format=torch.contiguous_format)
+        distributed.all_reduce(total)
+        return total.chunk(process_count())[process_rank()]
+
+
 def gather(values: torch.Tensor) -> torch.Tensor:
     """(processes x K, ...) the (K, ...) values of all processes, by rank, to use as negatives everywhere.
 
@@ -103,11 +118,8 @@ def gather(values: torch.Tensor) -> torch.Tensor:
     """
     if process_count() == 1:
         return values
-    if values.requires_grad:
-        return torch.cat(all_gather(values))
-    parts = [torch.empty_like(values) for _ in range(process_count())]
-    distributed.all_gather(parts, values.contiguous())
-    return torch.cat(parts)
+    gathered: torch.Tensor = _AllGather.apply(values.contiguous())
+    return gathered
 
 
 def option(default: Any, text: str, *, aliases: Sequence[str] = ()) -> Any:  # noqa: ANN401 - as of dataclasses.field
