@@ -104,7 +104,7 @@ class _AllGather(torch.autograd.Function):
         return torch.cat(parts)
 
     @staticmethod
-    def backward(_context: Any, gradient: torch.Tensor) -> torch.Tensor:  # type: ignore[override] # noqa: ANN401 - autograd's own
+    def backward(_context: Any, gradient: torch.Tensor) -> torch.Tensor:  # noqa: ANN401 - autograd's own
         total = gradient.clone(memory_format=torch.contiguous_format)
         distributed.all_reduce(total)
         return total.chunk(process_count())[process_rank()]
@@ -118,7 +118,7 @@ def gather(values: torch.Tensor) -> torch.Tensor:
     """
     if process_count() == 1:
         return values
-    gathered: torch.Tensor = _AllGather.apply(values.contiguous())
+    gathered: torch.Tensor = _AllGather.apply(values.contiguous())  # type: ignore[no-untyped-call] # torch's own
     return gathered
 
 

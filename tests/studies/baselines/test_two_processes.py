@@ -48,13 +48,14 @@ def assert_same_step(step, expected, name):
         torch.testing.assert_close(gradient, expected[1][weight], rtol=1e-3, atol=1e-6, msg=f"{name} {weight}")
 
 
+@pytest.mark.parametrize("chunk_size", [None, 3])
 @pytest.mark.parametrize("loss", ["paper", "softmax"])
 @pytest.mark.parametrize("mode", gathering_worker.MODES)
-def test_the_contrastive_loss_and_its_gradients_are_those_of_the_whole_batch(found, mode, loss):
+def test_contrastive_gradients_are_those_of_the_whole_batch(found, mode, loss, chunk_size):
     expected = gathering_worker.step(mode, loss)
     assert "log_scale" in expected[1]
     for rank in range(2):
-        assert_same_step(found[rank]["contrastive"][mode, loss], expected, f"process {rank}")
+        assert_same_step(found[rank]["contrastive"][mode, loss, chunk_size], expected, f"process {rank}")
 
 
 @pytest.mark.parametrize("case", char_gru_worker.CASES)

@@ -143,6 +143,11 @@ class DualEncoderTrainingArguments(ScriptArguments):
     max_grad_norm: float = option(0.0, "Clip gradients at this norm; 0: do not clip.")
     weight_decay: float = 0.0
     per_device_train_batch_size: int = option(64, "Images of a batch on each process.")
+    chunk_size: int | None = option(
+        None,
+        "Captions, and images, to encode at a time (GradCache): a large batch in the memory of a chunk, for one more "
+        "forward pass. Default: the whole batch.",
+    )
     dataloader_drop_last: bool = True
     metric_for_best_model: str = "recall_at_10"
 
@@ -154,6 +159,19 @@ class DualEncoderTrainingArguments(ScriptArguments):
             if self.stage == "pretrain" and self.max_steps < 0:
                 self.max_steps = PRETRAINING_STEPS
         super().__post_init__()
+        if self.chunk_size is not None:
+            self._check_chunks(self.chunk_size)
+
+    def _check_chunks(self, size: int) -> None:
+        if size < 2:
+            raise InvalidOption(f"--chunk-size {size}: give at least 2, or leave it out to encode the whole batch")
+        if self.torch_compile:
+            raise InvalidOption("--chunk-size does not work with --torch-compile: leave one of them out")
+        if self.n_gpu > 1:
+            raise InvalidOption(
+                f"--chunk-size needs a process for each GPU: start torchrun --nproc-per-node {self.n_gpu}, or show one "
+                "GPU with CUDA_VISIBLE_DEVICES=0"
+            )
 
 
 class Arguments(NamedTuple):
@@ -182,7 +200,11 @@ class Arguments(NamedTuple):
             hashes["weak_positives_sha256"] = sorted(map(sha256_of, data.weak_positives))
         if data.pairs_file is not None:
             hashes["pairs_file_sha256"] = sha256_of(data.pairs_file)
-        return {**identify_run(self[:3], self.training, ["schedule"], unused), "mode": self.mode, **hashes}
+        return {
+            **identify_run(self[:3], self.training, ["schedule", "chunk_size"], unused),
+            "mode": self.mode,
+            **hashes,
+        }
 
 
 COMMAND = CommandLine(

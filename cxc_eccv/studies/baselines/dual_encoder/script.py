@@ -33,6 +33,7 @@ from cxc_eccv.studies.baselines.dual_encoder.arguments import (
     DualEncoderTrainingArguments,
     starting_model,
 )
+from cxc_eccv.studies.baselines.dual_encoder.chunks import encode_in_chunks
 from cxc_eccv.studies.baselines.dual_encoder.data import (
     EpochSampler,
     PairCollator,
@@ -236,6 +237,7 @@ class DualEncoderTrainer(EnhancedTrainer, WholeTrainer):
     # The loss is a mean over the batch: Trainer divides it when it accumulates gradients.
     loss_is_scaled_for_ga = False
 
+    args: DualEncoderTrainingArguments
     objective: Objective
 
     def __init__(
@@ -250,6 +252,8 @@ class DualEncoderTrainer(EnhancedTrainer, WholeTrainer):
         self.objective, self.score, self.paper_schedule = objective, score, paper_schedule
         # Trainer requires an eval_dataset, which our evaluate does not use.
         super().__init__(**{"eval_dataset": options.get("train_dataset"), **options})
+        if self.args.chunk_size is not None:
+            encode_in_chunks(self.model, self.args.chunk_size)
         self._adds_batches = added_batches is not None
         self.weak_batches = added_batches or self.weak_batches
 

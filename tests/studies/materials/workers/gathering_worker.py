@@ -5,6 +5,7 @@ from dual_encoder_models import inputs, model, pixels
 from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
+from cxc_eccv.studies.baselines.dual_encoder.chunks import encode_in_chunks
 from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
 from cxc_eccv.studies.baselines.training import process_count, process_rank
 
@@ -12,9 +13,11 @@ MODES = {"t2t": False, "i2t": True, "t2t+i2t": True}
 PAIRS = 8
 
 
-def step(mode, loss):
+def step(mode, loss, chunk_size=None):
     """Loss and gradients of this process's share of eight pairs."""
     built = model(images=MODES[mode], freeze_text=False, scale=2.0, learned_scale=True).train()
+    if chunk_size is not None:
+        encode_in_chunks(built, chunk_size)
     wrapped = DistributedDataParallel(built, find_unused_parameters=True) if process_count() > 1 else built
     every = inputs(2 * PAIRS)
     share = PAIRS // process_count()

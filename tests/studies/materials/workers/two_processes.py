@@ -36,9 +36,10 @@ def run_process(rank, folder):
     distributed.init_process_group("gloo", init_method=f"file://{folder / 'meeting'}", rank=rank, world_size=2)
     found = {
         "contrastive": {
-            (mode, loss): gathering_worker.step(mode, loss)
+            (mode, loss, chunk_size): gathering_worker.step(mode, loss, chunk_size)
             for mode in gathering_worker.MODES
             for loss in ("paper", "softmax")
+            for chunk_size in (None, 3)
         },
         "hinge": {case: char_gru_worker.step(*case) for case in char_gru_worker.CASES},
     }
