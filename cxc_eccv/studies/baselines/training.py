@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import time
 import warnings
 from argparse import SUPPRESS, RawDescriptionHelpFormatter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import distributed
-from torch.utils.data import Sampler
+from torch.utils.data import DataLoader, Sampler
 from transformers import (
     HfArgumentParser,
     Trainer,
@@ -165,6 +166,15 @@ class WholeTrainer(Trainer):
             self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
 
+    def get_train_dataloader(self) -> DataLoader[Any]:
+        """Trainer's loader, whose workers are not seeded from the generator that dropout draws from.
+
+        So weights depend neither on the number of workers nor on how often they start.
+        """
+        loader: Any = super().get_train_dataloader()
+        loader.base_dataloader.generator = torch.Generator()  # accelerate wraps torch's loader
+        return cast("DataLoader[Any]", loader)
+
     def create_model_card(self, *_arguments: Any, **_options: Any) -> None:  # noqa: ANN401 - as Trainer says
         """Do nothing: the command writes the card from the result."""
 
@@ -188,6 +198,9 @@ class ScriptArguments(TrainingArguments):
 
     _argument_group_name = "training"
 
+    dataloader_num_workers: int | None = option(  # type: ignore[assignment] # Trainer sees a number
+        None, "Processes that load images. Default: one a core, at most 8; 0 for few images, or none."
+    )
     dataloader_pin_memory: bool = field(default_factory=torch.cuda.is_available)
     remove_unused_columns: bool = False
     eval_strategy: str = "epoch"
@@ -203,7 +216,29 @@ class ScriptArguments(TrainingArguments):
                 "--resume-from-checkpoint is not supported: a run resumes from the newest checkpoint of its "
                 "--output-dir; to start a new run from a checkpoint's weights, use --pretrained"
             )
+        self._workers_are_open = self.dataloader_num_workers is None
+        if self.dataloader_num_workers is None:
+            self.dataloader_num_workers = 0
         super().__post_init__()  # type: ignore[no-untyped-call] # transformers' own
+
+    def choose_workers(self, images: int) -> None:
+        """Set the number of workers, unless it is given, for so many images to decode in an epoch; they persist."""
+        if self._workers_are_open and images >= FEW_IMAGES:
+            self.dataloader_num_workers = min(8, count_cores())
+        if self.dataloader_num_workers:
+            self.dataloader_persistent_workers = True
+            # Forked processes cannot use the tokenizer's threads; tokenizers warns unless it is told.
+            os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+
+FEW_IMAGES = 1_000
+"""Fewer images than this are decoded in the time that workers take to start."""
+
+
+def count_cores() -> int:
+    """Processor cores for this process: those that it may use, shared with the processes that torchrun starts here."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, cores // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
 
 
 class EpochCallback(TrainerCallback):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 from PIL import Image
@@ -47,7 +48,9 @@ class TrainingPairs(Dataset[Row]):
         image_paths: Sequence[Path] | None = None,
         seed: int = 0,
     ) -> None:
-        self.groups, self.tokens, self.image_paths = list(groups), list(tokens), image_paths
+        self.groups, self.image_paths = list(groups), image_paths
+        # One array: workers that read lists would each copy them, as reading counts references.
+        self.tokens = pa.array(tokens, pa.list_(pa.int32()))
         self.draws = 2 if co_captions else 1
         self.seed = seed
         self.starts = np.cumsum([0, *(len(group.texts) for group in self.groups)])
@@ -67,10 +70,10 @@ class TrainingPairs(Dataset[Row]):
         return self._part(np.flatnonzero(~drawn)), self._part(np.flatnonzero(drawn))
 
     def _part(self, rows: IntArray) -> Self:
-        tokens = [ids for row in rows for ids in self.tokens[self.starts[row] : self.starts[row + 1]]]
+        captions = np.concatenate([np.arange(self.starts[row], self.starts[row + 1]) for row in rows])
         return type(self)(
             [self.groups[row] for row in rows],
-            tokens,
+            self.tokens.take(pa.array(captions)).to_pylist(),
             co_captions=self.draws == 2,
             image_paths=None if self.image_paths is None else [self.image_paths[row] for row in rows],
             seed=self.seed,
@@ -82,9 +85,10 @@ class TrainingPairs(Dataset[Row]):
     def __getitem__(self, draw: tuple[int, ...]) -> Row:
         _, index, *other = draw
         random = np.random.default_rng([self.seed, *draw])
-        chosen = random.choice(len(self.groups[index].texts), self.draws, replace=False) + self.starts[index]
+        start, end = self.starts[index : index + 2]
+        chosen = random.choice(end - start, self.draws, replace=False) + start
         chosen[: len(other)] = other
-        item: Row = {"texts": [self.tokens[position] for position in chosen]}
+        item: Row = {"texts": [self.tokens[position].as_py() for position in chosen.tolist()]}
         item |= {"text_index": chosen.tolist(), "image_index": index}
         if self.image_paths is not None:
             item["image_path"] = self.image_paths[index]

@@ -172,6 +172,7 @@ class Setup:
         collate = PairCollator(tokenizer, image_processor, padded_length(tokenizer, model))
         dataset = RecolouredPairs(pairs, tokenizer) if self.arguments.data.recolour else pairs
         batches = {"size": training.train_batch_size, "seed": training.seed}
+        training.choose_workers(len(pairs) if objective.has_images else 0)
         return DualEncoderTrainer(
             model=model,
             args=training,

@@ -178,6 +178,7 @@ def _make_trainer(
             f"{cut:,} of {len(items):,} pairs to train on are longer than the context; their premises are truncated",
             stacklevel=2,
         )
+    arguments.training.choose_workers(len(items) - items.images.count(None) if looks else 0)
     return EntailmentTrainer(
         held=PairItems(pairs.held, soft_targets(pairs.held, 0), pairs.files) if pairs.held.num_rows else None,
         threshold_for=arguments.data.threshold_for,

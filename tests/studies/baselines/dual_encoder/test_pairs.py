@@ -74,7 +74,7 @@ def test_held_out_images_are_drawn_whole_by_the_seed():
     for part, size in zip(parts(3), (22, 8), strict=True):
         numbers = [group.image_id for group in part.groups]
         assert (len(part), numbers) == (size, sorted(numbers))
-        assert part.tokens == [[10 * number + caption] for number in numbers for caption in range(2)]
+        assert part.tokens.to_pylist() == [[10 * number + caption] for number in numbers for caption in range(2)]
         assert part.image_paths == [f"{number}.png" for number in numbers]
         assert (part.draws, part.seed) == (2, 3)
     kept, held = ({group.image_id for group in part.groups} for part in parts(3))

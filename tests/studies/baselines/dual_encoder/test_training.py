@@ -199,6 +199,31 @@ def test_in_the_middle_of_an_epoch_as_well(whole_run, tmp_path):
     check_continued(tmp_path / "whole", 3, tmp_path / "parts", steps)
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # of Python 3.12, about the threads of torch
+def test_weights_do_not_depend_on_workers(whole_run, tmp_path, monkeypatch, capfd):
+    monkeypatch.delenv("TOKENIZERS_PARALLELISM", raising=False)
+    folder, command, _ = whole_run
+    command = [*command, "--dataloader-num-workers", "2"]
+    check_continued(folder, 2, tmp_path / "parts", command)
+    train([*command, "--output-dir", str(tmp_path / "whole")])
+    for checkpoint in ("checkpoint-2", "checkpoint-4"):
+        for name, value in weights(folder / checkpoint).items():
+            assert torch.equal(value, weights(tmp_path / "whole" / checkpoint)[name]), name
+    assert "huggingface/tokenizers" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(("images", "workers"), [(0, 0), (999, 0), (1_000, 3), (100_000, 3)])
+def test_workers_decode_where_there_are_images_enough(tmp_path, monkeypatch, images, workers):
+    monkeypatch.setattr("cxc_eccv.studies.baselines.training.count_cores", lambda: 3)
+    monkeypatch.setenv("TOKENIZERS_PARALLELISM", "true")
+    options = {"output_dir": str(tmp_path), "use_cpu": True}
+    training, chosen = (DualEncoderTrainingArguments(**options, **more) for more in ({}, {"dataloader_num_workers": 1}))
+    for arguments in (training, chosen):
+        arguments.choose_workers(images)
+    assert (training.dataloader_num_workers, training.dataloader_persistent_workers) == (workers, workers > 0)
+    assert (chosen.dataloader_num_workers, chosen.dataloader_persistent_workers) == (1, True)
+
+
 def test_another_run_does_not_go_on_from_it(whole_run):
     folder, command, _ = whole_run
     for option, change in (

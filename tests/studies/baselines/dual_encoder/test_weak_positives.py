@@ -184,7 +184,7 @@ def test_a_weak_positive_stands_beside_its_image_and_a_caption_of_that(tmp_path,
         assert first == text
         assert pairs.starts[image] <= second < pairs.starts[image + 1]
         if not recolours:
-            assert item["texts"] == [pairs.tokens[first], pairs.tokens[second]]
+            assert item["texts"] == [pairs.tokens[caption].as_py() for caption in (first, second)]
             assert item["image_path"] == pairs.image_paths[image]
 
 
