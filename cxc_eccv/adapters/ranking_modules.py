@@ -222,7 +222,8 @@ class GradedRankingModule(MetricModule):
             k = chosen.get("k")
             targets = _find_targets(cls.spec.name, gains, k)
             depths = targets if sizes is None else np.minimum(targets, sizes)
-            _refuse_short(cls.spec.name, run.depths(DIRECTION), targets, depths, k)
+            name = cls.spec.name if k is None else f"{cls.spec.name}(k={k})"
+            _refuse_short(name, run.depths(DIRECTION), targets, depths)
             if k is not None:
                 _refuse_outside(rankings, np.flatnonzero(targets > depths), k)
             values, judged = cls._compute_by_depth(rankings, run, targets, depths, chosen)
@@ -262,11 +263,10 @@ def _find_targets(metric: str, gains: list[list[float]], k: int | None) -> IntAr
     return np.maximum(np.fromiter(relevant, np.int64, len(gains)), 1)
 
 
-def _refuse_short(metric: str, lengths: IntArray, targets: IntArray, depths: IntArray, k: int | None) -> None:
+def _refuse_short(name: str, lengths: IntArray, targets: IntArray, depths: IntArray) -> None:
     """Raise RunTooShallow if a ranking ends above the depth that the metric looks at."""
     if (short := np.flatnonzero(lengths < depths)).size:
         query, needed = short[0], targets[short[0]]
-        name = metric if k is None else f"{metric}(k={k})"
         raise RunTooShallow(
             f"{name} of query {query} looks at the top {needed}, but its ranking ends at rank {lengths[query]}. Rank "
             f"at least {needed} items, or the whole gallery and state its size."

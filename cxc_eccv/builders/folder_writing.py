@@ -9,7 +9,7 @@ import multiprocessing
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -107,7 +107,7 @@ def build_folder(
     wanted = _choose_splits(splits, library)
     _require_labels_used(library, wanted)
     with replaced_folder(target, earlier, wait=0) as folder:
-        build = partial(_build_split, chosen, options, folder, files, progress)
+        build = _Builder(chosen, options, folder, files, progress).build
         total = sum(split in config.splits for config in chosen for split in wanted)
         with tqdm(total=total, desc="build", unit="config", disable=not progress) as bar:
             if num_proc == 1 or len(wanted) < 2:
@@ -117,7 +117,9 @@ def build_folder(
                     bar.update()
                 sources = library.files_used()
             else:
-                outcomes, sources = _build_in_processes(build, opening, wanted, num_proc, bar)
+                outcomes, sources = _build_in_processes(
+                    partial(_build_with_own_library, build, opening), wanted, num_proc, bar
+                )
                 sources = library.files_used() | sources
         outcomes += _absent_splits(chosen, library.splits, options) if splits is None else []
         order = [config.name for config in chosen]
@@ -158,12 +160,12 @@ def _choose_splits(wanted: Sequence[str] | None, library: Library) -> list[str]:
 
 
 def _build_in_processes(
-    build: Build, opening: Callable[[], Library], splits: Sequence[str], num_proc: int, bar: tqdm[Any]
+    build: Callable[[str], Outcomes], splits: Sequence[str], num_proc: int, bar: tqdm[Any]
 ) -> Outcomes:
     # Not fork: a child may inherit a lock that a thread of Arrow holds.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(min(num_proc, len(splits)), mp_context=context) as pool:
-        futures = [pool.submit(_build_with_own_library, build, opening, split) for split in splits]
+        futures = [pool.submit(build, split) for split in splits]
         try:
             for future in as_completed(futures):
                 bar.update(len(future.result()[0]))
@@ -185,42 +187,44 @@ def _build_with_own_library(build: Build, opening: Callable[[], Library], split:
     return list(build(split, library)), library.files_used()
 
 
-def _build_split(
-    configs: Sequence[DatasetConfig],
-    options: BuildOptions,
-    folder: Path,
-    images: ImageFolder | None,
-    progress: bool,
-    split: str,
-    library: Library,
-) -> Iterator[Outcome]:
-    """Write the Parquet files of every config that has this split."""
-    for config in configs:
-        if split not in config.splits:
-            continue
-        try:
-            rows = config.rows(library.split(split, config.data), options)
-        except SourceMissing as error:
-            reason = FILES_MISSING if config.made_with is None else TOOLS_MISSING
-            yield NotBuilt(config.name, split, reason, str(error))
-            continue
-        if rows.table.num_rows == 0:
-            yield NotBuilt(config.name, split, "no row")
-            continue
-        table = conform(rows.table, config.features, f"{config.name}/{split}")
-        tools = {} if config.made_with is None else config.made_with(options)
-        statistics = split_statistics(table, split, rows.left_out, tools)
-        features, groups, present, missing = config.features, row_groups(table), 0, 0
-        if images is not None and config.name == DEFAULT_CONFIG:
-            features = datasets.Features({**config.features, "image": datasets.Image()})
-            present = sum(images.find(name) is not None for name in table["file_name"].to_pylist())
-            missing = table.num_rows - present
-            groups = embed_images(table, images, portable_schema(features))
-            n_groups = -(-table.num_rows // IMAGES_AT_ONCE)
-            groups = iter(tqdm(groups, f"{split} images", n_groups, disable=not progress))
-        (folder / config.name).mkdir(exist_ok=True)
-        shards = write_shards(groups, folder / config.name, split)
-        yield SplitSummary(config, split, features, shards, statistics, present, missing)
+@dataclass(frozen=True, slots=True)
+class _Builder:
+    """What is built, how, and where; processes get a copy."""
+
+    configs: Sequence[DatasetConfig]
+    options: BuildOptions
+    folder: Path
+    images: ImageFolder | None
+    progress: bool
+
+    def build(self, split: str, library: Library) -> Iterator[Outcome]:
+        """Write the Parquet files of every config that has this split."""
+        for config in self.configs:
+            if split not in config.splits:
+                continue
+            try:
+                rows = config.rows(library.split(split, config.data), self.options)
+            except SourceMissing as error:
+                reason = FILES_MISSING if config.made_with is None else TOOLS_MISSING
+                yield NotBuilt(config.name, split, reason, str(error))
+                continue
+            if rows.table.num_rows == 0:
+                yield NotBuilt(config.name, split, "no row")
+                continue
+            table = conform(rows.table, config.features, f"{config.name}/{split}")
+            tools = {} if config.made_with is None else config.made_with(self.options)
+            statistics = split_statistics(table, split, rows.left_out, tools)
+            features, groups, present, missing = config.features, row_groups(table), 0, 0
+            if self.images is not None and config.name == DEFAULT_CONFIG:
+                features = datasets.Features({**config.features, "image": datasets.Image()})
+                present = sum(self.images.find(name) is not None for name in table["file_name"].to_pylist())
+                missing = table.num_rows - present
+                groups = embed_images(table, self.images, portable_schema(features))
+                n_groups = -(-table.num_rows // IMAGES_AT_ONCE)
+                groups = iter(tqdm(groups, f"{split} images", n_groups, disable=not self.progress))
+            (self.folder / config.name).mkdir(exist_ok=True)
+            shards = write_shards(groups, self.folder / config.name, split)
+            yield SplitSummary(config, split, features, shards, statistics, present, missing)
 
 
 def _absent_splits(configs: Sequence[DatasetConfig], present: Sequence[str], options: BuildOptions) -> list[Outcome]:

@@ -187,10 +187,11 @@ def evaluate(
     .parquet or .trec. The report lists what a file cannot give, with the reason.
     """
     from cxc_eccv.report.folder import FILES, RUN
+    from cxc_eccv.runs.load import group_files
     from cxc_eccv.sources.download import image_folder
 
     _check_source(context, files, model)
-    models = _find_models(model or [], files or [], direction or [], name, output)
+    models = _find_models(model or [], group_files(files or [], direction or []), name, output)
     for each in models:
         check_folder(each.output, (*FILES, RUN))
     if model and images is not None:
@@ -305,17 +306,15 @@ def _check_source(context: typer.Context, files: list[Path] | None, model: list[
 
 def _find_models(
     encoders: Sequence[str],
-    files: Sequence[Path],
-    directions: Sequence[str],
+    groups: Sequence[tuple[str, tuple[tuple[Path, ...], tuple[str, ...]]]],
     titles: Sequence[str] | None,
     output: Path | None,
 ) -> list[_Model]:
-    """The models to encode, or those in the files, with a folder for each."""
-    from cxc_eccv.runs.load import group_files
+    """The models to encode, or those in groups of files, with a folder for each."""
     from cxc_eccv.runs.run import check_name
 
     found = [_Model(_folder_name(encoder), None, encoder) for encoder in encoders]
-    found += [_Model(_folder_name(name), None, None, *of) for name, of in group_files(files, directions)]
+    found += [_Model(_folder_name(name), None, None, *of) for name, of in groups]
     if titles and len(titles) != len(found):
         raise InvalidOption(
             f"--name: {len(titles)} names for {len(found)} model{'s'[: len(found) - 1]}; give one for each"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ from cxc_eccv.sources.columns import LABEL, NUMBER, PROBABILITY, TABLES, Forms, 
 IDS: Forms = {"image_id": NUMBER, "caption_id": NUMBER}
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+CLASSIFIER = "the folder or Hub id of a classifier"
 
 
 def policy(value: str, images: Path | None = None, device: str | None = None) -> Unjudged:
@@ -26,7 +26,8 @@ def policy(value: str, images: Path | None = None, device: str | None = None) ->
         return read_columns(path, "predicted labels", {**IDS, "label": LABEL, "probability": PROBABILITY})
     if value in policies():
         return value
-    return _load_judge("policy for unjudged pairs", value, [*policies(), "a file of labels"], images, device)
+    others = (*policies(), f"a file of labels ({', '.join(TABLES)})", CLASSIFIER)
+    return _load_judge(value, UnknownName("policy for unjudged pairs", value, others), images, device)
 
 
 def probabilities_or_judge(value: str, images: Path | None = None) -> pa.Table | Unjudged:
@@ -34,16 +35,13 @@ def probabilities_or_judge(value: str, images: Path | None = None) -> pa.Table |
     path = Path(value)
     if path.suffix in TABLES:
         return read_probabilities(path)
-    return _load_judge("source of probabilities", value, ["a file of probabilities"], images)
+    others = (f"a file of probabilities ({', '.join(TABLES)})", CLASSIFIER)
+    return _load_judge(value, UnknownName("source of probabilities", value, others), images)
 
 
-def _load_judge(
-    kind: str, value: str, others: Sequence[str], images: Path | None, device: str | None = None
-) -> Unjudged:
+def _load_judge(value: str, unless: UnknownName, images: Path | None, device: str | None = None) -> Unjudged:
     if not (Path(value).is_dir() or HUB_ID.fullmatch(value)):
-        *names, file = others
-        files = f"{file} ({', '.join(TABLES)})"
-        raise UnknownName(kind, value, (*names, files, "the folder or Hub id of a classifier"))
+        raise unless
     for module in study_modules("judge"):
         judge: Unjudged = module.load_judge(value, images, device)
         return judge

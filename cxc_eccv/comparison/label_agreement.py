@@ -186,7 +186,7 @@ def measure_agreement(
     sets = [_LabelSet.of(labels, of_labels, metrics) for labels, of_labels in _group_by_labels(models).items()]
     pairs = {each.mark(key): each.marked(pair) for each in sets for key, pair in each.pairs.items()}
     images = np.unique(np.concatenate([pair.images for pair in pairs.values()]))
-    drawn = paired_samples(pairs, seed, settings.samples, images=images, progress=progress)
+    drawn = paired_samples(pairs, settings, images=images, progress=progress)
     every = [{name: each.sign(parts, drawn) for name, parts in each.orders.items()} for each in sets]
     signs = [{name: of_order for name, of_order in of_set.items() if of_order[:, 0].any()} for of_set in every]
     rows = []

@@ -192,7 +192,7 @@ def _draw(
         for chunk in (keys[start : start + at_once] for start in range(0, len(keys), at_once)):
             needed = dict.fromkeys(part for key in chunk for part in (*plans[names[0]].pairs[key].parts, key))
             pairs = {part: Pair.join([plans[name].pairs[part] for name in names]) for part in needed}
-            drawn = paired_samples(pairs, settings.seed, settings.samples, progress=progress)
+            drawn = paired_samples(pairs, settings, progress=progress)
             for key in chunk:
                 yield key, list(names), drawn.pop(key)
 
@@ -247,7 +247,7 @@ MOST_DRAWN = 2**25
 
 
 def paired_samples(
-    pairs: Mapping[str, Pair], seed: int, samples: int, *, images: IntArray | None = None, progress: bool = False
+    pairs: Mapping[str, Pair], settings: ComparisonSettings, *, images: IntArray | None = None, progress: bool = False
 ) -> dict[str, FloatArray]:
     """Key to (M, S) scores of the models on S bootstrap samples of images; all metrics share the samples.
 
@@ -258,9 +258,10 @@ def paired_samples(
         translation evaluation, EMNLP 2004 (paired).
     """
     groups = _by_images(pairs, images)
-    with tqdm(total=samples, desc="comparing", unit="sample", leave=False, disable=None if progress else True) as bar:
+    hidden = None if progress else True
+    with tqdm(total=settings.samples, desc="comparing", unit="sample", leave=False, disable=hidden) as bar:
         batches = []
-        for draws in draw_batches(seed, samples):
+        for draws in draw_batches(settings.seed, settings.samples):
             batches.append(_batch(groups, pairs, draws))
             bar.update(draws.samples)
     drawn = {key: np.concatenate([batch[key] for batch in batches], axis=-1) for key in batches[0]}

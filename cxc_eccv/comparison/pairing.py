@@ -201,36 +201,36 @@ def check_comparable(baseline: ScoredReport, other: ScoredReport, *, labels: boo
     """
     models = (baseline, other)
     data = [_data_of(model) for model in models]
-    _check_equal("the data's edition", baseline, other, *(facts.edition for facts in data))
-    _check_equal("the data's version", baseline, other, *(facts.version for facts in data))
-    _check_equal("the split", baseline, other, *(model.report.provenance.split for model in models))
+    _check_equal("the data's edition", models, [facts.edition for facts in data])
+    _check_equal("the data's version", models, [facts.version for facts in data])
+    _check_equal("the split", models, [model.report.provenance.split for model in models])
     parts = [model.report.provenance.restriction.left_out_sha256 for model in models]
     if parts[0] != parts[1]:
         scored = [model.report.restriction or "the whole split" for model in models]
-        _refuse("what was scored", baseline, other, *scored)
+        _refuse("what was scored", models, scored)
     files = [facts.files for facts in data]
     if labels:
         remedy = f"{SAME}, or see how alike both order three or more models with compare --agreement"
-        _check_equal("the set of labels", baseline, other, _labels_of(baseline), _labels_of(other), remedy=remedy)
+        _check_equal("the set of labels", models, [_labels_of(model) for model in models], remedy=remedy)
         annotated = [
             {name: file.sha256 for name, file in model.report.provenance.label_files.items()} for model in models
         ]
         if all(annotated):
-            _check_equal("the label files of annotated", baseline, other, *annotated)
+            _check_equal("the label files of annotated", models, annotated)
     else:
         files = [{name: of[name] for name in of if not name.startswith(LABEL_FILE)} for of in files]
     if data[0].fingerprint != data[1].fingerprint:
         shared = files[0].keys() & files[1].keys()
         for name in sorted(shared):
-            _check_equal(f"the hash of {name}", baseline, other, *(hashes[name] for hashes in files))
+            _check_equal(f"the hash of {name}", models, [hashes[name] for hashes in files])
         if not shared or (files[0].keys() - shared and files[1].keys() - shared):
-            _refuse("the data's fingerprint", baseline, other, *(facts.fingerprint for facts in data))
+            _refuse("the data's fingerprint", models, [facts.fingerprint for facts in data])
     judges = [judge_of(model.report) for model in models]
-    _check_equal("the judge of pairs without a label", baseline, other, *judges)
+    _check_equal("the judge of pairs without a label", models, judges)
     parameters = [{row.key: dict(row.parameters) for row in model.report.results} for model in models]
     for key in parameters[0]:
         if key in parameters[1]:
-            _check_equal(f"parameters of {key}", baseline, other, *(of_key[key] for of_key in parameters))
+            _check_equal(f"parameters of {key}", models, [of_key[key] for of_key in parameters])
 
 
 def notes_on(*models: ScoredReport) -> list[str]:
@@ -314,15 +314,16 @@ def judge_of(report: Report) -> JsonObject | None:
 
 
 def _check_equal(
-    what: str, baseline: ScoredReport, other: ScoredReport, value: object, wanted: object, *, remedy: str = SAME
+    what: str, models: tuple[ScoredReport, ScoredReport], values: Sequence[object], *, remedy: str = SAME
 ) -> None:
-    if value != wanted:
-        _refuse(what, baseline, other, value, wanted, remedy=remedy)
+    if values[0] != values[1]:
+        _refuse(what, models, values, remedy=remedy)
 
 
 def _refuse(
-    what: str, baseline: ScoredReport, other: ScoredReport, value: object, wanted: object, *, remedy: str = SAME
+    what: str, models: tuple[ScoredReport, ScoredReport], values: Sequence[object], *, remedy: str = SAME
 ) -> NoReturn:
+    (baseline, other), (value, wanted) = models, values
     raise InvalidOption(
         f"{baseline.name} and {other.name} cannot be compared: {what} is {value!r} for {baseline.name} and {wanted!r} "
         f"for {other.name}. {remedy}."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -75,6 +75,14 @@ class Plan:
         return [need for part in self.parts for need in part.needs]
 
 
+class ChosenTask(NamedTuple):
+    """A task with the parts to score, and whether the user named it."""
+
+    task: Task
+    parts: Sequence[str]
+    is_named: bool
+
+
 def make_plan(request: Request, library: Library, sides: Sides) -> Plan:
     """Plan the parts of the tasks and metrics that can be computed, on the split or a part of it.
 
@@ -87,10 +95,11 @@ def make_plan(request: Request, library: Library, sides: Sides) -> Plan:
     skipped: dict[str, str] = {}
     refused: list[CxcEccvError] = []
     chosen = list(_choose_tasks(request, sides, library, skipped))
-    collections = [task.collection for task, _, _ in chosen] or [COCO]
+    collections = [each.task.collection for each in chosen] or [COCO]
     splits = find_parts(request, library, sides, collections)
     plan = Plan(request, library, parts, skipped, refused, splits, labels)
-    for task, names, named in chosen:
+    for each in chosen:
+        task, named = each.task, each.is_named
         reason = why_not_relabelled(task) if labels else None
         if reason is not None:
             skipped[task.name] = reason
@@ -98,7 +107,7 @@ def make_plan(request: Request, library: Library, sides: Sides) -> Plan:
                 refused.append(InvalidOption(f"{task.name} cannot be computed: {reason}"))
             continue
         try:
-            of_task, reasons = _plan_parts(plan, sides, task, names, named=named)
+            of_task, reasons = _plan_parts(plan, sides, each)
         except (InvalidOption, SourceMissing) as error:
             refused.append(error)
             continue
@@ -106,24 +115,22 @@ def make_plan(request: Request, library: Library, sides: Sides) -> Plan:
         skipped |= reasons
     metrics = request.metric_names
     if metrics is not None and request.tasks != "all" and not refused:
-        refused += _find_undefined(metrics, [(task, names) for task, names, _ in chosen])
+        refused += _find_undefined(metrics, chosen)
     if metrics is not None and request.tasks == "all" and not parts and not refused:
         why = "; ".join(dict.fromkeys(skipped.values()))
         raise InvalidOption(f"none of the metrics {', '.join(metrics)} can be computed: {why}")
     return plan
 
 
-def _choose_tasks(
-    request: Request, sides: Sides, library: Library, skipped: dict[str, str]
-) -> Iterator[tuple[Task, Sequence[str], bool]]:
-    """Each task with its parts and whether the user named it; for "all", the tasks of the run's collections."""
+def _choose_tasks(request: Request, sides: Sides, library: Library, skipped: dict[str, str]) -> Iterator[ChosenTask]:
+    """The tasks that the user named; for "all", those of the run's collections."""
     if request.tasks == "all":
         has_searched = library.label_names != library.table_names
         known = [task for task in tasks().values() if not task.of_label_files or has_searched]
         reasons = collections_held([task.collection for task in known], sides, library, request.split)
         for task in known:
             if reasons[task.collection] is None:
-                yield task, task.part_names, False
+                yield ChosenTask(task, task.part_names, is_named=False)
             else:
                 skipped[task.name] = str(reasons[task.collection])
         return
@@ -134,12 +141,13 @@ def _choose_tasks(
         if part and part not in task.part_names:
             raise UnknownName(f"direction of {task_name}", part, task.part_names)
         chosen.setdefault(task.name, []).extend([part] if part else task.part_names)
-    yield from ((registry.task(name), tuple(dict.fromkeys(parts)), True) for name, parts in chosen.items())
+    yield from (
+        ChosenTask(registry.task(name), tuple(dict.fromkeys(parts)), is_named=True) for name, parts in chosen.items()
+    )
 
 
-def _plan_parts(
-    plan: Plan, sides: Sides, task: Task, names: Sequence[str], *, named: bool
-) -> tuple[list[PlannedPart], dict[str, str]]:
+def _plan_parts(plan: Plan, sides: Sides, chosen: ChosenTask) -> tuple[list[PlannedPart], dict[str, str]]:
+    task, names, named = chosen
     parts: list[PlannedPart] = []
     reasons: dict[str, str] = {}
     try:
@@ -201,10 +209,10 @@ def choose_metrics(task: Task, metrics: Sequence[str] | None) -> TaskMetrics:
     return TaskMetrics(task, parts | {"": _once(Variant(spec, {}) for spec in sums)}, strict=metrics is not None)
 
 
-def _find_undefined(metrics: Sequence[str], named: Sequence[tuple[Task, Sequence[str]]]) -> Iterator[CxcEccvError]:
+def _find_undefined(metrics: Sequence[str], chosen: Sequence[ChosenTask]) -> Iterator[CxcEccvError]:
     """An error for each named metric that none of the named parts has."""
     for metric in metrics:
-        for task, names in named:
+        for task, names, _ in chosen:
             try:
                 parts = choose_metrics(task, [metric]).parts
             except NotApplicable:
@@ -212,7 +220,7 @@ def _find_undefined(metrics: Sequence[str], named: Sequence[tuple[Task, Sequence
             if any(parts[name] for name in (*names, "")):
                 break
         else:
-            parts_named = ", ".join(f"{task.name}/{name}" for task, names in named for name in names)
+            parts_named = ", ".join(f"{task.name}/{name}" for task, names, _ in chosen for name in names)
             yield NotApplicable(f"the metric {metric} is not defined for {parts_named}")
 
 

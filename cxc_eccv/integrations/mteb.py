@@ -101,9 +101,7 @@ class CxcEccvTask(mteb.AbsTask):
         request = Request(split=hf_split, per_query=True, name=name)
         self.report = report = score(run, request, self.library, self.direction)
         if self.output is not None:
-            write_folder(
-                self.output / name.replace("/", "__") / f"{hf_split}_{self.direction}", report, report.examples
-            )
+            write_folder(self.output / name.replace("/", "__") / f"{hf_split}_{self.direction}", report)
         return task_scores(report)
 
     def _encode(

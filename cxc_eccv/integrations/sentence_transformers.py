@@ -124,7 +124,7 @@ class CxcEccvEvaluator(SentenceEvaluator):
         if self._key not in report.scores:
             raise UnknownName("primary metric", self._key, report.scores)
         if self.write_report and output_path is not None:
-            write_folder(Path(output_path) / self._folder_name(epoch, steps), report, report.examples)
+            write_folder(Path(output_path) / self._folder_name(epoch, steps), report)
         metrics: dict[str, float] = self.prefix_name_to_metrics(report.scores, self.name)
         self.store_metrics_in_model_card_data(model, metrics, epoch, steps)
         return metrics

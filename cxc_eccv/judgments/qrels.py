@@ -83,24 +83,22 @@ def merge(
         if name not in known:
             raise UnknownName("source of judgments", name, known)
     limits = thresholds or Thresholds()
-    query_ids, gallery_ids = item_ids(split, direction)
     # Oldest first, whatever the caller's order: `override` depends on it.
     ordered = [name for name in known if name in names]
     evidence = [e for name in ordered if (e := gather(split, direction, name, limits)) is not None]
-    return merge_evidence(evidence, query_ids, gallery_ids, direction, policy, limits)
+    return merge_evidence(evidence, item_ids(split, direction), policy, limits.of_direction(direction))
 
 
 def merge_evidence(
-    evidence: Sequence[Evidence],
-    query_ids: IntArray,
-    gallery_ids: IntArray,
-    direction: str,
-    policy: str,
-    thresholds: Thresholds,
+    evidence: Sequence[Evidence], ids: tuple[IntArray, IntArray], policy: str, threshold: float
 ) -> MergedPairs:
-    """Merge evidence, oldest source first; if a source appears twice, either part can make a pair positive."""
+    """Merge evidence, oldest source first; if a source appears twice, either part can make a pair positive.
+
+    ``ids`` are those of the queries and of the gallery.
+    """
     if policy not in POLICIES:
         raise UnknownName("policy", policy, POLICIES)
+    query_ids, gallery_ids = ids
     keys = [number_pairs(part.queries, part.items, query_ids, gallery_ids) for part in evidence]
     pairs, merged = np.unique(np.concatenate([np.empty(0, np.int64), *keys]), return_inverse=True)
     places_of_pairs = np.split(merged, np.cumsum([key.size for key in keys])[:-1])
@@ -127,7 +125,7 @@ def merge_evidence(
         ratings=ratings,
         reverse=reverse,
         positive=_verdict(policy, judged, said_positive),
-        conflict=_conflict(judged, said_positive, ratings, reverse, thresholds.of_direction(direction)),
+        conflict=_conflict(judged, said_positive, (ratings, reverse), threshold),
         rules=tuple(f"{name}: {rule}" for name, rule in rules.items()),
         left_out=dict(left_out),
     )
@@ -144,11 +142,11 @@ def _verdict(policy: str, judged: BoolArray, said_positive: BoolArray) -> BoolAr
 
 
 def _conflict(
-    judged: BoolArray, said_positive: BoolArray, ratings: FloatArray, reverse: FloatArray, threshold: float
+    judged: BoolArray, said_positive: BoolArray, ratings: tuple[FloatArray, FloatArray], threshold: float
 ) -> BoolArray:
     contradicted = said_positive.any(axis=1) & (judged & ~said_positive).any(axis=1)
-    both = ~np.isnan(ratings) & ~np.isnan(reverse)
-    return np.asarray(contradicted | (both & ((ratings >= threshold) != (reverse >= threshold))))
+    both = ~np.isnan(ratings).any(axis=0)
+    return np.asarray(contradicted | (both & np.diff(np.greater_equal(ratings, threshold), axis=0)[0]))
 
 
 def judged_pairs(split: Split, direction: str, sources: Sequence[str]) -> tuple[IntArray, IntArray]:
@@ -354,7 +352,7 @@ def entailed_pairs(split: Split, *, policy: str = "union", thresholds: Threshold
     if by_caption is not None:
         evidence.insert(2, replace(by_caption, queries=by_caption.items, items=by_caption.queries))
     judged = [part for part in evidence if part is not None]
-    pairs = merge_evidence(judged, *item_ids(split, "i2t"), "i2t", policy, limits)
+    pairs = merge_evidence(judged, item_ids(split, "i2t"), policy, limits.of_direction("i2t"))
     annotated, entailed = _labels_of_pairs(pairs)
     return replace(pairs, positive=np.where(annotated, entailed, pairs.positive))
 

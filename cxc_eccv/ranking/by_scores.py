@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,28 +22,28 @@ ScoreRows = Callable[[IntArray], NDArray[Any]]
 """Maps indices of queries to their (rows, N) finite scores, float32 or float64."""
 
 
+class _Matrix(NamedTuple):
+    """A function that returns rows of scores, and the indices of the queries and the items in them."""
+
+    score_rows: ScoreRows
+    rows: IntArray
+    items: IntArray
+
+
 class GivenScores(Scores):
     """Rows of scores, laid out as columns by segment."""
 
     rows_at_once, threads = 256, 1
 
-    def __init__(
-        self,
-        score_rows: ScoreRows,
-        rows: IntArray,
-        items: IntArray,
-        layout: Layout,
-        self_columns: IntArray | None,
-    ) -> None:
-        self.height, self.width = rows.size, layout.width
-        self._score_rows, self._rows, self._items = score_rows, rows, items
-        self._layout, self._self_columns = layout, self_columns
+    def __init__(self, matrix: _Matrix, layout: Layout, self_columns: IntArray | None) -> None:
+        self.height, self.width = matrix.rows.size, layout.width
+        self._matrix, self._layout, self._self_columns = matrix, layout, self_columns
 
     def fill(self, start: int, stop: int, _room: None) -> NDArray[Any]:
         """Scores of rows ``start`` to ``stop``, in a block of their own type."""
-        scores = self._score_rows(self._rows[start:stop])
+        scores = self._matrix.score_rows(self._matrix.rows[start:stop])
         block = np.full((len(scores), self.width), -np.inf, dtype=scores.dtype)
-        block[:, self._layout.column] = scores[:, self._items]
+        block[:, self._layout.column] = scores[:, self._matrix.items]
         leave_out_self(block, self._self_columns, start)
         return block
 
@@ -66,7 +66,7 @@ class ByScores(ByCounts):
         rows = find_rows(merged.query_ids, self.run, query_side)
         items = find_rows(merged.gallery_ids, self.run, gallery_side)
         score_rows = partial(_take_rows, self.run.scores if direction == "i2t" else self.run.scores.T)
-        return _count_scores(score_rows, rows, items, merged, readers, self._options)
+        return _count_scores(_Matrix(score_rows, rows, items), merged, readers, self._options)
 
     def compare(self, pairs: RatedPairs, direction: str) -> FloatArray:
         """(P,) scores of pairs of an image and a caption."""
@@ -93,20 +93,13 @@ def rank_rows(
     items, has_items = find_positions(merged.gallery_ids, gallery_ids)
     if not (has_queries.all() and has_items.all()):
         raise MissingIds("the scores lack queries or items of the judgments; score all")
-    counts = _count_scores(score_rows, rows, items, merged, readers, Options())
+    counts = _count_scores(_Matrix(score_rows, rows, items), merged, readers, Options())
     return {name: rank_positives(share, counts) for name, share in merged.shares.items()}
 
 
-def _count_scores(
-    score_rows: ScoreRows,
-    rows: IntArray,
-    items: IntArray,
-    merged: MergedJudgments,
-    readers: Sequence[RowReader],
-    options: Options,
-) -> Counts:
+def _count_scores(matrix: _Matrix, merged: MergedJudgments, readers: Sequence[RowReader], options: Options) -> Counts:
     layout = Layout.of(merged.segments)
-    scores = GivenScores(score_rows, rows, items, layout, merged.self_columns(layout.column))
+    scores = GivenScores(matrix, layout, merged.self_columns(layout.column))
     counts = count_and_read(scores, merged, layout, readers, options, "scores")
     # Positives are ordered by the number of items above them: counts fit float32, float64 scores may not.
     return Counts(-counts.above.sum(axis=1).astype("float32"), counts.at_least, counts.above)

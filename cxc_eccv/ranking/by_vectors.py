@@ -52,21 +52,21 @@ class ByVectors(ByCounts):
         chooser = "the caller" if options.similarity else "the run" if run.similarity else "default"
         self.similarity = run.choose_similarity(options.similarity)
         self.scoring = {"similarity": self.similarity, "similarity_from": chooser}
-        self.run, self._options, self._vectors = run, options, Vectors(run, self.similarity)
+        self.run, self._vectors = run, Vectors(run, self.similarity, options)
 
     def count(self, merged: Mapping[str, MergedJudgments], readers: Readers) -> dict[str, Counts]:
         """Counts of every direction, with one product for two directions or half a product for one where possible."""
         counts: dict[str, Counts] = {}
-        if self._options.device is None:
+        if self._vectors.options.device is None:
             if shared := _put_rows_first({name: merged[name] for name in CROSS_MODAL if name in merged}, readers):
-                counts |= count_both(self._vectors, shared, self._options, readers)
+                counts |= count_both(self._vectors, shared, readers)
             for direction, judged in merged.items():
                 if direction not in CROSS_MODAL and not readers.get(direction):
-                    counts |= count_within(self._vectors, direction, judged, self._options)
+                    counts |= count_within(self._vectors, direction, judged)
         for direction, judged in merged.items():
             if direction not in counts:
                 along = readers.get(direction, ())
-                counts[direction] = count_by_row(self._vectors, direction, judged, self._options, along)
+                counts[direction] = count_by_row(self._vectors, direction, judged, along)
         return counts
 
     def compare(self, pairs: RatedPairs, direction: str) -> FloatArray:
@@ -87,7 +87,6 @@ def count_by_row(
     vectors: Vectors,
     direction: str,
     merged: MergedJudgments,
-    options: Options,
     readers: Sequence[RowReader],
 ) -> Counts:
     """Count one direction row by row, on the CPU or a torch device; readers read on the CPU."""
@@ -97,6 +96,7 @@ def count_by_row(
     columns = vectors.prepare(gallery_side, merged.gallery_ids, layout)
     refuse_extremes(vectors.similarity, rows, columns, merged.query_ids, layout.spread(merged.gallery_ids))
     self_columns = merged.self_columns(layout.column)
+    options = vectors.options
     if options.device is None:
         scores = Product(rows, columns, layout.padding, self_columns=self_columns)
         return count_and_read(scores, merged, layout, readers, options, direction)
@@ -108,10 +108,11 @@ def count_by_row(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vectors:
-    """The vectors of a run with their similarity, ``cosine`` or ``dot``."""
+    """The vectors of a run with their similarity, ``cosine`` or ``dot``, and how to rank."""
 
     run: EmbeddingsRun
     similarity: str
+    options: Options
 
     def prepare(self, side: str, ids: IntArray, layout: Layout | None = None) -> NDArray[np.float32]:
         """Prepared vectors of the ids, in their order or laid out as columns with zeros in the padding."""
@@ -133,7 +134,6 @@ class Vectors:
 def count_both(
     vectors: Vectors,
     merged: Mapping[str, MergedJudgments],
-    options: Options,
     readers: Mapping[str, Sequence[RowReader]],
 ) -> dict[str, Counts]:
     """Count both cross-modal directions with one product, or only the first if scores are too much alike."""
@@ -160,7 +160,7 @@ def count_both(
             reader.read(block, start)
         across.read(block, start)
 
-    scan(Product(rows, columns, layout.padding, tie_rows=True), read, options, f"{direction} and {other}")
+    scan(Product(rows, columns, layout.padding, tie_rows=True), read, vectors.options, f"{direction} and {other}")
     counts, kept = row_pairs.result, by_row.n_segments
     of_rows = Counts(counts.scores, counts.at_least[:, :kept], counts.above[:, :kept])
     of_columns = across.resolve()
@@ -228,7 +228,7 @@ def _find_pairs(merged: MergedJudgments, query_ids: IntArray, gallery_ids: IntAr
     return queries[merged.queries], items[merged.items]
 
 
-def count_within(vectors: Vectors, direction: str, merged: MergedJudgments, options: Options) -> dict[str, Counts]:
+def count_within(vectors: Vectors, direction: str, merged: MergedJudgments) -> dict[str, Counts]:
     """Count text-text or image-image with half a product.
 
     Returns nothing if a whole product is faster, as with few queries and a large gallery, or if scores are too alike.
@@ -244,7 +244,7 @@ def count_within(vectors: Vectors, direction: str, merged: MergedJudgments, opti
     try:
         half = HalfProduct(rows, layout.padding, without_self=merged.without_self, shared_bytes=BLOCK_BYTES)
         pairs = MutualPairs(merged, ids, segments, layout, rows)
-        scan(half, pairs.read, options, direction)
+        scan(half, pairs.read, vectors.options, direction)
         return {direction: pairs.resolve()}
     except ScoresTooAlike:
         return {}

@@ -6,8 +6,6 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
-
 from cxc_eccv.errors import DataError
 from cxc_eccv.evaluation.examples import SCHEMA
 from cxc_eccv.evaluation.report import (
@@ -52,7 +50,7 @@ def save_report(
     refuse_unwritable(folder, FILES)
     if not overwrite:
         refuse_foreign_files(folder)
-    return write_folder(folder, report, report.examples, images, run_file)
+    return write_folder(folder, report, images, run_file)
 
 
 def refuse_foreign_files(folder: Path) -> None:
@@ -93,20 +91,14 @@ def load_report(path: str | Path) -> Report:
     return report
 
 
-def write_folder(
-    folder: Path,
-    report: Report,
-    examples: pa.Table | None = None,
-    images: str | Path | None = None,
-    run: str | None = None,
-) -> list[Path]:
+def write_folder(folder: Path, report: Report, images: str | Path | None = None, run: str | None = None) -> list[Path]:
     """Write the files of a report; equal inputs give equal bytes, and other files in the folder are kept.
 
     ``run`` is the text of its run.yaml; without it there is none, and that of an earlier report is removed.
 
     If thumbnails cannot be made, the report is written without them and the error is raised.
     """
-    page = Page(report) if examples is None else Page(report, examples)
+    page = Page(report) if report.examples is None else Page(report, report.examples)
     uris, failure = None, None
     try:
         uris = page_images(images, find_shown_files(page.cards))

@@ -116,14 +116,14 @@ def _score_tables(page: Page, name_row: Callable[[Shown], str]) -> Iterator[Tabl
     part = f"{', on a part of the split' if page.restriction else ''}{', on other labels' if page.labels else ''}"
     for card in page.scores:
         correlations = any(unit_of(row[0].metric) == "correlation" for table in card.tables for row in table)
-        title, subtitle = card.title, f"percent{' (correlations as they are)' if correlations else ''}{interval}{part}"
+        titles = card.title, f"percent{' (correlations as they are)' if correlations else ''}{interval}{part}"
         for rows in [*card.tables, *([[(row,) for row in card.whole]] if card.whole else [])]:
-            yield _score_table(rows, title, subtitle, name_row, card.over)
-            title = subtitle = ""
+            yield _score_table(rows, titles, name_row, card.over)
+            titles = "", ""
 
 
 def _score_table(
-    rows: Sequence[Sequence[Shown]], title: str, subtitle: str, name_row: Callable[[Shown], str], over: str
+    rows: Sequence[Sequence[Shown]], titles: tuple[str, str], name_row: Callable[[Shown], str], over: str
 ) -> Table:
     """The metrics with their bounds; then the least share of labelled pairs in percent, the queries and the ties."""
     columns = [caveat_of(column) for column in zip(*rows, strict=True)]
@@ -140,7 +140,7 @@ def _score_table(
     lines.append(["ties", *(f"{column.ties:,}" for column in columns)])
     styles += ["dim"] * (len(lines) - len(styles))
     header = [("",), *((column.direction or over,) for column in columns)]
-    return Table(header, lines, title, subtitle, styles=styles)
+    return Table(header, lines, *titles, styles=styles)
 
 
 def number_cell(result: Shown, *, interval: bool = True) -> Cell:

@@ -14,7 +14,6 @@ from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cxc_eccv.errors import MalformedSource, SourceMissing
 from cxc_eccv.extras import require
@@ -223,17 +222,6 @@ def _read_cells(path: Path, separator: str) -> list[list[str]]:
 
 def _line_of(content: str, position: int) -> int:
     return content.count("\n", 0, position) + 1
-
-
-def parse_ids(path: Path, column: pa.ChunkedArray, name: str, pattern: str, expected: str) -> IntArray:
-    """(N,) int64 ids from a column of texts, by the group ``id`` of a pattern that all must match."""
-    parts = pc.extract_regex(column, pattern=pattern)
-    bad = np.flatnonzero(np.asarray(pc.is_null(parts)))
-    if bad.size:
-        place = f"line {bad[0] + 2}, column {name!r}"
-        raise MalformedSource(path, place, shown(column[bad[0]].as_py()), expected)
-    ids = pc.cast(pc.struct_field(parts, "id"), pa.int64())
-    return np.asarray(ids, dtype=np.int64)
 
 
 def read_ids(path: Path) -> IntArray:

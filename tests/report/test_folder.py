@@ -3,6 +3,7 @@
 import base64
 import json
 import warnings
+from dataclasses import replace
 from io import BytesIO
 
 import pyarrow.parquet as pq
@@ -26,9 +27,13 @@ pytestmark = pytest.mark.thorough
 FILES = ["report.json", "per_query.parquet", "examples.parquet", "report.md", "report.html"]
 
 
+def with_examples(report, examples):
+    return replace(report, examples=examples)
+
+
 @pytest.fixture
 def folder(sample_content, tmp_path):
-    write_folder(tmp_path / "out", *sample_content)
+    write_folder(tmp_path / "out", with_examples(*sample_content))
     return tmp_path / "out"
 
 
@@ -79,7 +84,7 @@ def test_a_folder_that_is_not_whole_is_refused(folder, name, spoil, message):
 def test_a_table_of_another_report_is_refused(folder, sample_content, tmp_path, name):
     report, examples = sample_content
     other = Report(report.results[1:], report.skipped, report.provenance, report.per_query)
-    write_folder(tmp_path / "other", other, examples)
+    write_folder(tmp_path / "other", replace(other, examples=examples))
     (folder / name).write_bytes((tmp_path / "other" / name).read_bytes())
     with pytest.raises(DataError, match=rf"{name} does not belong to the report\.json beside it"):
         rebuild_pages(folder)
@@ -90,7 +95,7 @@ def test_a_report_never_stands_without_the_thumbnails_that_were_asked_for(sample
     monkeypatch.setattr(
         folder_of_reports, "render_html", lambda page, uris=None: written.append(uris) or render(page, uris)
     )
-    write_folder(tmp_path / "out", *sample_content, images=sample_images())
+    write_folder(tmp_path / "out", with_examples(*sample_content), images=sample_images())
     assert [uris is not None for uris in written] == [True]
 
 
@@ -129,7 +134,7 @@ def test_a_broken_image_is_named_and_a_report_is_written_without(sample_content,
     (tmp_path / "images" / name).write_bytes(b"\xff\xd8 no image")
     for make in (
         lambda: rebuild_pages(folder, tmp_path / "images"),
-        lambda: write_folder(tmp_path / "new", *sample_content, images=tmp_path / "images"),
+        lambda: write_folder(tmp_path / "new", with_examples(*sample_content), images=tmp_path / "images"),
     ):
         with pytest.raises(MalformedSource, match=name):
             make()
@@ -139,7 +144,7 @@ def test_a_broken_image_is_named_and_a_report_is_written_without(sample_content,
 def test_no_images_in_the_report_need_no_folder_of_images(sample_content, tmp_path):
     report, examples = sample_content
     texts = examples.filter([direction == "t2t" for direction in examples["direction"].to_pylist()])
-    write_folder(tmp_path / "out", report, texts)
+    write_folder(tmp_path / "out", replace(report, examples=texts))
     with warnings.catch_warnings(record=True) as warned:
         rebuild_pages(tmp_path / "out", sample_images())
     assert not warned

@@ -1,5 +1,7 @@
 """Configs of COCO's images and captions, and of their merged judgments: ``captions``, ``pairs``, ``retrieval``."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import pyarrow as pa
 from datasets import ClassLabel, Value
@@ -115,20 +117,22 @@ def _judged_captions(split: Split, options: BuildOptions) -> dict[str, pa.ListAr
     of_same_image = split.caption_image_ids[merged.items] == merged.query_ids[merged.queries]
     positive, negative = merged.positive & ~of_same_image, ~merged.positive & ~of_same_image
     return {
-        "weak_positives": _captions_per_caption(split, merged, positive, "sources", merged.said_positive),
-        "judged_negatives": _captions_per_caption(split, merged, negative, "judged_negative_by", merged.said_negative),
+        "weak_positives": _captions_per_caption(split, merged, positive, {"sources": merged.said_positive}),
+        "judged_negatives": _captions_per_caption(
+            split, merged, negative, {"judged_negative_by": merged.said_negative}
+        ),
     }
 
 
 def _captions_per_caption(
-    split: Split, merged: MergedPairs, keep: NDArray[np.bool_], column: str, says: NDArray[np.bool_]
+    split: Split, merged: MergedPairs, keep: NDArray[np.bool_], says: Mapping[str, NDArray[np.bool_]]
 ) -> pa.ListArray:
     """Per caption: the kept captions of its image, with the sources that said so."""
     ids = split.caption_ids[merged.items[keep]]
     columns = {
         "caption_id": ids,
         "caption": split.texts_of(ids),
-        column: subset_lists(says[keep], merged.sources),
+        **{column: subset_lists(flags[keep], merged.sources) for column, flags in says.items()},
     }
     of_images = struct_lists(np.bincount(merged.queries[keep], minlength=merged.query_ids.size), columns)
     return of_images.take(pa.array(find_positions(split.caption_image_ids, merged.query_ids)[0]))

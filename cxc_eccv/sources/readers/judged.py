@@ -19,7 +19,6 @@ from cxc_eccv.errors import MalformedSource, UnknownName
 from cxc_eccv.sources.reading import (
     first_repeated_pair,
     integer,
-    parse_ids,
     parse_json,
     read_csv,
     read_json,
@@ -72,7 +71,19 @@ def _read_columns(path: Path, kind: str, *others: str) -> pa.Table:
 
 
 def _parse_pairs(path: Path, kind: str, table: pa.Table) -> list[IntArray]:
-    return [parse_ids(path, table[name], name, *PATTERNS[modality]) for name, modality in KINDS[kind]]
+    return [_parse_ids(path, table[name], name, modality) for name, modality in KINDS[kind]]
+
+
+def _parse_ids(path: Path, column: pa.ChunkedArray, name: str, modality: str) -> IntArray:
+    """(N,) ids, by the group ``id`` of a pattern that all must match."""
+    pattern, expected = PATTERNS[modality]
+    parts = pc.extract_regex(column, pattern=pattern)
+    bad = np.flatnonzero(np.asarray(pc.is_null(parts)))
+    if bad.size:
+        place = f"line {bad[0] + 2}, column {name!r}"
+        raise MalformedSource(path, place, shown(column[bad[0]].as_py()), expected)
+    ids = pc.cast(pc.struct_field(parts, "id"), pa.int64())
+    return np.asarray(ids, dtype=np.int64)
 
 
 def _scores(path: Path, column: pa.ChunkedArray, name: str) -> FloatArray:

@@ -108,7 +108,7 @@ def measure_changes(
             for sources in (before, after)
         ]
         pairs, reasons[name] = pair_up(*(ScoredReport.of(name, report) for report in reports))
-        drawn = paired_samples(pairs, settings.seed, samples, progress=True) if pairs else {}
+        drawn = paired_samples(pairs, settings, progress=True) if pairs else {}
         for key, pair in pairs.items():
             pairs_of.setdefault(key, {})[name] = pair, drawn[key]
     rows = tuple(row for of_models in pairs_of.values() for row in _list_changes(of_models, settings.confidence))

@@ -121,7 +121,8 @@ def score_answers(
     marked = known.mark(asked) if about["known"] == "marked" else {}
     asked = leave_out(asked, marked)
     reading = read_answers(paths, [asked], form)
-    labels = marked | _settle_all(paths, questions, marked, reading.answers, asked.scheme)
+    labels = marked | _settle(reading.answers, asked.scheme)
+    _refuse_unanswered(paths, questions, labels)
     images = np.array(about["images"])
     judged = _judge(images, content, labels)
     results = {name: _score(entail_task, top, judged) for name, top in tops.items()}
@@ -141,17 +142,15 @@ def score_answers(
     return ManualScores(results, rows, provenance)
 
 
-def _settle_all(
-    paths: Sequence[Path],
-    questions: Mapping[Pair, Question],
-    marked: Mapping[Pair, int],
-    answers: pa.Table,
-    scheme: Scheme,
-) -> dict[Pair, int]:
-    """The label of every answered pair; MalformedSource if a pair has neither an answer nor a mark."""
+def _settle(answers: pa.Table, scheme: Scheme) -> dict[Pair, int]:
+    """The label of every answered pair."""
     settled = settle(answers, scheme).to_pylist() if answers.num_rows else []
-    labels = {(row["image_id"], row["caption_id"]): int(row["positive"]) for row in settled}
-    lacking = [question for pair, question in questions.items() if pair not in labels and pair not in marked]
+    return {(row["image_id"], row["caption_id"]): int(row["positive"]) for row in settled}
+
+
+def _refuse_unanswered(paths: Sequence[Path], questions: Mapping[Pair, Question], labels: Mapping[Pair, int]) -> None:
+    """Raise MalformedSource if a pair has no label."""
+    lacking = [question for pair, question in questions.items() if pair not in labels]
     if lacking:
         raise MalformedSource(
             ", ".join(map(str, paths)),
@@ -159,7 +158,6 @@ def _settle_all(
             f"{len(questions) - len(lacking)} of {len(questions)} pairs, without {lacking[0].pair_id}",
             "complete sheets: answer the other pairs, or put missing rows back",
         )
-    return labels
 
 
 def _describe(question: Question) -> dict[str, Any]:

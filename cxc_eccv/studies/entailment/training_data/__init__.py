@@ -154,7 +154,8 @@ def load_training_data(
         _check_guarded(name, pairs, guarded, missing)
         usable, left_out = _keep(name, pairs, protected, folder)
         if used_as is not None and corpus.name in used_as:
-            usable, left_out = _use_as(name, usable, left_out, used_as[corpus.name], with_images=folder is not None)
+            usable, unused = _use_as(name, usable, used_as[corpus.name], with_images=folder is not None)
+            left_out |= unused
         used.append(usable)
         tables.append(as_labelled(corpus.name, usable, with_images=folder is not None))
         sources[name] = _describe(library, corpus, tables[-1], left_out)
@@ -254,9 +255,7 @@ NEEDS = {"text": "captions", "visual": "an image", "multimodal": "captions and a
 """Kind of a pair to the content of its premise."""
 
 
-def _use_as(
-    name: str, pairs: pa.Table, left_out: Mapping[str, int], kinds: Sequence[str], *, with_images: bool
-) -> tuple[pa.Table, dict[str, int]]:
+def _use_as(name: str, pairs: pa.Table, kinds: Sequence[str], *, with_images: bool) -> tuple[pa.Table, dict[str, int]]:
     """The pairs once as each of these kinds, and reason to the number of those left out."""
     has_text = np.array(pc.not_equal(_premises(pairs), ""))
     has_image = np.array(pc.is_valid(pairs["image"])) & with_images
@@ -276,7 +275,7 @@ def _use_as(
         tables.append(part)
     unused = int((~np.any([fits[kind] for kind in kinds], axis=0)).sum())
     reason = f"without {' or '.join(NEEDS[kind] for kind in kinds)} as premise"
-    return pa.concat_tables(tables).combine_chunks(), {**left_out, **({reason: unused} if unused else {})}
+    return pa.concat_tables(tables).combine_chunks(), {reason: unused} if unused else {}
 
 
 def as_labelled(source: str, pairs: pa.Table, *, with_images: bool = True) -> pa.Table:
