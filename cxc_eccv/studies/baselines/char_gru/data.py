@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import string
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -18,15 +17,11 @@ from transformers import PreTrainedTokenizerFast
 
 from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.encoding import Encoding, TenCrops, encode_once, load_model
-from cxc_eccv.encoding.loading import inference
-from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds
-from cxc_eccv.runs import load_embeddings
+from cxc_eccv.errors import InvalidOption
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.reading import first_duplicate
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, part_images
-from cxc_eccv.studies.baselines.training import AnyModel, AnyTokenizer, token_ids
+from cxc_eccv.studies.baselines.training import AnyTokenizer, token_ids
 from cxc_eccv.studies.entailment.enhanced import Row
-from cxc_eccv.types import Embeddings, IntArray, find_positions
 
 Draw = tuple[int, int, int]
 """Epoch, image, and index of the image's row."""
@@ -178,51 +173,3 @@ def extract_features(model: str, library: Library, parts: Sequence[str], folder:
     output.parent.mkdir(parents=True, exist_ok=True)
     encode_once(load_model(model), output, images=files.items(), encoding=Encoding(batch_size=8, ten_crops=TenCrops()))
     return output
-
-
-@dataclass(frozen=True, slots=True)
-class ImageFeatures:
-    """Precomputed features of images, looked up by image id."""
-
-    embeddings: Embeddings
-
-    @classmethod
-    def read(cls, path: str | Path) -> ImageFeatures:
-        """Read an embeddings file with ``image_ids`` and ``image_embeddings``; MalformedRun without them."""
-        images = load_embeddings(Path(path)).images
-        if images is None:
-            raise MalformedRun(f"{path} has no image_ids and image_embeddings; give a file with features of images")
-        return cls(images)
-
-    @property
-    def width(self) -> int:
-        """Numbers per image."""
-        return int(self.embeddings.vectors.shape[1])
-
-    def of(self, groups: Sequence[CaptionGroup]) -> NDArray[np.float32]:
-        """(groups, F) features of the groups' images; InvalidOption if two collections have the same image id."""
-        image_ids = np.array([group.image_id for group in groups], dtype=np.int64)
-        twice = first_duplicate(image_ids)
-        if twice is not None:
-            raise InvalidOption(
-                f"image id {image_ids[twice]} exists in COCO and in Flickr, and features are found by id; train on one "
-                "of the two"
-            )
-        return self.of_ids(image_ids)
-
-    def of_ids(self, image_ids: IntArray) -> NDArray[np.float32]:
-        """(N, F) features; MissingIds if an image has none."""
-        places, known = find_positions(image_ids, self.embeddings.ids)
-        if not known.all():
-            missing = image_ids[~known]
-            raise MissingIds(
-                f"the features lack {missing.size} of {image_ids.size} images, the first: {missing[0]}; give a file "
-                "for all parts that you train, select and report on, or --image-model"
-            )
-        return self.embeddings.vectors[places]
-
-    def encode(self, model: AnyModel, image_ids: IntArray) -> NDArray[np.float32]:
-        """(N, D) vectors of a model for the features."""
-        with inference(model):
-            vectors = model.get_image_features(torch.from_numpy(self.of_ids(image_ids)).to(model.device)).pooler_output
-        return np.asarray(vectors.float().cpu().numpy())

@@ -31,7 +31,6 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups, held_out_recalls
 from cxc_eccv.studies.baselines.char_gru.data import (
     CoCaptions,
-    ImageFeatures,
     SharedBatches,
     character_tokenizer,
     coco_text,
@@ -40,6 +39,7 @@ from cxc_eccv.studies.baselines.char_gru.data import (
     hold_out,
 )
 from cxc_eccv.studies.baselines.char_gru.model import CharGruConfig, CharGruEnsemble, CharGruModel, hinge_loss_of_views
+from cxc_eccv.studies.baselines.features import ImageFeatures
 from cxc_eccv.studies.baselines.model_card import Settings, Trained, without_places
 from cxc_eccv.studies.baselines.training import (
     AnyModel,
@@ -193,14 +193,15 @@ def train(command: Sequence[str]) -> Trained:
     arguments: CharGruArguments
     (arguments,) = COMMAND.read(command)
     library, folder = Library(arguments.data_dir), Path(arguments.output_dir)
-    groups, selecting = _parts(library, arguments)
     features_file: str | Path | None = arguments.image_features
+    features = ImageFeatures.read(features_file) if features_file else None
+    groups, selecting = _parts(library, arguments, features)
     if arguments.image_model is not None and arguments.image_folder is not None:
         check_source(arguments.image_model)
         features_file = extract_features(
             arguments.image_model, library, arguments.parts, arguments.image_folder, folder / "image_features.npz"
         )
-    features = ImageFeatures.read(features_file) if features_file else None
+        features = ImageFeatures.read(features_file)
     hashes = {} if features_file is None else {"image_features_sha256": sha256_of(features_file)}
     trainer = _make_trainer(groups, selecting, arguments, features)
     train_resumably(trainer, {**arguments.identity, **hashes})
@@ -245,13 +246,19 @@ def _describe(folder: Path, library: Library, arguments: CharGruArguments) -> Tr
     )
 
 
-def _parts(library: Library, arguments: CharGruArguments) -> tuple[list[CaptionGroup], list[CaptionGroup]]:
-    """Groups to train on, and those that select the snapshots."""
+def _parts(
+    library: Library, arguments: CharGruArguments, features: ImageFeatures | None
+) -> tuple[list[CaptionGroup], list[CaptionGroup]]:
+    """Groups to train on, of images with features if there are any, and those that select the snapshots."""
     groups = _groups(library, arguments.train_on, arguments)
+    groups = groups if features is None else features.select(groups)
     selecting = [] if arguments.select_on is None else _groups(library, arguments.select_on, arguments)
     if arguments.report_on is not None:
         collection, split = REPORTS[arguments.report_on]
-        reported = {(collection.photographs, number) for number in library.split(split, collection).image_ids.tolist()}
+        image_ids = library.split(split, collection).image_ids
+        if features is not None:
+            features.of_ids(image_ids)
+        reported = {(collection.photographs, number) for number in image_ids.tolist()}
         _refuse_shared(groups, reported, f"--train-on and in --report-on {arguments.report_on}")
         _refuse_shared(selecting, reported, f"--select-on and in --report-on {arguments.report_on}")
     if not selecting:

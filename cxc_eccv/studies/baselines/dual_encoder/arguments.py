@@ -6,7 +6,7 @@ Arguments are of model, data and objective; others are transformers' TrainingArg
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -29,6 +29,7 @@ from cxc_eccv.encoding.checkpoints import load_part
 from cxc_eccv.encoding.loading import from_checkpoint
 from cxc_eccv.encoding.text_input import context_length, in_lower_case, never_saw_capitals, padded_length
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, TowerMissing
+from cxc_eccv.sources.catalog import SPLIT_NAMES
 from cxc_eccv.sources.download import sha256_of
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.dual_encoder.data import find_tokenizer
@@ -36,6 +37,7 @@ from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
 from cxc_eccv.studies.baselines.model_card import Settings
 from cxc_eccv.studies.baselines.training import CommandLine, ScriptArguments, identify_run, option
 from cxc_eccv.studies.entailment.enhanced import Row
+from cxc_eccv.wording import list_names
 
 LEARNING_RATES = {"pretrain": 1e-4, "finetune": 5e-6}
 """Stage to the initial learning rate, from the CxC paper's appendix."""
@@ -110,10 +112,14 @@ class DataArguments:
     )
     data_dir: str | None = option(None, "Folder with the raw files; 'sample' for the sample.")
     images: str | None = option(None, "Folder with the images, at any depth; 'sample' for the sample's.")
+    image_features: str | None = option(
+        None,
+        "In place of --images and an image tower, an embeddings file with a vector per image, to train captions onto.",
+    )
     held_out: int | None = option(
         None,
         "Training images to hold out, whose R@10 selects the checkpoint in place of COCO val; default: 5000 of "
-        "--pairs-file, but at most a tenth, and none of --train-on.",
+        "--pairs-file or --image-features, but at most a tenth, and none of --train-on.",
     )
     recolour: bool = option(False, "Augment the embedded sample by changing colours in pictures and captions.")
     report_on: Literal["val", "validation", "test"] | None = option(
@@ -174,6 +180,10 @@ class DualEncoderTrainingArguments(ScriptArguments):
             )
 
 
+OF_IMAGE_TOWER = ("image_model", "image_pooling", "images", "pairs_file", "recolour")
+"""Options that do not go with vectors of images, which are found by image id."""
+
+
 class Arguments(NamedTuple):
     """All arguments of a run."""
 
@@ -189,9 +199,36 @@ class Arguments(NamedTuple):
         return self.objective.mode or ("i2t" if self.training.stage == "pretrain" else "t2t+i2t")
 
     @property
+    def has_image_tower(self) -> bool:
+        """Whether the model reads images; it does not if it trains on captions only, or onto image vectors."""
+        return self.mode != "t2t" and self.data.image_features is None
+
+    @property
+    def scored_splits(self) -> set[str]:
+        """The splits of COCO that select the checkpoint of a run on image vectors, or are reported."""
+        selects = self.training.eval_strategy != "no" and self.data.held_out == 0
+        names = [self.data.report_on, "validation" if selects else None]
+        return {SPLIT_NAMES[name] for name in names if name is not None}
+
+    def check_image_features(self) -> None:
+        """Raise InvalidOption for options that ``--image-features`` makes meaningless."""
+        if self.data.image_features is None:
+            return
+        if self.mode == "t2t":
+            raise InvalidOption("--mode t2t trains on captions only; leave it out, or leave out --image-features")
+        plain = {**asdict(ModelArguments()), **asdict(DataArguments())}
+        named = {**asdict(self.model), **asdict(self.data)}
+        refused = [name for name in OF_IMAGE_TOWER if named[name] != plain[name]]
+        if refused:
+            raise InvalidOption(
+                "--image-features takes the place of images and their tower; leave out "
+                f"{list_names(f'--{name}'.replace('_', '-') for name in refused)}"
+            )
+
+    @property
     def identity(self) -> Settings:
         """The options that the weights depend on, with hashes of files, without places of files and the report."""
-        data, unused = self.data, {"data_dir", "images", "report_on"}
+        data, unused = self.data, {"data_dir", "images", "image_features", "report_on"}
         unused |= set() if self.objective.loss.startswith("triplet") else {"margin"}
         if not data.weak_positives:
             unused |= {"weak_positives", "weak_positives_as", "alpha"}
@@ -200,6 +237,8 @@ class Arguments(NamedTuple):
             hashes["weak_positives_sha256"] = sorted(map(sha256_of, data.weak_positives))
         if data.pairs_file is not None:
             hashes["pairs_file_sha256"] = sha256_of(data.pairs_file)
+        if data.image_features is not None:
+            hashes["image_features_sha256"] = sha256_of(data.image_features)
         return {
             **identify_run(self[:3], self.training, ["schedule", "chunk_size"], unused),
             "mode": self.mode,
@@ -231,17 +270,20 @@ OPTIONS = (
 """Model arguments with options of the same name in the config."""
 
 
-def starting_model(arguments: ModelArguments, mode: str) -> tuple[Any, Any]:
-    """The model, and its tokenizer (for texts only) or processor, for a mode of ``Objective``."""
+def starting_model(arguments: ModelArguments, mode: str, image_feature_size: int = 0) -> tuple[Any, Any]:
+    """The model, and its tokenizer (for texts only) or processor, for a mode of ``Objective``.
+
+    With an ``image_feature_size`` it has no image tower, but projects captions to vectors of that size.
+    """
     if (arguments.pretrained is None) != arguments.no_pretraining:
         raise InvalidOption("give either --pretrained with a dual encoder to start from, or --no-pretraining")
     if arguments.pretrained is not None:
-        return _pretrained(arguments.pretrained, mode)
+        return _pretrained(arguments.pretrained, mode, image_feature_size)
     text, tokenizer = text_backbone(arguments.text_model)
     image, image_processor = (None, None)
-    if mode != "t2t":
+    if mode != "t2t" and not image_feature_size:
         image, image_processor = image_backbone(arguments.image_model)
-    options = {name: getattr(arguments, name) for name in OPTIONS}
+    options = {name: getattr(arguments, name) for name in OPTIONS} | {"image_feature_size": image_feature_size}
     model = DualEncoderModel.from_backbones(text, image, freeze_text=not arguments.train_text_model, **options)
     processing = tokenizer if image is None else VisionTextDualEncoderProcessor(image_processor, tokenizer)
     return model, _with_limit(processing, model)
@@ -259,12 +301,18 @@ def _backbone(source: str, takes: str, side: str) -> Any:  # noqa: ANN401 - any 
     return model
 
 
-def _pretrained(source: str, mode: str) -> tuple[Any, Any]:
+def _pretrained(source: str, mode: str, image_feature_size: int) -> tuple[Any, Any]:
     model = from_checkpoint(source, torch.float32, ())
     has_images = hasattr(model, "get_image_features") and getattr(model.config, "has_images", True)
     if not hasattr(model, "get_text_features"):
         raise TowerMissing(f"{source} ({type(model).__name__}) is no dual encoder; give it as --text-model")
-    if mode != "t2t" and not has_images:
+    size = getattr(model.config, "image_feature_size", 0)
+    if size != image_feature_size:
+        raise InvalidOption(
+            f"{source} takes image vectors of {size} numbers, and those of --image-features have {image_feature_size} "
+            "(0: none). Give vectors of the model that it was trained with, or --no-pretraining"
+        )
+    if mode != "t2t" and not has_images and not size:
         raise TowerMissing(f"{source} has no image tower, which mode {mode} needs; choose --mode t2t")
     if mode == "t2t" and has_images:
         raise InvalidOption(f"{source} has an image tower, which mode t2t does not train; choose another mode")

@@ -26,6 +26,7 @@ from cxc_eccv.errors import InvalidOption, MalformedSource, TowerMissing
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import read_lines
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups, part_images
+from cxc_eccv.studies.baselines.features import ImageFeatures
 from cxc_eccv.studies.baselines.training import AnyTokenizer, Processing, token_ids
 from cxc_eccv.studies.entailment.enhanced import Row
 from cxc_eccv.studies.entailment.training_data import TrainingRecord, count_images
@@ -112,18 +113,21 @@ class EpochSampler(Sampler[tuple[int, int]]):
 
 @dataclass(frozen=True, slots=True)
 class PairReader:
-    """Reads the training pairs of a mode; all modes except t2t need the folder of ``images``."""
+    """Reads the training pairs of a mode; all modes except t2t need the folder of ``images`` or their ``features``."""
 
     processing: Processing
     mode: str
     images: str | None = None
     seed: int = 0
+    features: ImageFeatures | None = None
 
     def read_parts(self, library: Library, names: Sequence[str]) -> TrainingPairs:
         """Pairs of parts named as for :func:`caption_groups`."""
         groups = caption_groups(library, names)
-        if self.mode == "t2t":
-            return self._tokenize(groups, [])
+        if self.features is not None:
+            groups = self.features.select(groups)
+        if self.mode == "t2t" or self.features is not None:
+            return self._tokenize(groups, None)
         files = part_images(library, names)
         return self._tokenize(groups, [files[group.photographs, group.image_id] for group in groups])
 
@@ -137,10 +141,10 @@ class PairReader:
             by_file.setdefault(name, []).append(text)
         rows = enumerate(by_file.values())
         groups = [CaptionGroup("pairs", row, tuple(range(len(texts))), tuple(texts)) for row, texts in rows]
-        return self._tokenize(groups, list(by_file))
+        return self._tokenize(groups, None if self.mode == "t2t" else list(by_file))
 
-    def _tokenize(self, groups: Sequence[CaptionGroup], file_names: Sequence[str]) -> TrainingPairs:
-        paths = None if self.mode == "t2t" else image_paths(file_names, self.images)
+    def _tokenize(self, groups: Sequence[CaptionGroup], file_names: Sequence[str] | None) -> TrainingPairs:
+        paths = None if file_names is None else image_paths(file_names, self.images)
         tokens = token_ids(find_tokenizer(self.processing), [text for group in groups for text in group.texts])
         return TrainingPairs(groups, tokens, co_captions="t2t" in self.mode, image_paths=paths, seed=self.seed)
 
@@ -178,11 +182,15 @@ class LoadedItems(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PairCollator:
-    """Pads captions, with the left ones of text pairs first, to ``length`` or to the longest, and loads images."""
+    """Pads captions, with the left ones of text pairs first, to ``length`` or to the longest, and loads images.
+
+    ``image_features`` (images, F) of all training images stand in their place.
+    """
 
     tokenizer: Any
     image_processor: Any = None
     length: int | None = None
+    image_features: NDArray[np.float32] | None = None
 
     def __call__(self, items: Sequence[Row]) -> dict[str, torch.Tensor]:
         """The batch; the error for a missing, broken or 16-bit image names its file."""
@@ -207,6 +215,8 @@ class PairCollator:
         )
         batch["text_index"] = torch.tensor([item["text_index"][side] for side in sides for item in items])
         batch["image_index"] = torch.tensor([item["image_index"] for item in items])
+        if self.image_features is not None:
+            batch["image_features"] = torch.from_numpy(self.image_features[batch["image_index"].numpy()])
         pixels = [part.pixel_values for part in parts if part.pixel_values is not None]
         return {**batch, "pixel_values": torch.cat(pixels)} if pixels else batch
 

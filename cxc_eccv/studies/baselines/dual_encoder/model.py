@@ -43,6 +43,7 @@ class DualEncoderConfig(PreTrainedConfig):
         normalize: bool = False,
         scale: float = 1.0,
         learned_scale: bool = False,
+        image_feature_size: int = 0,
         **options: Any,  # noqa: ANN401 - those of every config
     ) -> None:
         # transformers creates a config without arguments, to write only what differs from it.
@@ -53,6 +54,7 @@ class DualEncoderConfig(PreTrainedConfig):
         self.extra_dropout = extra_dropout
         self.pooling, self.image_pooling, self.normalize = pooling, image_pooling, normalize
         self.scale, self.learned_scale = scale, learned_scale
+        self.image_feature_size = image_feature_size
         super().__init__(**options)
 
     @property
@@ -67,8 +69,15 @@ class DualEncoderConfig(PreTrainedConfig):
 
     @property
     def width(self) -> int:
-        """Width of the features: the image backbone's, else the text backbone's."""
-        return self.text_width if self.image_config is None else image_width(self.image_config)
+        """Width of the features: the image backbone's or that of image vectors, else the text backbone's."""
+        if self.image_config is not None:
+            return image_width(self.image_config)
+        return self.image_feature_size or self.text_width
+
+    @property
+    def projects_text(self) -> bool:
+        """Whether captions get a linear layer to the width of image features."""
+        return self.has_images or self.image_feature_size > 0
 
 
 @dataclass
@@ -83,8 +92,9 @@ class DualEncoderOutput(ModelOutput):
 class DualEncoderModel(PreTrainedModel):
     """A text tower, shared by both sides of text pairs, and, except for text-text models, an image tower.
 
-    The text tower is a backbone with trainable transformer layers on top, pooling, and, if there is an image tower, a
-    linear layer to the width of the image features (section 5.2 of arXiv 2004.15020).
+    The text tower is a backbone with trainable transformer layers on top, pooling, and, if it learns from images, a
+    linear layer to the width of their features (section 5.2 of arXiv 2004.15020). With ``image_feature_size`` F in the
+    config these are vectors of another model, and there is no image tower.
     """
 
     config_class = DualEncoderConfig
@@ -98,7 +108,7 @@ class DualEncoderModel(PreTrainedModel):
         self.text_model = build_model(config.text_config)
         self.text_layers = _extra_layers(config)
         self.image_model = None if config.image_config is None else build_model(config.image_config)
-        self.text_projection = nn.Linear(config.text_width, config.width) if config.has_images else nn.Identity()
+        self.text_projection = nn.Linear(config.text_width, config.width) if config.projects_text else nn.Identity()
         self.log_scale = nn.Parameter(torch.tensor(config.scale).log())
         self.post_init()  # type: ignore[no-untyped-call] # transformers' own
         self._freeze()
@@ -151,10 +161,13 @@ class DualEncoderModel(PreTrainedModel):
         input_ids: torch.Tensor | None = None,
         attention_mask: torch.Tensor | None = None,
         pixel_values: torch.Tensor | None = None,
+        image_features: torch.Tensor | None = None,
     ) -> DualEncoderOutput:
-        """Features of captions, images or both; their numbers may differ."""
+        """Features of captions, images or both, whose numbers may differ; (I, F) ``image_features`` are images."""
         texts = None if input_ids is None else self.get_text_features(input_ids, attention_mask).pooler_output
         images = None if pixel_values is None else self.get_image_features(pixel_values).pooler_output
+        if image_features is not None:
+            images = self._finish(image_features)
         return DualEncoderOutput(text_embeds=texts, image_embeds=images, scale=self.log_scale.exp())
 
     def train(self, mode: bool = True) -> Self:

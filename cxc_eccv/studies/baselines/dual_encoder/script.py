@@ -54,6 +54,7 @@ from cxc_eccv.studies.baselines.dual_encoder.losses import (
     check_weak_positives,
 )
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
+from cxc_eccv.studies.baselines.features import ImageFeatures
 from cxc_eccv.studies.baselines.model_card import Settings, Trained, without_places
 from cxc_eccv.studies.baselines.training import (
     AnyModel,
@@ -63,6 +64,7 @@ from cxc_eccv.studies.baselines.training import (
 )
 from cxc_eccv.studies.entailment.enhanced import EnhancedTrainer, Row, WeakBatches
 from cxc_eccv.studies.entailment.quality import warn_of_training_data
+from cxc_eccv.types import Embeddings
 
 Metrics = dict[str, float]
 
@@ -82,6 +84,7 @@ def train(command: Sequence[str]) -> Trained:
     data, training = arguments.data, arguments.training
     library = Library(data.data_dir, mined=data.weak_positives)
     # Checks the options before anything is loaded.
+    arguments.check_image_features()
     loss = arguments.objective
     objective = Objective(arguments.mode, loss.loss, loss.text_weight, loss.margin)
     check_weak_positives(loss, data)
@@ -89,11 +92,15 @@ def train(command: Sequence[str]) -> Trained:
     is_sample = data.images == SAMPLE and mirror_folder(data.data_dir) == mirror_folder(SAMPLE)
     if data.recolour and (arguments.mode == "t2t" or not is_sample):
         raise InvalidOption("--recolour works only with the embedded sample: give --data-dir sample --images sample")
-    if arguments.mode != "t2t" and data.images is not None and data.pairs_file is None:
+    features = None if data.image_features is None else ImageFeatures.read(data.image_features)
+    if features is not None:
+        for scored in arguments.scored_splits:
+            features.of_ids(library.split(scored).image_ids)
+    if arguments.has_image_tower and data.images is not None and data.pairs_file is None:
         image_paths(list(part_images(library, data.train_on).values()), data.images)
     set_seed(training.seed)
-    model, processing = starting_model(arguments.model, arguments.mode)
-    setup = Setup(arguments, library, processing)
+    model, processing = starting_model(arguments.model, arguments.mode, 0 if features is None else features.width)
+    setup = Setup(arguments, library, processing, features)
     pairs, held = setup.read_pairs()
     record = record_seen(library, pairs.groups, getattr(model.config, "training_data", None))
     model.config.training_data = record
@@ -122,23 +129,24 @@ def train(command: Sequence[str]) -> Trained:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What every step of a run needs: its arguments, the library, and the model's tokenizer or processor."""
+    """What every step of a run needs: arguments, library, the model's tokenizer or processor, vectors of images."""
 
     arguments: Arguments
     library: Library
     processing: Processing
+    features: ImageFeatures | None = None
 
     def read_pairs(self) -> tuple[TrainingPairs, TrainingPairs | None]:
         """The pairs to train on, and held-out ones to choose the checkpoint; None for COCO's validation split."""
         data, training = self.arguments.data, self.arguments.training
-        reader = PairReader(self.processing, self.arguments.mode, data.images, training.seed)
+        reader = PairReader(self.processing, self.arguments.mode, data.images, training.seed, self.features)
         if data.pairs_file is not None:
             pairs = reader.read_file(Path(data.pairs_file))
         else:
             pairs = reader.read_parts(self.library, data.train_on)
         if data.held_out is None:
-            # A file of pairs has no validation split.
-            selects = data.pairs_file and training.eval_strategy != "no"
+            # A file of pairs has no validation split, and one of vectors may have vectors of training images only.
+            selects = (data.pairs_file or data.image_features) and training.eval_strategy != "no"
             data.held_out = min(HELD_OUT, len(pairs) // 10) if selects else 0
         return pairs.hold_out(data.held_out) if data.held_out else (pairs, None)
 
@@ -168,11 +176,12 @@ class Setup:
     ) -> DualEncoderTrainer:
         """The Trainer, whose evaluations score the held-out pairs, or COCO's validation split."""
         training, tokenizer = self.arguments.training, find_tokenizer(self.processing)
-        image_processor = find_image_processor(self.processing) if objective.has_images else None
-        collate = PairCollator(tokenizer, image_processor, padded_length(tokenizer, model))
+        image_processor = find_image_processor(self.processing) if self.arguments.has_image_tower else None
+        vectors = None if self.features is None else self.features.of(pairs.groups)
+        collate = PairCollator(tokenizer, image_processor, padded_length(tokenizer, model), vectors)
         dataset = RecolouredPairs(pairs, tokenizer) if self.arguments.data.recolour else pairs
         batches = {"size": training.train_batch_size, "seed": training.seed}
-        training.choose_workers(len(pairs) if objective.has_images else 0)
+        training.choose_workers(len(pairs) if self.arguments.has_image_tower else 0)
         return DualEncoderTrainer(
             model=model,
             args=training,
@@ -186,12 +195,15 @@ class Setup:
         )
 
     def encode_split(self, model: AnyModel, split: str) -> EmbeddingsRun:
-        """Encode all captions of a split, and all images unless the model has no image side."""
+        """Encode all captions of a split, and all images unless the model has no image side; or take their vectors."""
         content, files = self.library.split(split), None
-        if self.arguments.mode != "t2t":
+        if self.arguments.has_image_tower:
             paths = image_paths(content.images["file_name"].to_pylist(), self.arguments.data.images)
             files = zip(content.image_ids.tolist(), paths, strict=True)
-        return self.encode(model, files, content.captions)
+        run = self.encode(model, files, content.captions)
+        if self.features is None:
+            return run
+        return replace(run, images=Embeddings(content.image_ids, self.features.of_ids(content.image_ids)))
 
     def encode(self, model: AnyModel, images: Any, captions: Any) -> EmbeddingsRun:  # noqa: ANN401 - as encode says
         """Encode images, if any, and captions."""
@@ -219,6 +231,8 @@ class Setup:
         owners = np.repeat(np.arange(len(held)), np.diff(held.starts))
         images = None if held.image_paths is None else enumerate(held.image_paths)
         run = self.encode(model, images, list(enumerate(texts)))
+        if self.features is not None:
+            run = replace(run, images=Embeddings(np.arange(len(held)), self.features.of(held.groups)))
         recalls = held_out_recalls(run, owners, MODES[self.arguments.mode], depths=[10])
         mean = sum(recalls.values()) / len(recalls)
         return {f"held_out/{name}": recall for name, recall in recalls.items()} | {"recall_at_10": mean}
@@ -322,7 +336,7 @@ IMPORT_MODELS = "\nimport cxc_eccv.studies.baselines.models  # registers the mod
 
 def _describe(setup: Setup, identity: Settings, model: AnyModel) -> Trained:
     arguments, data, folder = setup.arguments.model, setup.arguments.data, Path(setup.arguments.training.output_dir)
-    has_images = setup.arguments.mode != "t2t"
+    has_images = setup.arguments.has_image_tower
     towers = [arguments.text_model, *([arguments.image_model] if has_images else [])]
     started = towers if arguments.pretrained is None else [arguments.pretrained]
     without = set() if has_images else {"image_model"}
@@ -340,7 +354,7 @@ def _describe(setup: Setup, identity: Settings, model: AnyModel) -> Trained:
         ),
         output=folder,
         model=folder,
-        has_images=has_images,
+        has_images=has_images or setup.features is not None,
         base_models=[name for name in started if name != SAMPLE and not Path(name).exists()],
         parts=data.train_on if data.pairs_file is None else (),
         settings=without_places({name: value for name, value in identity.items() if name not in unused}),
@@ -348,10 +362,13 @@ def _describe(setup: Setup, identity: Settings, model: AnyModel) -> Trained:
             processor="AutoProcessor" if has_images else "AutoTokenizer",
             import_models=IMPORT_MODELS if is_ours else "",
         ),
+        # cxc-eccv encode does not join the vectors of images.
         scoring=[
             ["encode", "--model", str(folder), *shown, *raw, "--output", vectors],
             ["evaluate", vectors, *raw, "--output", report],
-        ],
+        ]
+        if setup.features is None
+        else (),
         library=setup.library,
         images=images if has_images else None,
         pipeline_tag="feature-extraction" if is_ours else "zero-shot-image-classification" if is_clip else None,

@@ -13,7 +13,6 @@ from cxc_eccv.errors import InvalidOption, MissingIds, ModelError
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, link_judgments
 from cxc_eccv.studies.baselines.char_gru.data import (
     CoCaptions,
-    ImageFeatures,
     SharedBatches,
     character_tokenizer,
     coco_text,
@@ -31,6 +30,7 @@ from cxc_eccv.studies.baselines.char_gru.model import (
 )
 from cxc_eccv.studies.baselines.char_gru.script import COMMAND, PRESETS, HeldOut, best_snapshots, cyclic_cosine
 from cxc_eccv.studies.baselines.dual_encoder.model import encode_by_length
+from cxc_eccv.studies.baselines.features import ImageFeatures
 from cxc_eccv.types import Embeddings
 
 

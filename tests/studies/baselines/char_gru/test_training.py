@@ -15,8 +15,9 @@ from cxc_eccv.encoding import Encoding, TenCrops, encode
 from cxc_eccv.encoding.towers import text_encoder
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, MissingIds, SourceMissing
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
-from cxc_eccv.studies.baselines.char_gru.data import ImageFeatures, SharedBatches
+from cxc_eccv.studies.baselines.char_gru.data import SharedBatches
 from cxc_eccv.studies.baselines.char_gru.script import train
+from cxc_eccv.studies.baselines.features import ImageFeatures
 from cxc_eccv.types import Embeddings
 
 pytestmark = pytest.mark.thorough
@@ -89,9 +90,13 @@ def test_captions_with_image_features(tmp_path, sample_library):
     save_embeddings(tmp_path / "features.npz", EmbeddingsRun(Embeddings(images.ids, images.vectors[::-1]), None))
     with pytest.raises(CheckpointMismatch, match="image_features_sha256 was"):
         train(command(tmp_path / "run", *options, "--report-on", "test"))
-    save_embeddings(tmp_path / "few.npz", EmbeddingsRun(sides[0], None))
+    few = ["--image-features", str(tmp_path / "few.npz"), "--epochs", "2"]
+    save_embeddings(tmp_path / "few.npz", EmbeddingsRun(sides[2], None))
     with pytest.raises(MissingIds, match="the features lack"):
-        train(command(tmp_path / "few", "--image-features", str(tmp_path / "few.npz"), "--epochs", "2"))
+        train(command(tmp_path / "few", *few, "--report-on", "test"))
+    save_embeddings(tmp_path / "few.npz", EmbeddingsRun(sides[0], None))
+    with pytest.raises(InvalidOption, match="none of the 60 training images has a vector"):
+        train(command(tmp_path / "few", *few))
 
 
 def test_image_features_are_extracted_once(tmp_path, sample_library):
