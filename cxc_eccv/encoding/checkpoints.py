@@ -119,10 +119,9 @@ def explain_damage(message: Callable[[str], str]) -> Iterator[None]:
 
 def build_model(config: PreTrainedConfig) -> Any:  # noqa: ANN401 - any model
     """A model with new weights; raises ModelError for a type that is only a part of other models."""
-    with _refuse_code(config.name_or_path or config.model_type):
-        if type(config) not in AutoModel._model_mapping:  # AutoModel's message would list all types
-            raise ModelError(f"AutoModel cannot build a model of type {config.model_type}; give another encoder")
-        return AutoModel.from_config(config, trust_remote_code=False)
+    if type(config) not in AutoModel._model_mapping:  # AutoModel's message would list all types
+        raise ModelError(f"AutoModel cannot build a model of type {config.model_type}; give another encoder")
+    return AutoModel.from_config(config, trust_remote_code=False)
 
 
 def load_of_open_clip(open_clip: Any, source: str, name: str, checkpoint: str | None) -> tuple[Any, Any, Any]:  # noqa: ANN401 - a module, and what it loads

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import deepcopy
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -14,12 +13,11 @@ from numpy.typing import NDArray
 from PIL import Image
 from transformers import AutoImageProcessor, AutoProcessor, AutoTokenizer, BatchFeature, ProcessorMixin
 
-from cxc_eccv.encoding.checkpoints import Origin, open_checkpoint
 from cxc_eccv.encoding.pictures import open_picture
 from cxc_eccv.encoding.text_input import context_length, text_config
 from cxc_eccv.errors import InvalidOption, TowerMissing
 from cxc_eccv.studies.entailment.classifier import EntailmentClassifier
-from cxc_eccv.studies.entailment.classifier.config import CODE, MULTIMODAL, TEXT, VISUAL, EntailmentConfig, write_code
+from cxc_eccv.studies.entailment.classifier.config import MULTIMODAL, TEXT, VISUAL, EntailmentConfig
 
 LONGEST = 512
 """Tokens of a pair if neither tokenizer nor model has a limit."""
@@ -71,7 +69,7 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
             )
         self.tokenizer, self.visual_tokenizer = tokenizer, visual_tokenizer
         self.image_processor, self.chat_template = image_processor, None
-        self.auto_map = {"AutoProcessor": f"{CODE}.EntailmentProcessor"}
+        self.auto_map = {"AutoProcessor": f"{EntailmentConfig.model_type}.EntailmentProcessor"}
 
     @classmethod
     def for_model(
@@ -195,7 +193,7 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
     def save_pretrained(self, save_directory: Any, push_to_hub: bool = False, **options: Any) -> list[str]:  # noqa: ANN401 - transformers' own
         """Write tokenizers and settings for ``from_pretrained`` and AutoProcessor."""
         folder = Path(save_directory)
-        write_code(folder)
+        folder.mkdir(parents=True, exist_ok=True)
         if self.tokenizer is not None:
             self.tokenizer.save_pretrained(folder)
         if self.visual_tokenizer is not None:
@@ -210,10 +208,6 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
         return super().to_dict() | {"has_text": self.tokenizer is not None}
 
     @classmethod
-    def register_for_auto_class(cls, auto_class: Any = "AutoProcessor") -> None:  # noqa: ANN401 - transformers' own
-        """Do nothing: the file of :meth:`save_pretrained` imports the installed package."""
-
-    @classmethod
     def _get_arguments_from_pretrained(
         cls,
         pretrained_model_name_or_path: Any,  # noqa: ANN401 - transformers' own
@@ -223,12 +217,11 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
         source, settings = pretrained_model_name_or_path, processor_dict or {}
         has_images = settings.get("image_processor") is not None
         options.pop("subfolder", None)
-        origin = Origin(trusted=bool(options.pop("trust_remote_code", False)))
-        load = partial(open_checkpoint, source=source, origin=origin)
+        options = {"trust_remote_code": False, **options}
         return [
-            load(AutoTokenizer, **options) if settings.pop("has_text", True) else None,
-            load(AutoTokenizer, subfolder="visual_tokenizer", **options) if has_images else None,
-            load(AutoImageProcessor, **options) if has_images else None,
+            AutoTokenizer.from_pretrained(source, **options) if settings.pop("has_text", True) else None,
+            AutoTokenizer.from_pretrained(source, subfolder="visual_tokenizer", **options) if has_images else None,
+            AutoImageProcessor.from_pretrained(source, **options) if has_images else None,
         ]
 
 

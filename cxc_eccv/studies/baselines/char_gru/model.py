@@ -5,27 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
-from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
+from transformers import AutoConfig, AutoModel, PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.utils.generic import ModelOutput
 
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.baselines.dual_encoder.model import encode_by_length
+from cxc_eccv.studies.entailment.portable import PortableConfig
 
 UNITS: dict[str, type[nn.GRU] | type[nn.LSTM]] = {"gru": nn.GRU, "lstm": nn.LSTM}
 ROWS = 128
 """Captions per batch of encoding."""
 
 
-class CharGruConfig(PreTrainedConfig):
+class CharGruConfig(PortableConfig):
     """Sizes of the model, by default the paper's; ``image_feature_size`` 0 makes a model of captions only."""
 
     model_type = "cxc_eccv_char_gru"
+    auto_classes: ClassVar[dict[str, str]] = {"AutoModel": f"{__name__}.CharGruModel"}
 
     def __init__(
         self,
@@ -222,10 +224,11 @@ def hinge_loss_of_views(views: Sequence[Tensor], margin: float = 0.2) -> Tensor:
     return torch.stack(losses).mean()
 
 
-class CharGruEnsembleConfig(PreTrainedConfig):
+class CharGruEnsembleConfig(PortableConfig):
     """The number of members, and their common configuration as a dictionary."""
 
     model_type = "cxc_eccv_char_gru_ensemble"
+    auto_classes: ClassVar[dict[str, str]] = {"AutoModel": f"{__name__}.CharGruEnsemble"}
 
     def __init__(self, members: int = 2, member: dict[str, Any] | None = None, **kwargs: Any) -> None:  # noqa: ANN401
         self.members, self.member = members, member or {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import nn
@@ -17,15 +17,17 @@ from cxc_eccv.encoding.checkpoints import build_model
 from cxc_eccv.encoding.pictures import check_image_encoder
 from cxc_eccv.errors import TowerMissing
 from cxc_eccv.studies.entailment.classifier.encoders import as_config, image_width
+from cxc_eccv.studies.entailment.portable import PortableConfig
 
 ROWS = 64
 """Captions per batch of encoding on a CPU."""
 
 
-class DualEncoderConfig(PreTrainedConfig):
+class DualEncoderConfig(PortableConfig):
     """Config of a text tower and, except for text-text models, an image tower; the CxC paper's by default."""
 
     model_type = "cxc_eccv_dual_encoder"
+    auto_classes: ClassVar[dict[str, str]] = {"AutoModel": f"{__name__}.DualEncoderModel"}
     sub_configs = {"text_config": AutoConfig, "image_config": AutoConfig}  # noqa: RUF012 - transformers' own form
 
     def __init__(

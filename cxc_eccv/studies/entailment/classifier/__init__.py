@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from os import PathLike
-from pathlib import Path
 from typing import Any, Self
 
 import torch
@@ -22,7 +20,6 @@ from cxc_eccv.studies.entailment.classifier.config import (
     TEXT,
     VISUAL,
     EntailmentConfig,
-    write_code,
 )
 from cxc_eccv.studies.entailment.classifier.encoders import (
     blank_attended,
@@ -267,14 +264,6 @@ class EntailmentClassifier(PreTrainedModel):
         """
         lead = logits[:, 1].double() - logits[:, 0].double()
         return torch.sigmoid(self.config.calibration_scale * lead + self.config.calibration_offset)
-
-    def save_pretrained(self, save_directory: str | PathLike[Any], *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - transformers' own
-        """Save the model, with a module through which ``AutoModel`` finds its class.
-
-        ``AutoModel.from_pretrained(folder, trust_remote_code=True)`` then needs only the installed package.
-        """
-        write_code(Path(save_directory))
-        super().save_pretrained(save_directory, *arguments, **options)
 
     def _add_masked(self, batch: _Batch, labels: torch.Tensor) -> tuple[_Batch, torch.Tensor]:
         image_model = self.image_model

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, ClassVar
 
 from transformers import AutoConfig, PreTrainedConfig
 
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.entailment.classifier.encoders import as_config
+from cxc_eccv.studies.entailment.portable import PortableConfig
 
 KINDS = ("text", "visual", "multimodal")
 """Kinds of premises; a kind's number is its index here."""
 
 TEXT, VISUAL, MULTIMODAL = range(3)
 
-CODE = "cxc_eccv_entailment"
-"""The module beside the weights through which transformers finds these classes without an import."""
 
-
-class EntailmentConfig(PreTrainedConfig):
+class EntailmentConfig(PortableConfig):
     """Config of a classifier with a text branch, a visual branch, or both; without either it has a BERT for text.
 
     Args:
@@ -48,6 +45,10 @@ class EntailmentConfig(PreTrainedConfig):
     """
 
     model_type = "cxc_eccv_entailment"
+    auto_classes: ClassVar[dict[str, str]] = {
+        "AutoModel": "cxc_eccv.studies.entailment.classifier.EntailmentClassifier",
+        "AutoProcessor": "cxc_eccv.studies.entailment.processing.EntailmentProcessor",
+    }
     sub_configs: ClassVar[dict[str, Any]] = dict.fromkeys(
         ("text_config", "image_config", "visual_text_config"), AutoConfig
     )
@@ -81,12 +82,7 @@ class EntailmentConfig(PreTrainedConfig):
         self.threshold, self.calibration_scale = threshold, calibration_scale
         self.calibration_offset = calibration_offset
         self._check()
-        options["auto_map"] = {"AutoConfig": f"{CODE}.EntailmentConfig", "AutoModel": f"{CODE}.EntailmentClassifier"}
         super().__init__(**options)
-
-    @classmethod
-    def register_for_auto_class(cls, auto_class: Any = "AutoConfig") -> None:  # noqa: ANN401 - transformers' own
-        """Do nothing: the file of :meth:`EntailmentClassifier.save_pretrained` imports the installed package."""
 
     @property
     def has_text(self) -> bool:
@@ -126,14 +122,3 @@ class EntailmentConfig(PreTrainedConfig):
                 f"masking needs a separate image encoder, and {self.visual_text_config.model_type} has none: give "
                 "mask_share=0"
             )
-
-
-def write_code(folder: Path) -> None:
-    """Write the module that ``auto_map`` in config and processor refers to."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{CODE}.py").write_text(
-        '"""Lets transformers find the classes of the installed package cxc_eccv."""\n\n'
-        "from cxc_eccv.studies.entailment.classifier import EntailmentClassifier, EntailmentConfig\n"
-        "from cxc_eccv.studies.entailment.processing import EntailmentProcessor\n",
-        encoding="utf-8",
-    )
