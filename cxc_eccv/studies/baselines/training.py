@@ -22,6 +22,7 @@ from transformers import (
     TrainerCallback,
     TrainingArguments,
 )
+from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.trainer_utils import speed_metrics
 
 from cxc_eccv.encoding.checkpoints import open_checkpoint
@@ -131,6 +132,21 @@ def option(default: Any, text: str, *, aliases: Sequence[str] = ()) -> Any:  # n
     return field(default=default, metadata=metadata)
 
 
+def check_checkpointing(model: AnyModel, training: TrainingArguments) -> None:
+    """Raise InvalidOption if ``--gradient-checkpointing`` does not reach a model, or a tower of it that is trained."""
+    if not training.gradient_checkpointing:
+        return
+    towers = [tower for name, tower in model.named_children() if name.endswith("_model")]
+    trained = [tower for tower in towers if any(weight.requires_grad for weight in tower.parameters())]
+    reached = [any(isinstance(layer, GradientCheckpointingLayer) for layer in tower.modules()) for tower in trained]
+    if not (model.supports_gradient_checkpointing and all(reached)):
+        refused = trained[reached.index(False)] if model.supports_gradient_checkpointing else model
+        raise InvalidOption(
+            f"--gradient-checkpointing: {type(refused).__name__} has no layers that can compute their activations "
+            "again. Give a transformer such as ViT, BERT or CLIP, or leave the option out"
+        )
+
+
 class WholeTrainer(Trainer):
     """A Trainer with its own evaluation and order of the training data, and complete loading of checkpoints.
 
@@ -208,6 +224,9 @@ class ScriptArguments(TrainingArguments):
     logging_steps: float = 50
     load_best_model_at_end: bool = True
     report_to: str = "none"
+    # A tower may get no gradient: BERT's unused pooler, or that of images in a batch of text. Several processes would
+    # fail on it with checkpointed activations.
+    ddp_find_unused_parameters: bool | None = True
 
     def __post_init__(self) -> None:
         """Raise InvalidOption for the path of a checkpoint, which these scripts find by themselves."""
@@ -294,7 +313,7 @@ def _refuse_another_run(record: Path, identity: Settings) -> None:
 
 FURTHER_OPTIONS = (
     "Every option of transformers' TrainingArguments works too, such as\n--max-steps, --logging-steps, --bf16,"
-    " --use-cpu and --seed:\nhttps://huggingface.co/docs/transformers/main_classes/trainer"
+    " --gradient-checkpointing and --seed:\nhttps://huggingface.co/docs/transformers/main_classes/trainer"
 )
 
 NAMES: Mapping[Any, str] = {int: "INT", float: "FLOAT"}

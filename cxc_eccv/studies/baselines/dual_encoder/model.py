@@ -10,6 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
+from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.utils.generic import ModelOutput
 
@@ -216,10 +217,14 @@ class DualEncoderModel(PreTrainedModel):
                 nn.init.zeros_(module.bias)
 
 
+class ExtraLayer(GradientCheckpointingLayer, nn.TransformerEncoderLayer):
+    """A layer above the text backbone, which ``gradient_checkpointing_enable`` reaches."""
+
+
 def _extra_layers(config: DualEncoderConfig) -> nn.TransformerEncoder | None:
     if not config.extra_layers:
         return None
-    layer = nn.TransformerEncoderLayer(
+    layer = ExtraLayer(
         config.text_width,
         config.extra_heads,
         config.extra_feed_forward,

@@ -60,6 +60,7 @@ from cxc_eccv.studies.baselines.training import (
     AnyModel,
     Processing,
     WholeTrainer,
+    check_checkpointing,
     train_resumably,
 )
 from cxc_eccv.studies.entailment.enhanced import EnhancedTrainer, Row, WeakBatches
@@ -100,6 +101,7 @@ def train(command: Sequence[str]) -> Trained:
         image_paths(list(part_images(library, data.train_on).values()), data.images)
     set_seed(training.seed)
     model, processing = starting_model(arguments.model, arguments.mode, 0 if features is None else features.width)
+    check_checkpointing(model, training)
     setup = Setup(arguments, library, processing, features)
     pairs, held = setup.read_pairs()
     record = record_seen(library, pairs.groups, getattr(model.config, "training_data", None))

@@ -201,9 +201,6 @@ class EntailmentTrainingArguments(ScriptArguments):
     per_device_train_batch_size: int = option(96, "Pairs of a batch on each process.")
     per_device_eval_batch_size: int = 64
     metric_for_best_model: str = "f_half"
-    # A batch of text only gives the visual branch no gradient, which several processes would fail on with checkpointed
-    # activations.
-    ddp_find_unused_parameters: bool | None = True
 
 
 class Arguments(NamedTuple):

@@ -37,6 +37,7 @@ from cxc_eccv.studies.baselines.entailment_classifier.data import (
 from cxc_eccv.studies.baselines.model_card import ScoredPairs, Trained, without_places
 from cxc_eccv.studies.baselines.training import (
     WholeTrainer,
+    check_checkpointing,
     process_rank,
     train_resumably,
 )
@@ -62,6 +63,7 @@ def train(command: Sequence[str]) -> Trained:
     arguments = arguments._replace(model=arguments.model.choose_branches(data.images))
     set_seed(training.seed)
     model, processor = starting_model(arguments.model, arguments.objective)
+    check_checkpointing(model, training)
     if arguments.model.attention is not None:
         model.set_attn_implementation(arguments.model.attention)
     pairs = read_pairs(library, data, training.seed, model.config)

@@ -16,6 +16,8 @@ PAIRS = 8
 def step(mode, loss, chunk_size=None):
     """Loss and gradients of this process's share of eight pairs."""
     built = model(images=MODES[mode], freeze_text=False, scale=2.0, learned_scale=True).train()
+    if chunk_size is not None and mode == "t2t":  # the image tower has no layers to checkpoint
+        built.activation_checkpointing_enable()
     if chunk_size is not None:
         encode_in_chunks(built, chunk_size)
     wrapped = DistributedDataParallel(built, find_unused_parameters=True) if process_count() > 1 else built
