@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import pyarrow as pa
 from PIL import Image
@@ -35,6 +35,13 @@ COCO_NAME = re.compile(r"(COCO_(?:train|val)2014_)?([0-9]{12}\.jpg)")
 """COCO's releases of 2014 and 2017 give an image different names."""
 
 IMAGES_AT_ONCE = 100  # Rows whose photographs are read at once, about 16 MB
+
+
+class ImageCell(TypedDict):
+    """An image as datasets stores it."""
+
+    path: str
+    bytes: bytes
 
 
 class ImageFolder:
@@ -75,7 +82,7 @@ class ImageFolder:
         split = "" if folder == "train2014" else f" --split {split}"
         return f"Download them with cxc-eccv images {folder}{split} --output {shlex.quote(str(self.folder))}"
 
-    def read(self, file_name: str) -> dict[str, Any] | None:
+    def read(self, file_name: str) -> ImageCell | None:
         """Bytes and name of an image, which is decoded as a check; None if the file is missing."""
         path = self.find(file_name)
         if path is None:
@@ -224,6 +231,6 @@ def _attach_to_stream(
     return dataset.filter(complete).map(attach).cast(features)
 
 
-def _cell(files: ImageFolder, file_name: str | None) -> dict[str, Any] | None:
+def _cell(files: ImageFolder, file_name: str | None) -> dict[str, str | None] | None:
     path = None if file_name is None else files.find(file_name)
     return None if path is None else {"bytes": None, "path": str(path)}

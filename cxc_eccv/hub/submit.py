@@ -10,7 +10,6 @@ import datetime
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
@@ -214,8 +213,8 @@ def _find_opened(api: HfApi, model: str, title: str) -> Discussion | None:
     """The account's newest open pull request of this title; those of others are not touched."""
     if not get_token():
         return None
-    wanted: dict[str, Any] = {"discussion_type": "pull_request", "discussion_status": "open"}
-    opened = api.get_repo_discussions(model, author=api.whoami()["name"], **wanted)
+    author = api.whoami()["name"]
+    opened = api.get_repo_discussions(model, author=author, discussion_type="pull_request", discussion_status="open")
     return max((one for one in opened if one.title == title), key=lambda one: one.num, default=None)
 
 

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 from huggingface_hub.constants import SPACES_SDK_TYPES
@@ -72,18 +71,22 @@ class Upload:
         Calling it again is safe: files on the Hub are not sent twice.
         """
         require_token()
-        place: dict[str, Any] = {"repo_id": self.repo_id, "repo_type": self.repo_type}
         with hub_client(f"upload to {self.repo_type} {self.repo_id}") as api:
-            url = api.create_repo(**place, private=private, space_sdk=self.space_sdk, exist_ok=True)
-            history = api.list_repo_commits(**place)
+            url = api.create_repo(
+                self.repo_id, repo_type=self.repo_type, private=private, space_sdk=self.space_sdk, exist_ok=True
+            )
+            history = api.list_repo_commits(self.repo_id, repo_type=self.repo_type)
             head = history[0].commit_id
             # The first commit is the Hub's: nobody wrote its card by hand.
-            existing = read_text(api, path=CARD, revision=head, **place) if len(history) > 1 else None
+            by_hand = len(history) > 1
+            existing = read_text(api, self.repo_id, self.repo_type, CARD, head) if by_hand else None
             card = merge_card(self.card, existing, self.owned, f"{CARD} of {self.repo_id}")
             additions = [CommitOperationAdd(path, content) for path, content in self.files.items()]
-            deletions = [CommitOperationDelete(path) for path in api.list_repo_files(**place) if self._is_stale(path)]
+            present = api.list_repo_files(self.repo_id, repo_type=self.repo_type)
+            deletions = [CommitOperationDelete(path) for path in present if self._is_stale(path)]
             api.create_commit(
-                **place,
+                self.repo_id,
+                repo_type=self.repo_type,
                 operations=[*additions, CommitOperationAdd(CARD, card.encode()), *deletions],
                 commit_message=f"Upload with cxc_eccv {cxc_eccv.__version__}",
                 parent_commit=head,

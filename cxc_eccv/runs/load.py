@@ -7,7 +7,7 @@ import re
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -224,11 +224,16 @@ def _read_text(path: Path) -> str:
     return text
 
 
+class _Origin(TypedDict):
+    path: Path
+    sha256: str
+
+
 def _read_parquet(path: Path, direction: str | None) -> dict[str, RankedLists]:
     """Direction to its rankings, from a row per query and item, or a row per query with a list of items."""
     table = _read_table(path)
     make = _read_nested if "item_ids" in table.column_names else _read_long
-    origin: dict[str, Any] = {"path": path, "sha256": hash_file(path)}
+    origin: _Origin = {"path": path, "sha256": hash_file(path)}
     if "direction" not in table.column_names:
         only = _find_direction(path, direction)
         return {only: make(table, f"{path}, {only}", origin)}
@@ -282,7 +287,7 @@ def _take_ids(place: str, table: pa.Table, name: str) -> NDArray[Any]:
     return values.astype(np.int64, copy=False)
 
 
-def _read_long(table: pa.Table, place: str, origin: dict[str, Any]) -> RankedLists:
+def _read_long(table: pa.Table, place: str, origin: _Origin) -> RankedLists:
     queries, items, ranks = (_take_ids(place, table, name) for name in ("query_id", "item_id", "rank"))
     scores = None
     if "score" in table.column_names:
@@ -291,7 +296,7 @@ def _read_long(table: pa.Table, place: str, origin: dict[str, Any]) -> RankedLis
     return _group_rows(queries, items, ranks, scores, place=place, **origin)
 
 
-def _read_nested(table: pa.Table, place: str, origin: dict[str, Any]) -> RankedLists:
+def _read_nested(table: pa.Table, place: str, origin: _Origin) -> RankedLists:
     lists = _pick(place, table, "item_ids", _is_list, "lists of whole numbers, the COCO ids")
     items = pa.table({"item_ids": pc.list_flatten(lists)})
     indptr = np.append(0, np.cumsum(pc.list_value_length(lists).to_numpy()))
@@ -339,7 +344,7 @@ def _group_rows(
     scores: FloatArray | None,
     *,
     place: str,
-    **origin: Any,  # noqa: ANN401 - path and sha256
+    **origin: Unpack[_Origin],
 ) -> RankedLists:
     """The lists of (P,) rows in any order, with ascending queries; ranks start at 1 or 0 and have no gaps."""
     later = queries[1:] > queries[:-1]

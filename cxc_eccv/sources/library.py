@@ -97,8 +97,8 @@ class Library(RawFiles):
             UnknownName: there is no split or no collection of this name.
             DataError: the available raw files do not hold it; the message says which file does and where to get it.
         """
-        found = find_collection(collection)
-        return self.once(("split", found, name), lambda: self._open_split(found, name))
+        declared = find_collection(collection) if isinstance(collection, str) else collection
+        return self.once(("split", declared, name), lambda: self._open_split(declared, name))
 
     def has_collection(self, collection: Collection) -> bool:
         """Whether the raw files of a collection are on this machine; the default one is downloaded when it is read."""

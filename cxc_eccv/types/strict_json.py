@@ -45,7 +45,7 @@ def _refuse_constant(name: str) -> None:
     raise JsonFault("", name, "finite numbers")
 
 
-def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_repeated(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     table = dict(pairs)
     if len(table) < len(pairs):
         seen: set[str] = set()

@@ -104,7 +104,7 @@ def test_a_folder_of_the_user_in_the_place_of_a_page_stays(folder, sample_conten
     (folder / "report.md").mkdir()
     (folder / "report.md" / "mine").write_text("years of work")
     before = (folder / "report.json").read_bytes()
-    for write in (lambda: write_folder(folder, *sample_content), lambda: rebuild_pages(folder)):
+    for write in (lambda: write_folder(folder, with_examples(*sample_content)), lambda: rebuild_pages(folder)):
         with pytest.raises(InvalidOption, match=r"report\.md is a folder.*Move it away"):
             write()
     assert (folder / "report.md" / "mine").read_text() == "years of work"
@@ -205,7 +205,7 @@ def test_shallow_rankings_make_a_whole_folder(sample_library, tmp_path, kind, di
 def check_folder(run, library, folder, **options):
     """The report of a run, of which a whole folder was written."""
     report = evaluate(run, data_dir=library, per_query=True, progress=False, **options)
-    write_folder(folder, report, collect_examples(run, report, library))
+    write_folder(folder, replace(report, examples=collect_examples(run, report, library)))
     assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
     return report
 
@@ -215,7 +215,7 @@ def test_a_page_that_cannot_be_made_leaves_the_old_report(folder, sample_content
     monkeypatch.setattr("cxc_eccv.report.folder.render_html", lambda *_: 1 / 0)
     report, examples = sample_content
     with pytest.raises(ZeroDivisionError):
-        write_folder(folder, Report(report.results[1:], {}, report.provenance), examples)
+        write_folder(folder, Report(report.results[1:], {}, report.provenance, examples=examples))
     with pytest.raises(ZeroDivisionError):
         rebuild_pages(folder)
     assert {name: (folder / name).read_bytes() for name in FILES} == before

@@ -50,6 +50,7 @@ from cxc_eccv.types import (
     look_up_gains,
 )
 from cxc_eccv.types.ids import make_indptr
+from cxc_eccv.types.strict_json import Json
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,7 +119,7 @@ class MeasuredTops(MeasuredRows[TopMetric]):
         gains, judged = look_up_gains(top, judgments, k, variant.label)
         looked_at = np.arange(gains.shape[1]) < depths[:, None]
         ties, coverage = count_tied_tops(top, gains, looked_at), float(judged[looked_at].mean())
-        facts: dict[str, Any] = {"unjudged": self.policy} if variant.spec.has_policy else {}
+        facts: dict[str, Json] = {"unjudged": self.policy} if variant.spec.has_policy else {}
         options: dict[str, Any] = {}
         if facts and self.labelled is not None:
             judgments = self.labelled

@@ -34,6 +34,7 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import Draws
 from cxc_eccv.tasks.task import Task
 from cxc_eccv.types import CROSS_MODAL, Bounds, FloatArray, IntArray, Judgments, PositiveRanks, RatedPairs, Result
+from cxc_eccv.types.strict_json import Json
 
 
 class _Ids(Protocol):
@@ -69,7 +70,7 @@ class Values:
     n_queries: int
     ties: int = 0
     coverage: float | None = None
-    facts: Mapping[str, Any] = field(default_factory=dict)  # further parameters of the result
+    facts: Mapping[str, Json] = field(default_factory=dict)  # further parameters of the result
     queries: QueryValues | None = None
     samples: FloatArray | None = None  # resampled numbers
     spread: float | None = None  # standard deviation of the samples, for a metric that is their mean

@@ -54,10 +54,8 @@ def collections() -> Mapping[str, Collection]:
     return find_declared(importlib.import_module(__package__), "COLLECTION", Collection)
 
 
-def find_collection(name: str | Collection) -> Collection:
+def find_collection(name: str) -> Collection:
     """The collection of a name; raises UnknownName if there is none."""
-    if isinstance(name, Collection):
-        return name
     if name not in collections():
         raise UnknownName("collection", name, collections())
     return collections()[name]

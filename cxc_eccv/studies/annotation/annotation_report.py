@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -46,6 +46,7 @@ from cxc_eccv.studies.asking.sheet_quality import (
     ACCEPTED,
     BY_HAND,
     Checks,
+    SheetQuality,
     accept,
     count_known,
     group_workers,
@@ -266,12 +267,18 @@ def render_annotated(report: AnnotationReport, images: Path | None = None) -> st
     )
 
 
-def _sheets_to_check(report: AnnotationReport) -> Iterator[dict[str, Any]]:
+class _SheetToCheck(NamedTuple):
+    quality: SheetQuality
+    told: Sequence[Told]
+    command: str
+
+
+def _sheets_to_check(report: AnnotationReport) -> Iterator[_SheetToCheck]:
     """Yield the sheets to be checked by hand, with their answers."""
     quality = {(sheet.sheet, sheet.worker): sheet for sheet in report.sheets}
     for (sheet, worker), answers in groupby(report.to_check, key=lambda answer: (answer.sheet, answer.worker)):
         command = f"{report.command} --accept {shlex.quote(f'{sheet}:{worker}')}"
-        yield {"quality": quality[sheet, worker], "told": list(answers), "command": command}
+        yield _SheetToCheck(quality[sheet, worker], list(answers), command)
 
 
 def _list_facts(report: AnnotationReport) -> list[tuple[str, str]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +34,7 @@ from cxc_eccv.tasks.task import Task
 from cxc_eccv.types import Judgments, TopK, check_whole
 from cxc_eccv.types.json_records import to_json
 from cxc_eccv.types.provenance import Provenance
+from cxc_eccv.types.strict_json import JsonObject
 from cxc_eccv.writing import replaced_file, write_json, write_rows
 
 SCHEMA = 1
@@ -141,18 +141,17 @@ def _draw_images(runs: Mapping[str, Run], judged: Judgments, wanted: int, random
     return judged.without(np.setdiff1d(judged.query_ids, chosen), np.empty(0, dtype=np.int64))
 
 
-def _rank_captions(
-    runs: Mapping[str, Run], asked: Judgments, depth: int
-) -> tuple[dict[str, TopK], list[dict[str, Any]]]:
+def _rank_captions(runs: Mapping[str, Run], asked: Judgments, depth: int) -> tuple[dict[str, TopK], list[JsonObject]]:
     """The top captions and the record of every run."""
     if depth > asked.gallery_ids.size:
         raise InvalidOption(f"depth {depth:,} (--depth): the split has only {asked.gallery_ids.size:,} captions")
-    tops, models = {}, []
+    tops: dict[str, TopK] = {}
+    models: list[JsonObject] = []
     for name, run in runs.items():
         ranker = ranked(run)
         tops[name] = ranker.find_top(asked, "i2t", depth)
-        facts = {"name": name, "run": to_json(run.facts()), **ranker.scoring}
-        models.append({**facts, "captions": tops[name].ids.tolist()})
+        captions = tops[name].ids.tolist()
+        models.append({"name": name, "run": to_json(run.facts()), **ranker.scoring, "captions": captions})
     return tops, models
 
 

@@ -40,7 +40,7 @@ from cxc_eccv.tasks.task import Task
 from cxc_eccv.types import FloatArray, IntArray, Judgments, Result, TopK, find_positions
 from cxc_eccv.types.json_records import to_json
 from cxc_eccv.types.provenance import Provenance
-from cxc_eccv.types.strict_json import MAPPING, TEXT, WHOLE, JsonObject
+from cxc_eccv.types.strict_json import MAPPING, TEXT, WHOLE, Json, JsonObject
 from cxc_eccv.wording import judge_caution, metric_name, score_cell
 from cxc_eccv.writing import write_json, write_rows
 
@@ -63,7 +63,7 @@ class ManualScores:
     """E@M of every model."""
 
     results: Mapping[str, Result]
-    labels: Sequence[Mapping[str, Any]]
+    labels: Sequence[JsonObject]
     provenance: Provenance
 
     @property
@@ -160,7 +160,7 @@ def _refuse_unanswered(paths: Sequence[Path], questions: Mapping[Pair, Question]
         )
 
 
-def _describe(question: Question) -> dict[str, Any]:
+def _describe(question: Question) -> dict[str, Json]:
     """A row of a file of entailment labels, without the label."""
     return {
         "pair_id": question.pair_id,
@@ -258,7 +258,7 @@ class MeanScores:
         caution = judge_caution(self.results, self.provenance.split)
         return Table(header, rows, self.name, notes=notes, cautions=[caution] if caution else [])
 
-    def records(self) -> dict[str, Any]:
+    def records(self) -> JsonObject:
         """Plain values for JSON."""
         return {
             "results": [{"key": row.key, **asdict(row)} for row in self.results],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,8 +111,9 @@ class ClassifierJudge(Judge):
                 part = new[start : start + PAIRS_AT_ONCE]
                 texts, files, claims = map(list, zip(*part, strict=True))
                 looked_at = None if images is None else files
-                options: dict[str, Any] = {"batch_size": self._batch_size, "progress": False}
-                scores, shortened = self.classifier.score_and_count(texts, looked_at, claims, **options)
+                scores, shortened = self.classifier.score_and_count(
+                    texts, looked_at, claims, batch_size=self._batch_size, progress=False
+                )
                 self._scores.update(zip(part, scores.tolist(), strict=True))
                 cut += shortened
                 bar.update(len(part))

@@ -56,6 +56,7 @@ from cxc_eccv.studies.entailment.training_data import (
 )
 from cxc_eccv.types import Embeddings, IntArray, Judgments, check_whole, find_positions
 from cxc_eccv.types.json_records import to_json
+from cxc_eccv.types.strict_json import Json, JsonObject
 from cxc_eccv.writing import check_output, replaced_file
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def mine(run: Run, classifier: Classifier, options: MiningOptions, *, labelled_r
         miner = _Miner(classifier, options, path, processes)
         lists = miner.rank(run, options.split)
         questions = miner.ask(options.split, lists)
-        rule: dict[str, Any] = {"top_k": options.top_k, "threshold": options.threshold}
+        rule: dict[str, Json] = {"top_k": options.top_k, "threshold": options.threshold}
         fitted = None
         if options.labelled is not None:
             fitted = miner.fit(options.labelled, lists, labelled_run)
@@ -278,7 +279,7 @@ class _PairSide:
             yield Shard(self.ids[part], scores[:, None].astype(np.float32), Notes(truncated=cut))
 
 
-def _describe(split: Split, classifier: Classifier, retriever: dict[str, Any], rule: dict[str, Any]) -> dict[str, Any]:
+def _describe(split: Split, classifier: Classifier, retriever: JsonObject, rule: JsonObject) -> dict[str, Any]:
     library = split.library
     return {
         "schema": 1,
@@ -304,11 +305,11 @@ def _describe(split: Split, classifier: Classifier, retriever: dict[str, Any], r
     }
 
 
-def _describe_retriever(run: Run, candidates: Candidates) -> dict[str, Any]:
+def _describe_retriever(run: Run, candidates: Candidates) -> JsonObject:
     """Facts of the retriever; its fingerprint is that of its lists."""
     lists = hashlib.sha256(b"".join(np.ascontiguousarray(column, dtype=np.int64).tobytes() for column in candidates))
     name = run.model or (run.path.name if run.path else "a run")
-    facts: dict[str, Any] = {"name": name, "fingerprint": lists.hexdigest(), "run": to_json(run.facts())}
+    facts: dict[str, Json] = {"name": name, "fingerprint": lists.hexdigest(), "run": to_json(run.facts())}
     if (vectors := run.as_embeddings()) is not None:
         facts["similarity"] = vectors.choose_similarity()
         facts |= {} if vectors.images is not None else {"image_vectors": "mean of the image's own captions"}

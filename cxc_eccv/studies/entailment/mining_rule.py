@@ -29,6 +29,7 @@ from cxc_eccv.studies.entailment.measures import (
 )
 from cxc_eccv.tables import Table
 from cxc_eccv.types import FloatArray, IntArray
+from cxc_eccv.types.strict_json import Json
 
 SPLITS = ("train", "restval", "validation")
 
@@ -149,7 +150,7 @@ class FittedRule:
     average_precision: Mapping[str, float]
     kept_precision: Mapping[str, float]
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Json]:
         """Plain values, for JSON."""
         facts = asdict(self)
         return {"weights": facts.pop("rule"), **facts}
