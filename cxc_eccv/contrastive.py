@@ -8,9 +8,10 @@ can be ignored: they count neither as positives nor as negatives.
 
 from __future__ import annotations
 
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,13 +75,15 @@ def collect_positives(dataset: datasets.Dataset | datasets.IterableDataset) -> d
     return dict(positives)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class MultiPositiveCollator:
-    """Makes batches from rows of ``pairs`` with images, and marks the positive pairs of each batch.
+    """Makes batches from rows of ``pairs`` or ``captions`` with images, and marks the positive pairs of each batch.
 
     A batch holds the output of ``processor`` for the captions and images, and ``positives``, (K, K) bool: whether the
     caption of row j describes the image of row i, because a row of the batch pairs them or they are judged to match.
     With ``ignored`` a batch also holds ``ignored``, (K, K) bool, the pairs that are neither positives nor negatives.
+    Of a row of ``captions`` one caption is drawn with torch's generator. The first batch with captions that exceed the
+    context of the processor's tokenizer warns of their number; of several workers only the first one warns.
 
     Attributes:
         processor: called as ``processor(text=captions, images=images, padding=True, truncation=True,
@@ -106,13 +109,16 @@ class MultiPositiveCollator:
     processor: Callable[..., Mapping[str, torch.Tensor]]
     positives: Mapping[int, Collection[int]]
     ignored: Mapping[int, Collection[int]] | None = None
+    _warned: bool = field(default=False, init=False, repr=False, compare=False)
 
     def __call__(self, rows: Sequence[Row]) -> dict[str, torch.Tensor]:
         """A batch from the rows."""
+        rows = [_draw_caption(row) for row in rows]
         _check_rows(rows)
         captions = [row["caption"] for row in rows]
         images = [row["image"].convert("RGB") for row in rows]  # some images of COCO are greyscale
         inputs = self.processor(text=captions, images=images, padding=True, truncation=True, return_tensors="pt")
+        self._warn_of_truncation(captions, inputs)
         known = {row["image_id"]: set(self.positives.get(row["image_id"], ())) for row in rows}
         for row in rows:
             known[row["image_id"]].add(row["caption_id"])
@@ -120,6 +126,33 @@ class MultiPositiveCollator:
         if self.ignored is None:
             return {**inputs, "positives": positives}
         return {**inputs, "positives": positives, "ignored": _mark(rows, self.ignored) & ~positives}
+
+    def _warn_of_truncation(self, captions: Sequence[str], inputs: Mapping[str, torch.Tensor]) -> None:
+        """Warn once of the captions of a batch that were truncated; only a batch of the full width can have some."""
+        tokenizer = getattr(self.processor, "tokenizer", None)
+        if self._warned or tokenizer is None or inputs["input_ids"].shape[1] < tokenizer.model_max_length:
+            return
+        from torch.utils.data import get_worker_info
+
+        whole = tokenizer(captions, return_attention_mask=False, verbose=False)["input_ids"]
+        longer, worker = sum(len(ids) > tokenizer.model_max_length for ids in whole), get_worker_info()
+        self._warned = longer > 0
+        if self._warned and (worker is None or worker.id == 0):
+            warnings.warn(
+                f"{longer} of the {len(captions)} captions of a batch exceed the context of "
+                f"{tokenizer.model_max_length} tokens and are truncated; later batches are not reported",
+                stacklevel=3,
+            )
+
+
+def _draw_caption(row: Row) -> Row:
+    """A row of ``pairs`` as it is; of ``captions``, the row with one of its captions."""
+    if not row.get("captions"):
+        return row
+    import torch
+
+    caption = row["captions"][int(torch.randint(len(row["captions"]), ()))]
+    return {**row, "caption_id": caption["id"], "caption": caption["text"]}
 
 
 def _mark(rows: Sequence[Row], known: Mapping[int, Collection[int]]) -> torch.Tensor:
@@ -133,8 +166,8 @@ def _check_rows(rows: Sequence[Row]) -> None:
     missing = [column for column in OF_A_ROW if column not in rows[0]]
     if missing:
         raise InvalidOption(
-            f"the rows lack {', '.join(missing)}; use the config `pairs`, loaded with images=FOLDER, and "
-            "remove_unused_columns=False in a Trainer"
+            f"the rows lack {', '.join(missing)}; use the config `pairs` loaded with images=FOLDER, or `captions` "
+            "with its images, and remove_unused_columns=False in a Trainer"
         )
     without = [row["caption_id"] for row in rows if row["image"] is None]
     if without:

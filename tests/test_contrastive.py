@@ -1,15 +1,20 @@
 """Training with several positives: who matches whom against the labels, the loss against a loop over its formula."""
 
 import math
+import pickle
+from types import SimpleNamespace
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
 
 import datasets  # noqa: E402 - after the check for torch
+import tiny_models  # noqa: E402
+import transformers  # noqa: E402
 from PIL import Image  # noqa: E402
 
 import cxc_eccv as ce  # noqa: E402
+from cxc_eccv.builders.folder_writing import build_folder  # noqa: E402
 from cxc_eccv.errors import InvalidOption  # noqa: E402
 from cxc_eccv.judgments.qrels import merge  # noqa: E402
 from cxc_eccv.types import DIRECTIONS  # noqa: E402
@@ -101,10 +106,86 @@ def test_a_pair_of_the_batch_is_a_positive_whatever_the_judgments_say():
 def test_rows_that_lack_something_are_refused_by_name():
     collator = ce.MultiPositiveCollator(process, {})
     whole = row(1, 11)
-    with pytest.raises(InvalidOption, match=r"the rows lack image, caption; .*remove_unused_columns=False"):
+    with pytest.raises(
+        InvalidOption,
+        match=r"lack image, caption; .*`captions` with .*remove_unused_columns=False",
+    ):
         collator([{name: whole[name] for name in ("image_id", "caption_id")}])
     with pytest.raises(InvalidOption, match="the row of caption 21 has no image"):
         collator([whole, row(2, 21) | {"image": None}])
+
+
+def clip_processor(limit):
+    return transformers.CLIPProcessor(tiny_models.clip_images(), tiny_models.clip_tokenizer(limit))
+
+
+def long_rows(*lengths):
+    return [row(number, number) | {"caption": "x" * length} for number, length in enumerate(lengths)]
+
+
+def test_truncated_captions_are_counted_once(recwarn):
+    collator = ce.MultiPositiveCollator(clip_processor(6), {})
+    collator(long_rows(3, 2))
+    collator(long_rows(4, 1))  # with two marks as long as the context
+    assert not recwarn
+    with pytest.warns(UserWarning, match="2 of the 4 captions of a batch exceed the context of 6 tokens and are trunc"):
+        batch = collator(long_rows(5, 1, 9, 4))
+    assert batch["input_ids"].shape == (4, 6)
+    collator(long_rows(5, 5, 5))
+    assert not recwarn
+
+
+@pytest.mark.parametrize(("worker", "count"), [(0, 1), (1, 0)])
+def test_first_worker_alone_warns_of_truncation(worker, count, monkeypatch, recwarn):
+    monkeypatch.setattr(torch.utils.data, "get_worker_info", lambda: SimpleNamespace(id=worker))
+    ce.MultiPositiveCollator(clip_processor(6), {})(long_rows(5, 1))
+    assert len(recwarn) == count
+
+
+def test_collator_is_the_same_in_another_process():
+    collator = ce.MultiPositiveCollator(clip_processor(6), {1: {0}}, ignored={0: {1}})
+    here, there = collator(long_rows(1, 2)), pickle.loads(pickle.dumps(collator))(long_rows(1, 2))
+    assert here.keys() == there.keys()
+    assert all(torch.equal(here[name], there[name]) for name in here)
+
+
+def test_a_caption_is_drawn_of_a_row_of_captions():
+    texts = {11: "x", 12: "xx", 13: "xxx"}
+    image = {"image": Image.new("L", (8, 6)), "image_id": 1}
+    image["captions"] = [{"id": number, "text": text} for number, text in texts.items()]
+    collator = ce.MultiPositiveCollator(process, {1: {13}, 2: {12}})
+    torch.manual_seed(0)
+    batches = [collator([image, row(2, 21)]) for _ in range(60)]
+    drawn = [int(batch["lengths"][0]) for batch in batches]
+    assert {length: drawn.count(length) > 10 for length in drawn} == {1: True, 2: True, 3: True}
+    # Image 2 shows caption 12 too.
+    assert all(bool(batch["positives"][1, 0]) == (length == 2) for batch, length in zip(batches, drawn, strict=True))
+    torch.manual_seed(0)
+    assert [int(collator([image, row(2, 21)])["lengths"][0]) for _ in range(60)] == drawn
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("built")
+    options = {"data_dir": "sample", "images": "sample", "progress": False}
+    build_folder(folder / "data", configs=["captions", "pairs"], splits=["validation"], **options)
+    return lambda name, **more: datasets.load_dataset(
+        str(folder / "data"), name, split="validation", cache_dir=str(folder / "cache"), **more
+    )
+
+
+@pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of forks, from Python 3.12 on
+@pytest.mark.parametrize("streaming", [False, True])
+def test_workers_read_each_photograph_of_a_folder_once(built, streaming):
+    pairs, photographs = built("pairs"), built("captions", streaming=streaming)
+    collator = ce.MultiPositiveCollator(clip_processor(80), ce.collect_positives(pairs))
+    loader = torch.utils.data.DataLoader(photographs, batch_size=16, collate_fn=collator, num_workers=2)
+    batches = list(loader)
+    assert [len(batch["pixel_values"]) for batch in batches] == [16, 16, 16, 12]
+    at_once = ce.MultiPositiveCollator(clip_processor(80), {})(list(photographs))
+    assert torch.equal(torch.cat([batch["pixel_values"] for batch in batches]), at_once["pixel_values"])
+    assert all(batch["positives"].diagonal().all() for batch in batches)
 
 
 def slow_loss(similarities, positives, temperature):

@@ -131,7 +131,9 @@ def load_of_open_clip(open_clip: Any, source: str, name: str, checkpoint: str | 
         read_hub(source),
         _refuse_code(source),
     ):
-        model, preprocess = open_clip.create_model_from_pretrained(name, checkpoint)
+        # A file of training with --siglip has a bias, which no vector depends on; without one in the model it fails.
+        bias = {"init_logit_bias": 0.0} if checkpoint is not None and Path(checkpoint).is_file() else {}
+        model, preprocess = open_clip.create_model_from_pretrained(name, checkpoint, **bias)
         return model, preprocess, open_clip.get_tokenizer(name)
 
 

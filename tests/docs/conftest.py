@@ -1,5 +1,6 @@
 """The workplace of the documentation's code, caches of its own, and the local Hub of ``tests/materials/hub``."""
 
+import importlib.util
 import shutil
 import sys
 from pathlib import Path
@@ -39,6 +40,8 @@ def workplace(template, module_caches, tmp_path, monkeypatch):
     monkeypatch.setenv("CXC_ECCV_DATA", "sample")
     monkeypatch.setenv("CXC_ECCV_OFFLINE", "1")
     monkeypatch.setenv("CXC_ECCV_CACHE", str(tmp_path / "downloads"))
+    if importlib.util.find_spec("torch") is not None:
+        monkeypatch.setitem(sys.modules, "open_clip", importlib.import_module("open_clip_stand_in"))
     return folder
 
 

@@ -32,6 +32,9 @@ MODELS = {
 }
 """Hub ids of the pages to the small random model that stands in for each, in a folder of that name."""
 
+CHECKPOINTS = ("logs/run/checkpoints/epoch_1.pt", "logs/run/checkpoints/epoch_2.pt", "checkpoints/epoch_32.pt")
+"""Files of open_clip's training."""
+
 
 def model(seed, splits=("test",), noise=0.9):
     """A model that places every caption near its image."""
@@ -62,12 +65,15 @@ def label_best(run):
 
 
 def save_models(folder):
-    """The models that stand in for those of the Hub, where PyTorch is installed."""
+    """The models that stand in for those of the Hub and of open_clip, where PyTorch is installed."""
     if importlib.util.find_spec("torch") is not None:
+        import open_clip_stand_in
         import tiny_models
 
         for name, kind in MODELS.items():
             tiny_models.save(getattr(tiny_models, kind)(), folder / name)
+        for name in CHECKPOINTS:
+            open_clip_stand_in.save_checkpoint(open_clip_stand_in.Model(), folder / name, prefix="module.")
 
 
 def make_official_workplace(folder, library):
@@ -89,6 +95,7 @@ def make_workplace(folder):
     folder.mkdir(parents=True)
     shutil.copytree(RAW, folder / "mirror")
     shutil.copytree(RAW / "coco" / "images", folder / "val2014")
+    (folder / "coco").symlink_to("val2014")
     (folder / "examples").symlink_to(ROOT / "examples")
     build_folder(folder / "cxc_eccv_data", data_dir="sample", images=folder / "val2014", progress=False)
     save_models(folder)

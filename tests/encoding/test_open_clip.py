@@ -59,6 +59,20 @@ def test_vectors_are_those_of_open_clip(form, stand_in, folder, tmp_path):
     assert 0 < np.abs(halved.images.vectors - run.images.vectors).max() < 0.05
 
 
+@pytest.mark.parametrize("prefix", ["", "module."])
+@pytest.mark.parametrize("bias", [None, -10.0])
+def test_checkpoint_of_training_gives_its_vectors(prefix, bias, stand_in, tmp_path):
+    torch.manual_seed(5)
+    model = open_clip_stand_in.Model(bias)
+    open_clip_stand_in.save_checkpoint(model, tmp_path / "epoch_1.pt", prefix)
+    with pytest.warns(UserWarning, match="cut"):
+        run = encode(
+            f"open_clip:Tiny-16={tmp_path}/epoch_1.pt", images=PICTURES, captions=CAPTIONS, device="cpu", progress=False
+        )
+    check_vectors(run, stand_in, model, open_clip_stand_in.preprocess, stand_in.get_tokenizer(""))
+    assert run.model == "Tiny-16/epoch_1"
+
+
 def test_a_name_and_a_tag(stand_in):
     names = ("laion", "openai")
     vectors = [text_encoder(f"open_clip:Tiny-16/{tag}", device="cpu")(TEXTS) for tag in names]
@@ -114,11 +128,31 @@ def test_a_folder_with_weights_for_transformers_goes_to_transformers(tmp_path):
         load_model(folder, device="cpu")
 
 
-def test_the_real_package_gives_its_own_vectors(tmp_path):
-    open_clip = pytest.importorskip("open_clip", reason="comes with the extra 'open_clip'", exc_type=Exception)
-    sizes = {"width": 32, "layers": 1}
-    vision = {**sizes, "image_size": 32, "patch_size": 8, "head_width": 16}
-    config = {"embed_dim": 16, "vision_cfg": vision, "text_cfg": {**sizes, "heads": 2, "context_length": 8}}
+SIZES = {"width": 32, "layers": 1}
+VISION = {**SIZES, "image_size": 32, "patch_size": 8, "head_width": 16}
+CONFIG = {"embed_dim": 16, "vision_cfg": VISION, "text_cfg": {**SIZES, "heads": 2, "context_length": 8}}
+
+
+@pytest.fixture
+def real_package():
+    return pytest.importorskip("open_clip", reason="comes with the extra 'open_clip'", exc_type=Exception)
+
+
+@pytest.mark.parametrize("prefix", ["", "module."])
+@pytest.mark.parametrize("bias", [None, -10.0])
+def test_the_real_package_loads_checkpoints_of_training(prefix, bias, real_package, tmp_path):
+    (tmp_path / "Tiny-Real.json").write_text(json.dumps(CONFIG))
+    real_package.add_model_config(tmp_path / "Tiny-Real.json")
+    model, _, preprocess = real_package.create_model_and_transforms("Tiny-Real", init_logit_bias=bias)
+    open_clip_stand_in.save_checkpoint(model.eval(), tmp_path / "epoch_1.pt", prefix)
+    source = f"open_clip:Tiny-Real={tmp_path}/epoch_1.pt"
+    with pytest.warns(UserWarning, match="cut"):
+        run = encode(source, images=PICTURES, captions=CAPTIONS, device="cpu", progress=False)
+    check_vectors(run, real_package, model, preprocess, real_package.get_tokenizer("Tiny-Real"))
+
+
+def test_the_real_package_gives_its_own_vectors(real_package, tmp_path):
+    open_clip, config = real_package, CONFIG
     torch.manual_seed(0)
     weights = {name: tensor.contiguous() for name, tensor in open_clip.CLIP(**config).state_dict().items()}
     save_file(weights, tmp_path / "open_clip_model.safetensors")

@@ -145,7 +145,7 @@ PAIRS = DatasetConfig(
     "other images that, by some source, describe this image too. A loss should not use them as negatives and may use "
     "them as extra positives. `judged_negatives` are captions that people rejected: negatives that are sure. The "
     "photographs are not in the rows, where each would stand five times: `cxc_eccv.attach_images(dataset, folder)` "
-    "adds them from their files, or look `image_id` up in the config `captions` of a folder built with `--images`.",
+    "adds them from their files, and the config `captions` of a folder built with `--images` holds each once.",
     collection="MS-COCO captions in Karpathy splits. Weak positives come from CxC, ECCV Caption and entailment labels "
     "where the split has them. The training splits have none: their lists are empty unless you mine weak positives.",
     **columns(
