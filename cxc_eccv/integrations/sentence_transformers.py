@@ -23,6 +23,7 @@ with needs_extra("st", "train", subject="cxc_eccv.integrations.sentence_transfor
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
 
+    from cxc_eccv.encoding.loading import inference
     from cxc_eccv.encoding.pictures import open_picture
 
 PICTURES = 256
@@ -113,13 +114,10 @@ class CxcEccvEvaluator(SentenceEvaluator):
         """Encode and score; return the metrics."""
         name = _name_of(model)
         captions = self.library.split(self.split).captions
-        vectors = model.encode(captions["text"].to_pylist(), prompt_name=self._prompt_name, **self._options)
-        run = make_run(
-            self._encode_images(model, name),
-            Embeddings(captions["caption_id"].to_numpy(), vectors),
-            model.similarity,
-            name,
-        )
+        with inference(model):  # model.encode would leave it in evaluation mode
+            vectors = model.encode(captions["text"].to_pylist(), prompt_name=self._prompt_name, **self._options)
+            images = self._encode_images(model, name)
+        run = make_run(images, Embeddings(captions["caption_id"].to_numpy(), vectors), model.similarity, name)
         self.report = report = score(run, replace(self._request, name=name), self.library)
         if self._key not in report.scores:
             raise UnknownName("primary metric", self._key, report.scores)

@@ -85,6 +85,13 @@ def test_a_model_of_images_has_all_numbers(image_model, sample_library, split):
     assert headline in found
 
 
+def test_a_model_in_training_trains_on_after_a_call(text_model):
+    text_model.train()[1].eval()
+    modes = [module.training for module in text_model.modules()]
+    CxcEccvEvaluator("cxc", data_dir="sample")(text_model)
+    assert [module.training for module in text_model.modules()] == modes
+
+
 def test_options_reach_the_model(text_model, sample_library):
     evaluator = CxcEccvEvaluator("cxc", data_dir="sample", prompt_name="photo", truncate_dim=4, name="mine")
     run = EmbeddingsRun(

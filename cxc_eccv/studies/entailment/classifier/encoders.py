@@ -12,6 +12,7 @@ from transformers import AutoConfig, BlipVisionModel, PreTrainedConfig, PreTrain
 from transformers.models.blip.modeling_blip_text import BlipTextModel
 
 from cxc_eccv.encoding.checkpoints import build_model
+from cxc_eccv.encoding.loading import inference
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption
 
 FUSION = ("vilt", "bridgetower")
@@ -134,15 +135,14 @@ def blank_attended(image_model: PreTrainedModel, pixel_values: torch.Tensor, rat
 
 def first_token_attention(image_model: PreTrainedModel, pixel_values: torch.Tensor) -> torch.Tensor:
     """(N, P) attention of the last layer's first token to each patch, averaged over heads, without gradient."""
-    before, was_training = image_model.config._attn_implementation, image_model.training
+    before = image_model.config._attn_implementation
     # Only the eager implementation returns its attention.
-    image_model.eval().set_attn_implementation("eager")
+    image_model.set_attn_implementation("eager")
     try:
-        with torch.no_grad():
+        with inference(image_model):
             output: Any = image_model(pixel_values=pixel_values, output_attentions=True)
     finally:
         image_model.set_attn_implementation(before)
-        image_model.train(was_training)
     layers = getattr(output, "attentions", None)
     height, width = _patch_size(image_model)
     patches = (pixel_values.shape[2] // height) * (pixel_values.shape[3] // width)
