@@ -33,6 +33,7 @@ PARTS = (
     "studies/entailment/scoring.py",
     "studies/explain/summaries.py",
     "from_model.py",
+    "training/retrieval_callback.py",
 )
 MODULES = tuple(f"cxc_eccv/{part}" for part in PARTS)
 INTEGRATIONS = {
@@ -40,7 +41,9 @@ INTEGRATIONS = {
     "sentence_transformers": HAS_TRAIN and find_spec("sentence_transformers"),
     "mteb": HAS_TRAIN and find_spec("mteb"),
 }
+HAS_TORCHMETRICS = HAS_TRAIN and find_spec("torchmetrics")
 collect_ignore_glob = [] if HAS_TRAIN else [*HELPERS, *MODULES]
+collect_ignore_glob += [] if HAS_TORCHMETRICS else ["cxc_eccv/training/retrieval_scores.py"]
 collect_ignore_glob += [f"cxc_eccv/integrations/{name}.py" for name, there in INTEGRATIONS.items() if not there]
 
 

@@ -65,7 +65,12 @@ def _shorten(path: Path) -> str:
     return os.fspath(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
-PACKAGES = {"train": ("torch", "transformers", "accelerate"), "st": ("sentence_transformers",), "mteb": ("mteb",)}
+PACKAGES = {
+    "train": ("torch", "transformers", "accelerate"),
+    "st": ("sentence_transformers",),
+    "mteb": ("mteb",),
+    "torchmetrics": ("torch", "torchmetrics"),
+}
 """Packages of extras that whole modules import."""
 
 

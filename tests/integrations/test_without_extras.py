@@ -22,6 +22,8 @@ except ImportError as error:
         ("integrations.mteb_command", "mteb", "mteb"),
         ("integrations.sentence_transformers", "sentence_transformers", "st"),
         ("encoding", "torch", "train"),
+        ("training.retrieval_callback", "transformers", "train"),
+        ("training.retrieval_scores", "torchmetrics", "torchmetrics"),
     ],
 )
 def test_missing_package_is_named_with_its_extra(module, package, extra):

@@ -101,8 +101,11 @@ GROUPS = {
     ),
     "train": Group(
         "Train",
-        "Train with several positives for an image or a caption, in a loop or a `Trainer` of your own.",
-        {"cxc_eccv": ("collect_positives", "MultiPositiveCollator", "multi_positive_loss")},
+        "Score a model, and train with several positives for an image or a caption, in a loop or a `Trainer` of your own.",
+        {
+            "cxc_eccv.training": ("RetrievalCallback", "RetrievalScores"),
+            "cxc_eccv": ("collect_positives", "MultiPositiveCollator", "multi_positive_loss"),
+        },
     ),
     "studies": Group(
         "Studies",
@@ -140,7 +143,7 @@ GROUPS = {
 }
 """File name to the page, in the order of use."""
 
-COMPLETE = ("cxc_eccv", "cxc_eccv.types")
+COMPLETE = ("cxc_eccv", "cxc_eccv.types", "cxc_eccv.training")
 """Modules of which every function and class is on a page."""
 
 

@@ -1,0 +1,289 @@
+"""The callback in transformers' and sentence-transformers' Trainer, on the sample, with small random models."""
+
+import functools
+import math
+
+import pytest
+import tiny_models
+import torch
+from datasets import Dataset
+from transformers import EarlyStoppingCallback, Trainer, TrainerCallback, TrainingArguments
+
+import cxc_eccv as ce
+from cxc_eccv.errors import InvalidOption, ModelError, SourceMissing
+from cxc_eccv.sources.download import mirror_folder
+from cxc_eccv.training import RetrievalCallback
+
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.filterwarnings("ignore:.* queries are decided by ties:UserWarning"),
+]
+
+IMAGES = mirror_folder("sample") / "coco" / "images"
+KEY = "eval_cxc/t2i/recall_at_1"
+
+
+class ClipTrainer(Trainer):
+    """Trains CLIP by its own loss, with dropout."""
+
+    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
+        assert model.training
+        outputs = model(**inputs, return_loss=True)
+        return (outputs.loss, outputs) if return_outputs else outputs.loss
+
+
+class Recorder(TrainerCallback):
+    """What a TensorBoard callback would write."""
+
+    def __init__(self):
+        self.logs = []
+
+    def on_log(self, args, state, control, logs, **kwargs):
+        self.logs.append({**logs, "step": state.global_step})
+
+
+@functools.cache
+def rows():
+    _, tokenizer, processor = tiny_models.clip()
+    texts = [tiny_models.TEXTS[number % 5] for number in range(8)]
+    tokens = tokenizer(texts, padding=True, return_tensors="pt")
+    pixels = processor(images=[tiny_models.picture(number) for number in range(8)], return_tensors="pt")
+    parts = {**tokens, **pixels}
+    return [{name: part[number] for name, part in parts.items()} for number in range(8)]
+
+
+def clip_trainer(folder, *callbacks, model=None, **options):
+    model = tiny_models.clip()[0] if model is None else model
+    for module in model.modules():
+        if hasattr(module, "dropout") and isinstance(module.dropout, float):
+            module.dropout = 0.3
+    settings = {"max_steps": 4, "eval_strategy": "steps", "eval_steps": 2, "per_device_train_batch_size": 4}
+    settings |= {"use_cpu": True, "report_to": "none", "disable_tqdm": True, "save_strategy": "no"} | options
+    return ClipTrainer(
+        model, TrainingArguments(folder, **settings), train_dataset=rows(), eval_dataset=[], callbacks=list(callbacks)
+    )
+
+
+def clip_callback(tasks="cxc/t2i", **options):
+    return RetrievalCallback("sample", tasks, images=IMAGES, processor=tiny_models.clip()[1:], **options)
+
+
+def logged(trainer):
+    return {entry["step"]: entry[KEY] for entry in trainer.state.log_history if KEY in entry}
+
+
+def test_scores_reach_the_history_and_every_logger(tmp_path):
+    recorder = Recorder()
+    trainer = clip_trainer(tmp_path, recorder)
+    callback = clip_callback().add_to(trainer)
+    trainer.train()
+    assert list(logged(trainer)) == [2, 4]
+    assert {entry["step"]: entry[KEY] for entry in recorder.logs if KEY in entry} == logged(trainer)
+    assert callback.report.scores[KEY.removeprefix("eval_")] == logged(trainer)[4]
+
+
+def test_scores_are_those_of_evaluate_model(tmp_path, monkeypatch):
+    monkeypatch.setenv("CXC_ECCV_CACHE", str(tmp_path / "cache"))
+    trainer = clip_trainer(tmp_path)
+    clip_callback("cxc").add_to(trainer)
+    metrics = trainer.evaluate()
+    tiny_models.save((trainer.model, *tiny_models.clip()[1:]), tmp_path / "model")
+    options = {"data_dir": "sample", "split": "validation", "images": IMAGES, "progress": False}
+    report = ce.evaluate_model(str(tmp_path / "model"), "cxc", **options)
+    assert len(report.scores) == 22
+    assert {key: metrics[f"eval_{key}"] for key in report.scores} == report.scores
+
+
+def test_training_is_the_same_with_the_callback(tmp_path):
+    weights = []
+    callback = clip_callback(every=1)  # makes models, and so draws at random
+    for is_scored in (False, True):
+        trainer = clip_trainer(tmp_path, eval_strategy="no")
+        if is_scored:
+            callback.add_to(trainer)
+        trainer.train()
+        weights.append(trainer.model.state_dict())
+    plain, scored = weights
+    assert all(torch.equal(value, scored[name]) for name, value in plain.items())
+
+
+def test_dropout_works_after_an_evaluation(tmp_path):
+    trainer = clip_trainer(tmp_path)
+    clip_callback().add_to(trainer)
+    inputs = {name: part[None] for name, part in rows()[0].items() if name != "pixel_values"}
+    trainer.model.train()
+    trainer.model.vision_model.eval()
+    modes = [module.training for module in trainer.model.modules()]
+    trainer.callback_handler.on_evaluate(trainer.args, trainer.state, trainer.control, metrics={})
+    assert [module.training for module in trainer.model.modules()] == modes
+    first, second = (trainer.model.get_text_features(**inputs).pooler_output for _ in range(2))
+    assert not torch.equal(first, second)
+
+
+def test_no_file_is_written(tmp_path, monkeypatch):
+    monkeypatch.setenv("CXC_ECCV_CACHE", str(tmp_path / "cache"))
+    trainer = clip_trainer(tmp_path / "run")
+    clip_callback().add_to(trainer)
+    trainer.train()
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def scripted(callback, monkeypatch, values):
+    """Replace the scores, one after the other, by values for which the best step is known."""
+    import cxc_eccv.training.retrieval_callback as module
+
+    values, known = iter(values), {}
+
+    def name_scores(report):
+        if id(report) not in known:
+            known[id(report)] = report, {KEY: next(values)}
+        return known[id(report)][1]
+
+    monkeypatch.setattr(module, "_name_scores", lambda report: dict(name_scores(report)))
+    return callback
+
+
+def test_best_checkpoint_is_chosen_by_a_score(tmp_path, monkeypatch):
+    best = {"metric_for_best_model": KEY, "load_best_model_at_end": True, "save_strategy": "steps", "save_steps": 1}
+    trainer = clip_trainer(tmp_path, eval_steps=1, **best)
+    scripted(clip_callback(), monkeypatch, [0.2, 0.9, 0.1, 0.3]).add_to(trainer)
+    trainer.train()
+    assert (trainer.state.best_metric, trainer.state.best_global_step) == (0.9, 2)
+
+
+@pytest.mark.parametrize("where", ["before", "after", "in both"])
+def test_early_stopping_works_in_any_order(tmp_path, monkeypatch, where):
+    callback = scripted(clip_callback(), monkeypatch, [0.5, 0.4, 0.3, 0.2])
+    stopping = EarlyStoppingCallback(early_stopping_patience=1)
+    best = {"metric_for_best_model": KEY, "load_best_model_at_end": True, "save_strategy": "steps", "save_steps": 1}
+    given = {"before": [stopping], "after": [], "in both": [stopping, callback]}[where]
+    trainer = clip_trainer(tmp_path, *given, eval_steps=1, **best)
+    callback.add_to(trainer)
+    if where == "after":
+        trainer.add_callback(stopping)
+    trainer.train()
+    assert list(logged(trainer)) == [1, 2]
+
+
+def test_steps_of_its_own_need_no_evaluation(tmp_path):
+    trainer = clip_trainer(tmp_path, eval_strategy="no")
+    clip_callback(every=3).add_to(trainer)
+    trainer.train()
+    assert list(logged(trainer)) == [3]
+
+
+def test_one_step_is_scored_once(tmp_path):
+    trainer = clip_trainer(tmp_path)
+    trainer.eval_dataset = {"one": [], "two": []}
+    clip_callback(every=2).add_to(trainer)
+    trainer.train()
+    assert [entry["step"] for entry in trainer.state.log_history if KEY in entry] == [2, 4]
+
+
+def test_evaluation_after_training_scores_the_weights_anew(tmp_path):
+    trainer = clip_trainer(tmp_path)
+    clip_callback("cxc/t2i", metrics="median_rank").add_to(trainer)
+    trainer.train()
+    before = trainer.evaluate()
+    with torch.no_grad():
+        trainer.model.text_projection.weight.normal_()
+    assert trainer.evaluate()["eval_cxc/t2i/median_rank"] != before["eval_cxc/t2i/median_rank"]
+
+
+def test_a_second_training_is_scored_too(tmp_path):
+    trainer = clip_trainer(tmp_path, max_steps=2)
+    clip_callback().add_to(trainer)
+    trainer.train()
+    first = trainer.state.log_history
+    trainer.train()
+    assert trainer.state.log_history is not first
+    assert list(logged(trainer)) == [2]
+
+
+def test_mixed_precision_is_scored(tmp_path):
+    trainer = clip_trainer(tmp_path, bf16=True, max_steps=2)
+    clip_callback().add_to(trainer)
+    trainer.train()
+    assert math.isfinite(logged(trainer)[2])
+
+
+@pytest.mark.parametrize("split", ["validation", "test"])
+def test_test_split_warns_of_leakage(recwarn, split):
+    clip_callback("cxc", split=split)
+    said = [str(warning.message) for warning in recwarn if "test split during training" in str(warning.message)]
+    assert len(said) == (split == "test")
+
+
+def test_eccv_caption_says_which_split_it_has(tmp_path):
+    with pytest.raises(InvalidOption, match="eccv_caption has no validation split, only test"):
+        clip_callback("eccv_caption").add_to(clip_trainer(tmp_path))
+
+
+def test_missing_images_fail_before_training(tmp_path):
+    trainer = clip_trainer(tmp_path)
+    with pytest.raises(InvalidOption, match="give their folder with images"):
+        RetrievalCallback("sample").add_to(trainer)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SourceMissing):
+        RetrievalCallback("sample", images=tmp_path / "empty").add_to(trainer)
+
+
+def test_missing_processor_fails_before_the_first_step(tmp_path):
+    trainer = clip_trainer(tmp_path)
+    RetrievalCallback("sample", images=IMAGES).add_to(trainer)
+    with pytest.raises(ModelError, match="pass processor="):
+        trainer.train()
+    assert trainer.state.global_step == 0
+
+
+def test_callback_without_trainer_fails_before_the_first_step(tmp_path):
+    trainer = clip_trainer(tmp_path, clip_callback())
+    with pytest.raises(InvalidOption, match=r"add it by callback.add_to\(trainer\)"):
+        trainer.train()
+    assert trainer.state.global_step == 0
+
+
+def test_wrong_steps_are_refused():
+    with pytest.raises(InvalidOption, match="every is 0"):
+        clip_callback(every=0)
+
+
+def test_sharded_weights_are_refused(tmp_path):
+    trainer = clip_trainer(tmp_path)
+    trainer.is_fsdp_enabled = True
+    with pytest.raises(InvalidOption, match="FSDP or ZeRO-3"):
+        clip_callback().add_to(trainer)
+
+
+@pytest.mark.studies
+def test_our_dual_encoder_is_scored(tmp_path):
+    from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderConfig, DualEncoderModel
+
+    config = DualEncoderConfig(tiny_models.bert_config(), tiny_models.vit_config(), extra_layers=0)
+    trainer = clip_trainer(tmp_path, model=DualEncoderModel(config))
+    processor = tiny_models.bert_tokenizer(), tiny_models.vit_images()
+    RetrievalCallback("sample", images=IMAGES, processor=processor).add_to(trainer)
+    assert 0 <= trainer.evaluate()[KEY] <= 1
+
+
+def test_sentence_transformers_trainer_logs_and_chooses(tmp_path):
+    st = pytest.importorskip("sentence_transformers")
+    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+
+    transformer = Transformer(str(tiny_models.save(tiny_models.bert(), tmp_path / "bert")))
+    model = st.SentenceTransformer(modules=[transformer, Pooling(16)], device="cpu")
+    data = Dataset.from_dict({"anchor": tiny_models.TEXTS[:4], "positive": tiny_models.TEXTS[1:]})
+    settings = {"max_steps": 2, "eval_strategy": "steps", "eval_steps": 1, "save_strategy": "steps", "save_steps": 1}
+    settings |= {"use_cpu": True, "report_to": "none", "disable_tqdm": True, "per_device_train_batch_size": 2}
+    settings |= {"metric_for_best_model": "eval_cxc/t2t/recall_at_1", "load_best_model_at_end": True}
+    arguments = st.SentenceTransformerTrainingArguments(str(tmp_path / "run"), **settings)
+    loss = MultipleNegativesRankingLoss(model)
+    trainer = st.SentenceTransformerTrainer(model, arguments, train_dataset=data, eval_dataset=data, loss=loss)
+    callback = RetrievalCallback("sample").add_to(trainer)
+    trainer.train()
+    logs = [entry for entry in trainer.state.log_history if "eval_cxc/t2t/recall_at_1" in entry]
+    assert [entry["step"] for entry in logs] == [1, 2]
+    assert "eval_cxc/sts/bootstrap_spearman" in logs[0]
+    assert trainer.state.best_metric == max(entry["eval_cxc/t2t/recall_at_1"] for entry in logs)
+    assert callback.report.skipped["cxc/i2t"] == "the run has no images"

@@ -1,0 +1,174 @@
+"""The metric of torchmetrics against ce.evaluate, on one process and on two."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import retrieval_scores_worker as worker
+import torch
+
+import cxc_eccv as ce
+from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds
+from cxc_eccv.runs import EmbeddingsRun
+from cxc_eccv.training import RetrievalScores
+from cxc_eccv.types import Embeddings
+
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.filterwarnings("ignore:.*(decided by ties|exactly as high):UserWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def expected():
+    """Scores of every task on the test split."""
+    images, captions = worker.images(), worker.captions()
+    run = EmbeddingsRun(Embeddings(*images), Embeddings(*captions))
+    return ce.evaluate(run, "all", data_dir=worker.LIBRARY, intervals="none", progress=False).scores
+
+
+def test_all_scores_are_those_of_evaluate(expected):
+    metric = worker.metric()
+    for batch in worker.batches(0, 1):
+        metric.update(**batch)
+    assert metric.compute() == expected
+    assert len(expected) > 50
+    assert metric.report.scores == expected
+
+
+@pytest.mark.parametrize("shares", worker.SHARES)
+def test_two_processes_have_the_scores_of_one(expected, shares, two_processes):
+    for rank in range(2):
+        assert two_processes[rank][shares] == expected
+
+
+@pytest.fixture(scope="module")
+def two_processes(tmp_path_factory, warm_python):
+    """What each of two gloo processes computes."""
+    folder = tmp_path_factory.mktemp("two")
+    alone = {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path), "CUDA_VISIBLE_DEVICES": ""}
+    command = [*warm_python, worker.__file__, str(folder)]
+    done = subprocess.run(
+        command, env={**os.environ, **alone}, stderr=subprocess.PIPE, text=True, timeout=280, check=False
+    )
+    assert done.returncode == 0, done.stderr[-6000:]
+    return [torch.load(folder / f"{rank}.pt") for rank in range(2)]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_other_types_are_those_of_their_float32_values(dtype):
+    ids, vectors = worker.captions()
+    rounded = torch.as_tensor(vectors).to(dtype)
+    metric = RetrievalScores(worker.LIBRARY, "cxc/t2t", split="test")
+    metric.update(caption_ids=torch.tensor(ids), captions=rounded.requires_grad_())
+    run = EmbeddingsRun(None, Embeddings(ids, rounded.detach().float()))
+    scores = ce.evaluate(run, "cxc/t2t", data_dir=worker.LIBRARY, intervals="none", progress=False).scores
+    assert metric.compute() == scores
+
+
+def text_metric(**options):
+    return RetrievalScores(worker.LIBRARY, "cxc/t2t", split="test", **options)
+
+
+def test_repeated_item_counts_once():
+    ids, vectors = worker.captions()
+    metric = text_metric()
+    metric.update(caption_ids=ids, captions=vectors)
+    scores = metric.compute()
+    noise = 1 + 0.01 * np.random.default_rng(1).standard_normal((7, vectors.shape[1]), dtype=np.float32)
+    metric.update(caption_ids=ids[:7], captions=vectors[:7] * noise)
+    assert metric.compute() == scores
+
+
+def test_two_vectors_of_one_id_are_refused():
+    ids, vectors = worker.captions()
+    metric = text_metric()
+    metric.update(caption_ids=ids, captions=vectors)
+    metric.update(caption_ids=ids[4:5], captions=vectors[5:6])
+    with pytest.raises(MalformedRun, match=f"caption {ids[4]} has several vectors"):
+        metric.compute()
+
+
+def test_lacking_items_are_refused():
+    ids, vectors = worker.captions()
+    metric = text_metric()
+    metric.update(caption_ids=ids[1:], captions=vectors[1:])
+    with pytest.raises(MissingIds):
+        metric.compute()
+
+
+@pytest.mark.filterwarnings("ignore:The ``compute`` method of metric:UserWarning")
+def test_no_batch_is_refused():
+    with pytest.raises(MalformedRun, match="neither"):
+        text_metric().compute()
+
+
+@pytest.mark.parametrize(
+    ("ids", "vectors"),
+    [
+        ([1.0, 2.0], np.ones((2, 4))),
+        ([True, False], np.ones((2, 4))),
+        ([1, 2], np.ones((3, 4))),
+        ([1, 2], np.ones(2)),
+        ([1, 2], None),
+        (None, np.ones((2, 4))),
+    ],
+)
+def test_batch_without_a_vector_per_id_is_refused(ids, vectors):
+    with pytest.raises(MalformedRun, match=r"caption_ids and captions .* give \(N,\) integers and \(N, D\) vectors"):
+        text_metric().update(caption_ids=ids, captions=vectors)
+
+
+def test_width_must_stay_the_same():
+    metric = text_metric()
+    metric.update(caption_ids=[1], captions=np.ones((1, 4)))
+    with pytest.raises(MalformedRun, match="captions have 8 dimensions, vectors before them 4"):
+        metric.update(caption_ids=[2], captions=np.ones((1, 8)))
+    metric.reset()
+    metric.update(caption_ids=[2], captions=np.ones((1, 8)))
+
+
+def test_reset_forgets_all_items():
+    ids, vectors = worker.captions()
+    metric = text_metric()
+    metric.update(caption_ids=ids, captions=-vectors[::-1])
+    metric.reset()
+    metric.update(caption_ids=ids, captions=vectors)
+    fresh = text_metric()
+    fresh.update(caption_ids=ids, captions=vectors)
+    assert metric.compute() == fresh.compute()
+
+
+def test_forward_takes_a_batch_and_returns_no_score():
+    ids, vectors = worker.captions()
+    metric, updated = text_metric(), text_metric()
+    assert metric(caption_ids=ids, captions=vectors) == {}
+    updated.update(caption_ids=ids, captions=vectors)
+    assert metric.compute() == updated.compute()
+
+
+def test_clone_in_a_collection_computes():
+    from torchmetrics import MetricCollection
+
+    ids, vectors = worker.captions()
+    collection = MetricCollection({"scores": text_metric()}).clone(prefix="val_")
+    collection.update(caption_ids=ids, captions=vectors)
+    assert "val_cxc/t2t/recall_at_1" in collection.compute()
+
+
+def test_invalid_option_is_refused_at_construction():
+    with pytest.raises(InvalidOption, match="limit is 0"):
+        text_metric(limit=0)
+
+
+@pytest.mark.gpu
+def test_states_are_on_the_device():
+    ids, vectors = worker.captions()
+    metric, plain = text_metric().to("cuda"), text_metric()
+    metric.update(caption_ids=torch.tensor(ids, device="cuda"), captions=torch.as_tensor(vectors, device="cuda"))
+    plain.update(caption_ids=ids, captions=torch.as_tensor(vectors, device="cuda"))
+    assert metric.caption_vectors[0].device.type == "cuda"
+    assert plain.caption_vectors[0].device.type == "cpu"
+    assert metric.compute() == plain.compute()
