@@ -156,6 +156,8 @@ class LoadedModel:
         if self.is_cross_encoder:
             return ()
         towers = {"images": "get_image_features", "captions": "get_text_features"}
+        if not getattr(self.model.config, "has_images", True):  # a dual encoder of this package for texts
+            del towers["images"]
         sides = tuple(side for side, method in towers.items() if hasattr(self.model, method))
         if sides:
             return sides
@@ -300,7 +302,7 @@ def _take_model(model: Any, device: str | torch.device | None, dtype: str | torc
 
 def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str], origin: Origin = NAMELESS) -> Any:  # noqa: ANN401 - any model
     """Load a model from a folder or Hub id; architectures in ``own_class`` with their head, others without."""
-    if find_file(source, MODULES, origin.revision):
+    if find_file(source, MODULES, origin.revision) and not _is_of_package(source, origin):
         return _sentence_transformer(source, dtype, origin)
     with explain_damage(lambda reason: f"{source}: no model found ({reason}); {_advice(source, origin)}"):
         config = open_checkpoint(AutoConfig, source, origin)
@@ -322,6 +324,13 @@ def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str],
             f"{missing[0]}; they would be random. It does not fit its config, or belongs to a model with another head."
         )
     return model
+
+
+def _is_of_package(source: str, origin: Origin) -> bool:
+    """Whether a model is of a class of this package, also if it is saved for sentence-transformers as well."""
+    path = find_file(source, "config.json", origin.revision)
+    config = {} if path is None else json.loads(path.read_text(encoding="utf-8"))
+    return str(config.get("model_type")).startswith("cxc_eccv_")
 
 
 def _advice(source: str, origin: Origin) -> str:

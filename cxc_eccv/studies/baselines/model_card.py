@@ -59,8 +59,8 @@ class ScoredPairs(NamedTuple):
 class Trained:
     """The result of a training run, for its report and its card.
 
-    ``model`` is the folder of the model, ``output`` or one within it; ``loading`` is Python code that embeds a caption,
-    with FOLDER for the model's folder; ``scoring`` are commands that score it.
+    ``model`` is the folder of the model, ``output`` or one within it; ``loading`` is Python code that uses it without
+    this package, with FOLDER for the model's folder; ``scoring`` are commands that score it.
     """
 
     kind: str
@@ -71,7 +71,7 @@ class Trained:
     base_models: Sequence[str]
     parts: Sequence[str]
     settings: Settings
-    loading: str
+    loading: Sequence[str]
     scoring: Sequence[Sequence[str]]
     library: Library
     report: Report | None = None
@@ -129,10 +129,9 @@ def _write_card(trained: Trained, command: str, scoring: str) -> str:
         f"Version {cxc_eccv.__version__} of `cxc_eccv`, seed {trained.settings['seed']}. All settings:",
         markdown_table(("option", "value"), _settings(trained)),
         "## Use",
-        f"`pip install '{name_requirement('train')}'`, then, with the model's path or its name on the Hub for "
-        f"`{folder}`:",
-        code_block(trained.loading.replace("FOLDER", folder).strip(), "python"),
-        "These commands compute its scores:",
+        f"With the model's path or its name on the Hub for `{folder}`:",
+        *(code_block(code.replace("FOLDER", folder).strip(), "python") for code in trained.loading),
+        f"These commands compute its scores, after `pip install '{name_requirement('train')}'`:",
         code_block(scoring, "sh"),
     ]
     return join_card(_front_matter(trained), "\n\n".join(sections))

@@ -218,12 +218,17 @@ def train(command: Sequence[str]) -> Trained:
 LOADING = """\
 from transformers import AutoModel, AutoTokenizer
 
-import cxc_eccv.studies.baselines.models  # AutoModel knows the model by it
-
-model = AutoModel.from_pretrained("FOLDER")
+model = AutoModel.from_pretrained("FOLDER", trust_remote_code=True)
 tokenizer = AutoTokenizer.from_pretrained("FOLDER")
 inputs = tokenizer(["A dog runs."], return_tensors="pt")
 vectors = model.get_text_features(inputs["input_ids"], inputs["attention_mask"]).pooler_output
+"""
+LOADING_FEATURES = """\
+import numpy
+import torch
+
+features = torch.from_numpy(numpy.load("image_features.npz")["image_embeddings"])
+vectors = model.get_image_features(features).pooler_output
 """
 
 
@@ -239,7 +244,7 @@ def _describe(folder: Path, library: Library, arguments: CharGruArguments) -> Tr
         base_models=(),
         parts=arguments.train_on,
         settings=without_places({**settings, "processes": process_count()}),
-        loading=LOADING,
+        loading=[LOADING, *([LOADING_FEATURES] if arguments.has_images else [])],
         # cxc-eccv encode does not convert COCO captions to the tokens that the model needs.
         scoring=(),
         library=library,

@@ -54,6 +54,7 @@ from cxc_eccv.studies.baselines.dual_encoder.losses import (
     check_weak_positives,
 )
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
+from cxc_eccv.studies.baselines.dual_encoder.sentence_form import has_sentence_form, save_sentence_form
 from cxc_eccv.studies.baselines.features import ImageFeatures
 from cxc_eccv.studies.baselines.model_card import Settings, Trained, without_places
 from cxc_eccv.studies.baselines.training import (
@@ -118,6 +119,8 @@ def train(command: Sequence[str]) -> Trained:
     train_resumably(trainer, identity)
     trainer.save_model()
     trainer.save_state()
+    if has_sentence_form(model) and trainer.is_world_process_zero():
+        save_sentence_form(model, setup.processing, Path(str(training.output_dir)))
     trained = _describe(setup, identity, trainer.model)
     if training.push_to_hub:
         trained = replace(trained, push=partial(trainer.push_to_hub, "Report and card"))
@@ -326,14 +329,24 @@ class DualEncoderTrainer(EnhancedTrainer, WholeTrainer):
 
 LOADING = """\
 from transformers import AutoModel, {processor}
-{import_models}
-model = AutoModel.from_pretrained("FOLDER")
+
+model = AutoModel.from_pretrained("FOLDER"{code})
 processor = {processor}.from_pretrained("FOLDER")
 inputs = processor(text=["A dog runs."], return_tensors="pt")
 vectors = model.get_text_features(inputs["input_ids"], inputs["attention_mask"]).pooler_output
 """
+LOADING_IMAGES = """\
+from PIL import Image
+
+inputs = processor(images=[Image.open("dog.jpg")], return_tensors="pt")
+vectors = model.get_image_features(inputs["pixel_values"]).pooler_output
+"""
+LOADING_SENTENCES = """\
+from sentence_transformers import SentenceTransformer
+
+vectors = SentenceTransformer("FOLDER").encode(["A dog runs."])
+"""
 ABOUT_MODEL = "A dual encoder trained on {}, as in Crisscrossed Captions (arXiv 2004.15020)."
-IMPORT_MODELS = "\nimport cxc_eccv.studies.baselines.models  # registers the model with AutoModel\n"
 
 
 def _describe(setup: Setup, identity: Settings, model: AnyModel) -> Trained:
@@ -360,10 +373,14 @@ def _describe(setup: Setup, identity: Settings, model: AnyModel) -> Trained:
         base_models=[name for name in started if name != SAMPLE and not Path(name).exists()],
         parts=data.train_on if data.pairs_file is None else (),
         settings=without_places({name: value for name, value in identity.items() if name not in unused}),
-        loading=LOADING.format(
-            processor="AutoProcessor" if has_images else "AutoTokenizer",
-            import_models=IMPORT_MODELS if is_ours else "",
-        ),
+        loading=[
+            LOADING.format(
+                processor="AutoProcessor" if has_images else "AutoTokenizer",
+                code=", trust_remote_code=True" if is_ours else "",
+            ),
+            *([LOADING_IMAGES] if has_images else []),
+            *([LOADING_SENTENCES] if has_sentence_form(model) else []),
+        ],
         # cxc-eccv encode does not join the vectors of images.
         scoring=[
             ["encode", "--model", str(folder), *shown, *raw, "--output", vectors],

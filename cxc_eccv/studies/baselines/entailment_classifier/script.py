@@ -234,16 +234,14 @@ def settle(config: EntailmentConfig, leads: FloatArray | None, labels: FloatArra
 
 
 LOADING = """\
-from cxc_eccv.studies.entailment.scoring import load_classifier
+{import_pillow}from transformers import AutoModel, AutoProcessor
 
-classifier = load_classifier("FOLDER")
+model = AutoModel.from_pretrained("FOLDER", trust_remote_code=True)
+processor = AutoProcessor.from_pretrained("FOLDER", trust_remote_code=True)
 premise = "A dog runs on the beach. A brown dog at the sea."
-probability = classifier.score({inputs})
+inputs = processor([premise], {images}, ["An animal is outdoors."])
+probability = model.probabilities(model(**inputs).logits)
 """
-INPUTS = {
-    True: '[premise], ["dog.jpg"], ["An animal is outdoors."]',
-    False: '[premise], None, ["An animal is outdoors."]',
-}
 ABOUT_MODEL = (
     "A classifier of entailment: does an image with its captions entail a sentence? After Revising Image-Text "
     "Retrieval via Multi-Modal Entailment (2022)."
@@ -287,7 +285,12 @@ def _describe(arguments: Arguments, library: Library, config: EntailmentConfig) 
         base_models=[name for name in started if name not in (None, SAMPLE) and not Path(name).exists()],
         parts=data.train_on,
         settings=without_places({name: value for name, value in arguments.identity.items() if name not in unused}),
-        loading=LOADING.format(inputs=INPUTS[config.has_visual]),
+        loading=[
+            LOADING.format(
+                import_pillow="from PIL import Image\n" if config.has_visual else "",
+                images='[Image.open("dog.jpg")]' if config.has_visual else None,
+            )
+        ],
         scoring=[["entailment", "score", part, "--model", str(folder), *shown, *raw, "--output", report]],
         library=library,
     )
