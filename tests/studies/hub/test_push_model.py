@@ -21,12 +21,14 @@ with torch.inference_mode():
     same = torch.equal(model(**inputs).text_embeds, loaded(**inputs).text_embeds)
 told = [type(loaded).__name__, same]
 """
+CODE = "cxc_eccv_dual_encoder.py"
 
 
 @pytest.mark.slow
-def test_a_pushed_model_comes_back_equal(client):
+def test_a_pushed_model_comes_back_equal(hub, client):
     answer = client.code(PUSH)
     assert answer.told == ["DualEncoderModel", True], answer
+    assert CODE in hub.store.repositories["model", "org/de_t2t"].files()
 
 
 PUSH_CLASSIFIER = """
@@ -49,16 +51,17 @@ told = [type(loaded.model).__name__, loaded.model.config.threshold, bool(same)]
 
 
 @pytest.mark.slow
-def test_a_pushed_classifier_comes_back_equal(client):
+def test_a_pushed_classifier_comes_back_equal(hub, client):
     answer = client.code(PUSH_CLASSIFIER)
     assert answer.told == ["EntailmentClassifier", 0.25, True], answer
+    assert "cxc_eccv_entailment.py" in hub.store.repositories["model", "org/entails"].files()
 
 
 TRAIN = (
     *("train", "dual-encoder", "--data-dir", "sample", "--no-pretraining", "--text-model", "sample", "--mode", "t2t"),
     *("--use-cpu", "--per-device-train-batch-size", "32", "--max-steps", "1", "--train-on", "coco/train"),
     *("--eval-strategy", "no", "--save-strategy", "no", "--no-load-best-model-at-end", "--report-on", "test"),
-    *("--push-to-hub", "--hub-model-id", "org/de_t2t"),
+    *("--push-to-hub", "--hub-model-id", "org/de_t2t", "--extra-layers", "0", "--train-text-model"),
 )
 
 
@@ -66,8 +69,8 @@ TRAIN = (
 def test_a_trained_model_is_pushed_with_its_card_and_its_report(hub, client, tmp_path):
     client.command(*TRAIN, "--output-dir", tmp_path / "de")
     there = hub.store.repositories["model", "org/de_t2t"].files()
-    assert {"config.json", "model.safetensors", "tokenizer.json", "report/report.json", "report/report.html"} <= set(
-        there
-    )
+    expected = {"config.json", "model.safetensors", "tokenizer.json", "report/report.json", "report/report.html"}
+    expected |= {CODE, "modules.json", "0_Transformer/model.safetensors", "1_Pooling/config.json"}
+    assert expected <= set(there)
     assert there["README.md"] == (tmp_path / "de" / "README.md").read_bytes()
     assert b"model-index" in there["README.md"]
