@@ -93,6 +93,14 @@ def _why_left_out(item, named):
     return next((marker for marker in markers if item.get_closest_marker(marker)), None)
 
 
+def pytest_runtest_setup(item):
+    """A test of a GPU skips where there is none."""
+    if item.get_closest_marker("gpu"):
+        torch = pytest.importorskip("torch")
+        if not torch.cuda.is_available():
+            pytest.skip("torch finds no CUDA device")
+
+
 def pytest_sessionfinish(session):
     """Every worker sends what it left out: all the same."""
     if hasattr(session.config, "workeroutput"):

@@ -20,7 +20,13 @@ from check import FULL_STRENGTH, IN_PARALLEL, LINT_IMPORTS, ROOT
 STUDIES = ("cxc_eccv/studies", "tests/studies", "tests/contracts/test_every_baseline.py")
 WHOLE_HOUSE = ("tests/docs", "tests/release", "tools/generate_docs.py", "tools/site_pages")
 """The documentation and a release are of the core and its studies together."""
-TOOLS_OF_STUDIES = ("tools/bench/failures.py", "tools/bench/training.py", "tools/experiments")
+TOOLS_OF_STUDIES = (
+    "tools/bench/encoding.py",
+    "tools/bench/failures.py",
+    "tools/bench/training.py",
+    "tools/experiments",
+    "tools/gpu.sh",
+)
 LEFT_OUT = (*STUDIES, *WHOLE_HOUSE, *TOOLS_OF_STUDIES)
 CONTRACT = "[[tool.importlinter.contracts]]"
 START = """

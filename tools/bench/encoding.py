@@ -5,12 +5,15 @@ pictures, shards and the file. The bare model is MiniLM's forward over the same 
 batches of like length. Captions are those of the raw files that CXC_ECCV_DATA names; pictures are JPEG files of COCO's
 size, generated, and beside them photographs of COCO where CXC_ECCV_DATA has some, again and again. What no encoder can
 do without is measured alone, too: reading the tokens once, decoding and resizing in Pillow; and beside it what the
-model's own processor takes for the pictures.
+model's own processor takes for the pictures. ``--device`` is where the models run, a GPU if there is one; ``--rows``
+prints rows of the table of ``tools/gpu.sh``, in which a BERT of MiniLM's sizes stands in where no ``--model`` is named,
+and the sample's captions where ``CXC_ECCV_DATA`` is unset.
 
 Every round does all of it in turn, and the least of the rounds counts, in wall time and in processor time.
 
 Example:
     CXC_ECCV_DATA=mirror python tools/bench/encoding.py --model FOLDER_OF_MINILM
+    python tools/bench/encoding.py --rows --captions 500 --images 64
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ from transformers import (
     AutoTokenizer,
     BaseImageProcessor,
     BatchEncoding,
+    BertConfig,
     BertModel,
     PreTrainedModel,
     PreTrainedTokenizerBase,
@@ -45,6 +49,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from cxc_eccv.encoding import encode
 from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.baselines.dual_encoder.arguments import word_tokenizer
 
 PICTURES, COCO_SIZE, BATCH, WIDTH = 64, (640, 480), 64, 384
 PHOTOGRAPHS = "coco/images_sample"
@@ -55,7 +60,8 @@ class FreeTexts(BertModel):
 
     def forward(self, input_ids: torch.Tensor, **_: Any) -> BaseModelOutputWithPooling:  # noqa: ANN401
         """Zeros."""
-        return BaseModelOutputWithPooling(last_hidden_state=torch.zeros(1).expand(*input_ids.shape, WIDTH))
+        zeros = torch.zeros(1, device=input_ids.device).expand(*input_ids.shape, WIDTH)
+        return BaseModelOutputWithPooling(last_hidden_state=zeros)
 
 
 class FreeImages(ViTModel):
@@ -63,7 +69,7 @@ class FreeImages(ViTModel):
 
     def forward(self, pixel_values: torch.Tensor, **_: Any) -> BaseModelOutputWithPooling:  # noqa: ANN401
         """Zeros."""
-        zeros = torch.zeros(1).expand(len(pixel_values), 1, WIDTH)
+        zeros = torch.zeros(1, device=pixel_values.device).expand(len(pixel_values), 1, WIDTH)
         return BaseModelOutputWithPooling(last_hidden_state=zeros, pooler_output=zeros[:, 0])
 
 
@@ -96,6 +102,15 @@ def sum_of(costs: Iterable[Cost]) -> Cost:
     return Cost(sum(walls), sum(processors))
 
 
+def load_text_model(name: str | None) -> tuple[Any, Any]:
+    """The named model, or a BERT of MiniLM's sizes and random weights with the words of the sample."""
+    if name is not None:
+        return AutoModel.from_pretrained(name).eval(), AutoTokenizer.from_pretrained(name)
+    tokenizer = word_tokenizer(Library("sample").split("test").captions["text"].to_pylist())
+    config = BertConfig(hidden_size=WIDTH, num_hidden_layers=6, intermediate_size=4 * WIDTH)
+    return BertModel(config).eval(), tokenizer
+
+
 def batch_texts(tokenizer: PreTrainedTokenizerBase, texts: list[str]) -> list[BatchEncoding]:
     """Captions of like length side by side."""
     texts = sorted(texts, key=lambda text: -len(tokenizer(text)["input_ids"]))
@@ -107,7 +122,8 @@ def forward_all(model: PreTrainedModel, batches: list[BatchEncoding]) -> None:
     """The bare model."""
     with torch.inference_mode():
         for batch in batches:
-            model(**batch)
+            out = model(**batch.to(model.device))
+        out[0].cpu()  # waits for the device
 
 
 def draw_pictures(folder: Path) -> list[Path]:
@@ -145,15 +161,18 @@ def process(path: Path, processor: BaseImageProcessor) -> None:
 def main() -> None:
     """Print the shares."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", required=True, help="folder or Hub id of all-MiniLM-L6-v2")
+    parser.add_argument("--model", help="folder or Hub id of all-MiniLM-L6-v2 (a BERT of its sizes)")
     parser.add_argument("--captions", type=int, default=25_000, help="how many (25,000)")
     parser.add_argument("--images", type=int, default=5_000, help="how many (5,000)")
     parser.add_argument("--repeat", type=int, default=1, help="rounds, of which the least counts (1)")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--rows", action="store_true", help="print rows of the table of tools/gpu.sh")
     options = parser.parse_args()
-    captions = Library().split("test").captions.slice(0, options.captions)
-    texts = captions["text"].to_pylist()
-    tokenizer: Any = AutoTokenizer.from_pretrained(options.model)
-    model = AutoModel.from_pretrained(options.model).eval()
+    known = Library(os.environ.get("CXC_ECCV_DATA") or "sample").split("test").captions["text"].to_pylist()
+    texts = [known[row % len(known)] for row in range(options.captions)]
+    captions = list(enumerate(texts))
+    model, tokenizer = load_text_model(options.model)
+    torch.nn.Module.to(model, options.device)
     vit = ViTConfig(hidden_size=12, num_hidden_layers=1, num_attention_heads=1, intermediate_size=12)
     free_texts, free_images, processor = FreeTexts(model.config), FreeImages(vit), ViTImageProcessor()
     batches = batch_texts(tokenizer, texts)
@@ -162,7 +181,7 @@ def main() -> None:
 
         def run(model: PreTrainedModel, processor: object, **items: Any) -> None:  # noqa: ANN401 - encode's
             output = Path(folder) / "vectors.npz"
-            encode(model, processor=processor, device="cpu", output=output, progress=False, **items)
+            encode(model, processor=processor, device=options.device, output=output, progress=False, **items)
 
         def over_files(work: Callable[[Path], object], files: list[Path]) -> None:
             deque(pool.map(work, files), maxlen=0)
@@ -187,6 +206,16 @@ def main() -> None:
         rounds = [{name: cost(each) for name, each in work.items()} for _ in range(options.repeat)]
     spent = {name: least([costs[name] for costs in rounds]) for name in work}
     bare = spent["MiniLM alone"]
+    if options.rows:
+        name = "BERT of MiniLM's sizes" if options.model is None else Path(options.model).name
+        whole = spent["encode, MiniLM"].wall
+        figure = f"{len(texts) / whole:,.0f} captions/s | {whole / bare.wall:.2f} x its forward"
+        print(f"| encode captions, {name} | {figure} |")
+        for kind in kinds:
+            taken, pillow = spent[f"free, {kind}"].wall, spent[f"resize {kind}"].wall
+            figure = f"{options.images / taken:,.0f} images/s | {taken / pillow:.2f} x decoding and resizing in Pillow"
+            print(f"| encode {kind}, a model that costs nothing | {figure} |")
+        return
     print(
         f"{len(texts):,} captions, {options.images:,} images, {len(photographs)} photographs; least of "
         f"{options.repeat}; seconds, share of MiniLM alone, milliseconds of processor time for one item"

@@ -4,8 +4,12 @@
 altogether. Both begin with the dicts and a library that has read no file; ``shared, again`` has the files read and no
 intervals, of which the package has none. ``read`` is ``load_run`` alone, for each form of a ranking file.
 
+``--rows`` prints rows of the table of ``tools/gpu.sh`` instead: the ranks of random embeddings of COCO's numbers, a
+fifth of them without a GPU, on the processor and on the GPU, as ratios to torch's product of the same matrices there.
+
 Example:
     CXC_ECCV_DATA=mirror python tools/bench/rankings.py
+    python tools/bench/rankings.py --rows
 """
 
 from __future__ import annotations
@@ -54,6 +58,30 @@ def main() -> None:
             show(f"read {name}", seconds(partial(ce.load_run, *files)), theirs)
 
 
+def print_rows() -> None:
+    """Rows of the table of ``tools/gpu.sh``: caption ranks of all images, five positives each."""
+    import torch
+
+    from cxc_eccv.ranking import Options, ranked
+    from cxc_eccv.runs import EmbeddingsRun
+    from cxc_eccv.types import Embeddings, Judgments
+
+    images, width = 5_000 if torch.cuda.is_available() else 1_000, 512
+    captions, random = 5 * images, np.random.default_rng(0)
+    vectors = [random.standard_normal((count, width)).astype(np.float32) for count in (images, captions)]
+    ids = [np.arange(len(side)) for side in vectors]
+    run = EmbeddingsRun(Embeddings(ids[0], vectors[0]), Embeddings(ids[1], vectors[1]))
+    requests = {"": ("i2t", Judgments.from_pairs(ids[0], ids[1], ids[1] % images, ids[1]))}
+    for device in ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",):
+        left, right = (torch.from_numpy(side).to(device) for side in vectors)
+        bare = seconds(lambda left=left, right=right: (left @ right.T)[-1, -1].item())  # type: ignore[misc]
+        options = [("NumPy", Options())] if device == "cpu" else []
+        for name, chosen in [*options, (f"torch on {device}", Options(device=device))]:
+            taken = seconds(lambda chosen=chosen: ranked(run, chosen).rank_all(requests))  # type: ignore[misc]
+            what = f"rank {captions:,} captions for {images:,} images, {width} wide, {name}"
+            print(f"| {what} | {taken:.2f} s | {taken / bare:.2f} x the product |")
+
+
 def show(name: str, taken: float, theirs: float) -> None:
     """One row."""
     print(f"{name:>20}{taken:10.2f}{taken / theirs:8.2f}")
@@ -96,4 +124,4 @@ def seconds(work: Callable[[], object]) -> float:
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
-    main()
+    print_rows() if "--rows" in sys.argv else main()

@@ -2,8 +2,9 @@
 
 Images per second of whole steps (forward, loss, backward, Adam), and the arithmetic these take as a share of the peak
 that a matrix product reaches in the same run and type. Batches are decoded from JPEG files and resized by worker
-processes as in training; the time a step waits for its batch is printed, and the same steps with one batch that stays
-on the device, so that a slow loader shows.
+processes as in training; the share of a step that it waits for its batch is printed, without workers and with those of
+``--workers``, by default as many as in training, and the same steps with one batch that stays on the device, so that a
+slow loader shows. ``--rows`` prints rows of the table of ``tools/gpu.sh``.
 
 Example:
     python tools/bench/training.py --model clip-vit-base-patch32 --batch-size 256
@@ -29,8 +30,9 @@ from transformers import BertConfig, CLIPConfig, CLIPModel, ConvNextConfig, Effi
 
 from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderConfig, DualEncoderModel
+from cxc_eccv.studies.baselines.training import count_cores
 
-SIDE, TOKENS, FILES = 224, 32, 512
+SIDE, TOKENS = 224, 32
 Batch = dict[str, torch.Tensor]
 
 
@@ -62,9 +64,9 @@ MODELS: dict[str, Callable[[], PreTrainedModel]] = {
 class SyntheticPairs(Dataset[Batch]):
     """JPEG files of noise, decoded when they are read, each with random tokens."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, count: int) -> None:
         random = np.random.default_rng(0)
-        self.paths = [folder / f"{number}.jpg" for number in range(FILES)]
+        self.paths = [folder / f"{number}.jpg" for number in range(count)]
         for path in self.paths:
             small = random.integers(0, 255, (30, 40, 3), dtype=np.uint8)
             Image.fromarray(small).resize((640, 480)).save(path)
@@ -147,29 +149,40 @@ def main() -> None:
     parser.add_argument("--model", choices=MODELS, default="clip-vit-base-patch32")
     parser.add_argument("--batch-size", type=int, default=256)
     parser.add_argument("--steps", type=int, default=30)
-    parser.add_argument("--workers", type=int, default=12)
-    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--workers", type=int, default=min(8, count_cores()))
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--rows", action="store_true", help="print rows of the table of tools/gpu.sh")
     arguments = parser.parse_args()
-    device = torch.device(arguments.device)
+    device, size = torch.device(arguments.device), arguments.batch_size
     model = MODELS[arguments.model]()
     torch.nn.Module.to(model, device).train()
     with tempfile.TemporaryDirectory() as folder:
-        pairs = SyntheticPairs(Path(folder))
-        options = {"num_workers": arguments.workers, "pin_memory": device.type == "cuda", "drop_last": True}
-        loader = DataLoader(pairs, arguments.batch_size, persistent_workers=arguments.workers > 0, **options)
-        batch = next(iter(loader))
+        pairs = SyntheticPairs(Path(folder), 4 * size)
+        batch = next(iter(DataLoader(pairs, size)))
         operations = step_operations(model, on_device(batch, device))
         peak = peak_product(device, 8192 if device.type == "cuda" else 512)
         kept, _ = timed_steps(model, repeat(batch), arguments.steps, device)
-        loaded, waited = timed_steps(model, chain.from_iterable(repeat(loader)), arguments.steps, device)
-    print(
-        f"{arguments.model}, {arguments.batch_size} pairs, bf16, {device}: {arguments.batch_size / loaded:.0f} images/s"
-    )
-    print(f"peak of a matrix product: {peak / 1e12:.1f} TFLOP/s; share of it: {operations / loaded / peak:.1%}")
-    print(
-        f"with one batch kept on the device: {arguments.batch_size / kept:.0f} images/s, {operations / kept / peak:.1%}"
-    )
-    print(f"a step waits {waited * 1e3:.1f} ms of {loaded * 1e3:.1f} ms for its batch, {arguments.workers} workers")
+        print_row = print_table_row if arguments.rows else print_line
+        name = f"{arguments.model}, {size} pairs, bf16, {device.type}"
+        print_row(f"train {name}, batch kept", size / kept, f"{operations / kept / peak:.1%} of a product's peak")
+        for workers in dict.fromkeys((0, arguments.workers)):
+            options = {"num_workers": workers, "pin_memory": device.type == "cuda", "drop_last": True}
+            loader = DataLoader(pairs, size, persistent_workers=workers > 0, **options)
+            loaded, waited = timed_steps(model, chain.from_iterable(repeat(loader)), arguments.steps, device)
+            share = f"waits {waited / loaded:.0%} of a step of {loaded * 1e3:.0f} ms for its batch"
+            print_row(f"train {name}, {workers} workers", size / loaded, share)
+    if not arguments.rows:
+        print(f"peak of a matrix product: {peak / 1e12:.1f} TFLOP/s")
+
+
+def print_line(what: str, images: float, ratio: str) -> None:
+    """Images per second, and a ratio."""
+    print(f"{what}: {images:,.0f} images/s, {ratio}")
+
+
+def print_table_row(what: str, images: float, ratio: str) -> None:
+    """The same as a row of Markdown."""
+    print(f"| {what} | {images:,.0f} images/s | {ratio} |")
 
 
 if __name__ == "__main__":
