@@ -2,16 +2,20 @@
 
 import functools
 import math
+import os
+import socket
+import subprocess
+import sys
 
 import pytest
+import retrieval_callback_worker as worker
 import tiny_models
 import torch
 from datasets import Dataset
-from transformers import EarlyStoppingCallback, Trainer, TrainerCallback, TrainingArguments
+from transformers import EarlyStoppingCallback, TrainerCallback, TrainingArguments
 
 import cxc_eccv as ce
 from cxc_eccv.errors import InvalidOption, ModelError, SourceMissing
-from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.training import RetrievalCallback
 
 pytestmark = [
@@ -19,17 +23,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.* queries are decided by ties:UserWarning"),
 ]
 
-IMAGES = mirror_folder("sample") / "coco" / "images"
+IMAGES = worker.IMAGES
 KEY = "eval_cxc/t2i/recall_at_1"
-
-
-class ClipTrainer(Trainer):
-    """Trains CLIP by its own loss, with dropout."""
-
-    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
-        assert model.training
-        outputs = model(**inputs, return_loss=True)
-        return (outputs.loss, outputs) if return_outputs else outputs.loss
 
 
 class Recorder(TrainerCallback):
@@ -59,7 +54,7 @@ def clip_trainer(folder, *callbacks, model=None, **options):
             module.dropout = 0.3
     settings = {"max_steps": 4, "eval_strategy": "steps", "eval_steps": 2, "per_device_train_batch_size": 4}
     settings |= {"use_cpu": True, "report_to": "none", "disable_tqdm": True, "save_strategy": "no"} | options
-    return ClipTrainer(
+    return worker.ClipTrainer(
         model, TrainingArguments(folder, **settings), train_dataset=rows(), eval_dataset=[], callbacks=list(callbacks)
     )
 
@@ -287,3 +282,19 @@ def test_sentence_transformers_trainer_logs_and_chooses(tmp_path):
     assert "eval_cxc/sts/bootstrap_spearman" in logs[0]
     assert trainer.state.best_metric == max(entry["eval_cxc/t2t/recall_at_1"] for entry in logs)
     assert callback.report.skipped["cxc/i2t"] == "the run has no images"
+
+
+def test_two_processes_score_together_and_one_logs(tmp_path, warm_python):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    alone = {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path), "CUDA_VISIBLE_DEVICES": ""}
+    command = [*warm_python, worker.__file__, str(tmp_path), port]
+    done = subprocess.run(command, env=os.environ | alone, capture_output=True, text=True, timeout=280, check=False)
+    assert done.returncode == 0, done.stderr[-6000:]
+    first, second = (torch.load(tmp_path / f"{rank}.pt") for rank in range(2))
+    assert [entry["step"] for entry in first["history"]] == [1, 2]
+    assert first["history"] == second["history"]
+    assert KEY in first["seen"]
+    assert second["seen"] == []
+    assert all(torch.equal(value, second["weights"][name]) for name, value in first["weights"].items())

@@ -101,7 +101,7 @@ GROUPS = {
     ),
     "train": Group(
         "Train",
-        "Score a model, and train with several positives for an image or a caption, in a loop or a `Trainer` of your own.",
+        "Score a model, and train with several positives of an image or a caption, in a loop or `Trainer` of your own.",
         {
             "cxc_eccv.training": ("RetrievalCallback", "RetrievalScores"),
             "cxc_eccv": ("collect_positives", "MultiPositiveCollator", "multi_positive_loss"),
