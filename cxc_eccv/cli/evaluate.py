@@ -277,7 +277,7 @@ def _evaluate_models(context: typer.Context, models: Sequence[_Model], request: 
     pages = context.params["images"] if output is not None else None
     for model in models:
         text = model.run_file(context, library)
-        if several and model.encoder and _is_finished(output / model.folder, text):
+        if several and model.encoder and _is_finished(output / model.folder, text, model.encoder):
             say(f"{model.output} holds the report of {model.encoder} with these options: skipping it")
             continue
         asked = replace(request, name=model.title)
@@ -361,13 +361,17 @@ def _refuse_other_report(model: _Model, context: typer.Context, library: Library
         )
 
 
-def _is_finished(folder: Path, run_file: str) -> bool:
-    """Whether a folder holds a report that these options made."""
+def _is_finished(folder: Path, run_file: str, encoder: str) -> bool:
+    """Whether a folder holds a report that these options made, after the last change of a local model."""
     from cxc_eccv.evaluation.report import REPORT
     from cxc_eccv.report.folder import RUN
 
-    path = folder / RUN
-    return (folder / REPORT).is_file() and path.is_file() and path.read_text(encoding="utf-8") == run_file
+    report, path = folder / REPORT, folder / RUN
+    if not report.is_file() or not path.is_file() or path.read_text(encoding="utf-8") != run_file:
+        return False
+    weights = Path(re.split("=|local-dir:", encoder)[-1])  # a checkpoint of open_clip is named after these
+    files = weights.rglob("*") if weights.is_dir() else [weights] if weights.is_file() else []
+    return all(file.stat().st_mtime <= report.stat().st_mtime for file in files)
 
 
 def _encode(model: str, context: typer.Context, request: Request, library: Library) -> EmbeddingsRun:

@@ -241,6 +241,19 @@ def test_several_models_one_after_the_other_and_their_comparison(command, model,
     assert report_of(tmp_path / "out/a")["provenance"]["model"] == "a"
 
 
+@pytest.mark.filterwarnings("ignore:.* queries are decided by ties")
+def test_changed_checkpoint_is_scored_again(command, model, tmp_path):
+    folders = [shutil.copytree(model("bert"), tmp_path / name) for name in ("old", "new")]
+    words = [word for folder in folders for word in ("--model", folder)]
+    words += ["--tasks", "co_captions", "--limit", 20, "--output", tmp_path / "out"]
+    command(*words)
+    later = (tmp_path / "out/new/report.json").stat().st_mtime + 1
+    os.utime(folders[1] / "model.safetensors", (later, later))
+    out = command(*words)
+    assert f"{tmp_path}/out/old holds the report of" in out.out
+    assert f"{tmp_path}/out/new holds" not in out.out
+
+
 def test_damage_in_the_cache_is_repaired(command, model, encoded, cache):
     words = ["--model", model("clip"), "--images", IMAGES, "--tasks", "coco_5k"]
     command(*words)
