@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 import os
 import time
@@ -132,6 +133,12 @@ def option(default: Any, text: str, *, aliases: Sequence[str] = ()) -> Any:  # n
     return field(default=default, metadata=metadata)
 
 
+# WholeTrainer reads what transformers' Trainer leaves out.
+logging.getLogger("transformers.trainer").addFilter(
+    lambda record: " keys in the checkpoint model" not in str(record.msg)
+)
+
+
 def check_checkpointing(model: AnyModel, training: TrainingArguments) -> None:
     """Raise InvalidOption if ``--gradient-checkpointing`` does not reach a model, or a tower of it that is trained."""
     if not training.gradient_checkpointing:
@@ -147,11 +154,16 @@ def check_checkpointing(model: AnyModel, training: TrainingArguments) -> None:
         )
 
 
+def _is_not_of_keys(record: logging.LogRecord) -> bool:
+    """Whether a message of Trainer is not about the weights that it leaves out, which WholeTrainer reads."""
+    return " keys in the checkpoint model" not in str(record.msg)
+
+
 class WholeTrainer(Trainer):
     """A Trainer with its own evaluation and order of the training data, and complete loading of checkpoints.
 
     It stops if the loss is not finite; transformers' would log 0 and continue. ``save_pretrained`` writes some
-    backbones' weights (ViT's) under old names, which ``load_state_dict`` ignores.
+    backbones' weights (ViT's) under old names, which transformers' Trainer leaves out and warns of.
     """
 
     def training_step(self, *arguments: Any, **options: Any) -> torch.Tensor:  # noqa: ANN401 - Trainer's own
@@ -183,29 +195,51 @@ class WholeTrainer(Trainer):
         return metrics
 
     def get_train_dataloader(self) -> DataLoader[Any]:
-        """Trainer's loader, whose workers are not seeded from the generator that dropout draws from.
+        """Batches in the order of :meth:`order`, divided among the processes.
 
-        So weights depend neither on the number of workers nor on how often they start.
+        Workers are not seeded from the generator that dropout draws from, so weights depend neither on their number nor
+        on how often they start.
         """
-        loader: Any = super().get_train_dataloader()
-        loader.base_dataloader.generator = torch.Generator()  # accelerate wraps torch's loader
-        return cast("DataLoader[Any]", loader)
+        dataset: Any = self.train_dataset
+        args, seed = self.args, self.args.seed if self.args.data_seed is None else self.args.data_seed
+        sampler = self.order(dataset, seed)
+        self.add_callback(EpochCallback(sampler))
+        loader = DataLoader(
+            dataset,
+            batch_size=args.train_batch_size,
+            sampler=sampler,
+            collate_fn=self.data_collator,
+            drop_last=args.dataloader_drop_last,
+            num_workers=args.dataloader_num_workers,
+            prefetch_factor=args.dataloader_prefetch_factor,
+            persistent_workers=args.dataloader_persistent_workers,
+            pin_memory=args.dataloader_pin_memory,
+        )
+        prepared: Any = self.accelerator.prepare(loader)
+        prepared.base_dataloader.generator = torch.Generator()  # accelerate wraps torch's loader
+        return cast("DataLoader[Any]", prepared)
+
+    def train(self, resume_from_checkpoint: Any = None, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - Trainer's own
+        """Train as Trainer does, and read all weights of the checkpoints that it begins and ends with."""
+        if resume_from_checkpoint is not None:
+            self.read_weights(resume_from_checkpoint)
+        logger = logging.getLogger("transformers.trainer")
+        logger.addFilter(_is_not_of_keys)
+        try:
+            output = super().train(resume_from_checkpoint, *arguments, **options)
+        finally:
+            logger.removeFilter(_is_not_of_keys)
+        if self.args.load_best_model_at_end and self.state.best_model_checkpoint is not None:
+            self.read_weights(self.state.best_model_checkpoint)
+        return output
+
+    def read_weights(self, checkpoint: str) -> None:
+        """Read the weights of a checkpoint into the model."""
+        model: Any = self.accelerator.unwrap_model(self.model)
+        model.load_state_dict(open_checkpoint(type(model), checkpoint).state_dict())
 
     def create_model_card(self, *_arguments: Any, **_options: Any) -> None:  # noqa: ANN401 - as Trainer says
         """Do nothing: the command writes the card from the result."""
-
-    def _get_train_sampler(self, train_dataset: Any = None) -> Sampler[Any]:  # noqa: ANN401 - as Trainer says
-        dataset: Any = self.train_dataset if train_dataset is None else train_dataset
-        sampler = self.order(dataset, self.args.seed if self.args.data_seed is None else self.args.data_seed)
-        self.add_callback(EpochCallback(sampler))
-        return sampler
-
-    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: AnyModel = None) -> None:
-        target: Any = self.accelerator.unwrap_model(self.model if model is None else model)
-        target.load_state_dict(open_checkpoint(type(target), resume_from_checkpoint).state_dict())
-
-    def _load_best_model(self) -> None:
-        self._load_from_checkpoint(str(self.state.best_model_checkpoint))
 
 
 @dataclass
@@ -234,6 +268,11 @@ class ScriptArguments(TrainingArguments):
             raise InvalidOption(
                 "--resume-from-checkpoint is not supported: a run resumes from the newest checkpoint of its "
                 "--output-dir; to start a new run from a checkpoint's weights, use --pretrained"
+            )
+        if self.auto_find_batch_size:
+            raise InvalidOption(
+                "--auto-find-batch-size is not supported, as the loss depends on the batch: lower "
+                "--per-device-train-batch-size"
             )
         self._workers_are_open = self.dataloader_num_workers is None
         if self.dataloader_num_workers is None:
@@ -281,26 +320,53 @@ def train_resumably(trainer: Trainer, identity: Settings) -> None:
         trainer.train(resume_from_checkpoint=checkpoint)
 
 
+SHARDS = ("pytorch_model_fsdp_*", "global_step*")
+"""Folders of a checkpoint with the parts of its processes: FSDP's and DeepSpeed's."""
+
+PER_PROCESS = ("world_size", "per_device_train_batch_size")
+"""Training arguments that may change together when a run resumes."""
+
+
 def last_checkpoint(folder: Path, identity: Settings, *, is_first: bool = True) -> str | None:
-    """The newest complete checkpoint of a run, or None; CheckpointMismatch if its run had another ``identity``."""
+    """The newest complete checkpoint of a run, or None.
+
+    The first process says if the number of processes changed. CheckpointMismatch if the run had another ``identity``,
+    or if FSDP or DeepSpeed split the newest checkpoint.
+    """
     record = folder / "run.json"
     checkpoints = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.partition("-")[2]))
     # The state is written last.
     complete = [path for path in checkpoints if (path / "trainer_state.json").is_file()]
+    change = _compare_runs(record, identity) if checkpoints else None
     if checkpoints:
-        _refuse_another_run(record, identity)
-    elif is_first:
+        _refuse_shards(checkpoints[-1])
+    if is_first and (change or not checkpoints):
         folder.mkdir(parents=True, exist_ok=True)
         record.write_text(json.dumps(identity, indent=1), encoding="utf-8")
+    if is_first and change:
+        say(change, err=True)
     for path in checkpoints:
         if path not in complete:
             warnings.warn(f"{path} is incomplete and is ignored", stacklevel=2)
     return str(complete[-1]) if complete else None
 
 
-def _refuse_another_run(record: Path, identity: Settings) -> None:
+def _refuse_shards(checkpoint: Path) -> None:
+    shards = [path.name for pattern in SHARDS for path in checkpoint.glob(pattern)]
+    if shards:
+        raise CheckpointMismatch(
+            f"{checkpoint} is split among processes by FSDP or DeepSpeed ({shards[0]}) and cannot be resumed. Merge "
+            "its weights with accelerate merge-weights, or its zero_to_fp32.py, and start a new run from them with "
+            "--pretrained and another --output-dir"
+        )
+
+
+def _compare_runs(record: Path, identity: Settings) -> str | None:
+    """What another number of processes changes, or None if it is the same; CheckpointMismatch for another run."""
     then = json.loads(record.read_text(encoding="utf-8")) if record.is_file() else {}
-    different = [key for key in sorted({*then, *identity}) if then.get(key) != identity.get(key)]
+    moved = bool(then) and then.get("world_size") != identity.get("world_size")
+    compared = {*then, *identity} - {*(PER_PROCESS if moved else ())}
+    different = [key for key in sorted(compared) if then.get(key) != identity.get(key)]
     if different:
         key, more = different[0], len(different) - 1
         change = f"{key} was {then.get(key)!r} and is {identity.get(key)!r}"
@@ -309,6 +375,16 @@ def _refuse_another_run(record: Path, identity: Settings) -> None:
             f"{record.parent} has checkpoints of another run: {change}{others}. Repeat its arguments to resume it, or "
             "choose another --output-dir."
         )
+    if not moved:
+        return None
+    before, after = (math.prod(run[key] for key in PER_PROCESS) for run in (then, identity))
+    batch = (
+        f"a batch still has {after} items, and only dropout is drawn anew"
+        if before == after
+        else f"a batch has {after} items in place of {before}, so an epoch has another number of steps, and some items "
+        "of this one are drawn twice or never"
+    )
+    return f"this run had {then['world_size']} processes and has {identity['world_size']}: {batch}"
 
 
 FURTHER_OPTIONS = (

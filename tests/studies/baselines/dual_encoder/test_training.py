@@ -92,8 +92,7 @@ def test_accumulated_steps_take_the_mean_gradient_and_none_is_clipped_unasked(tm
 @pytest.mark.parametrize(("data_seed", "expected"), [(None, 42), (0, 0), (7, 7)])
 def test_the_order_of_the_images_follows_its_own_seed(tmp_path, data_seed, expected):
     trainer, _ = trainer_of(tmp_path, data_seed=data_seed)
-    assert trainer.get_train_dataloader().batch_sampler is not None
-    assert trainer._get_train_sampler().seed == expected
+    assert trainer.get_train_dataloader().batch_sampler.sampler.seed == expected
 
 
 @pytest.mark.parametrize(("reached", "epoch"), [(None, 0), (0.5, 0), (1.0, 1), (1.9999999, 2), (2.75, 2)])
@@ -233,6 +232,33 @@ def test_another_run_does_not_go_on_from_it(whole_run):
     ):
         with pytest.raises(CheckpointMismatch, match=change):
             train([*command, *option.split(), "--output-dir", str(folder)])
+
+
+@pytest.mark.parametrize(
+    ("before", "words"),
+    [(15, "a batch still has 30 items, and only dropout"), (30, "a batch has 30 items in place of 60, so an epoch")],
+)
+def test_a_run_resumes_on_another_number_of_processes(whole_run, tmp_path, capsys, before, words):
+    folder, command, _ = whole_run
+    shutil.copytree(folder, tmp_path / "run")
+    record = tmp_path / "run" / "run.json"
+    identity = json.loads(record.read_text())
+    record.write_text(json.dumps({**identity, "world_size": 2, "per_device_train_batch_size": before}))
+    shutil.rmtree(tmp_path / "run" / "checkpoint-4")
+    train([*command, "--output-dir", str(tmp_path / "run")])
+    assert f"this run had 2 processes and has 1: {words}" in capsys.readouterr().err
+    assert json.loads(record.read_text()) == identity
+    for name, value in weights(tmp_path / "run").items():
+        assert torch.equal(value, weights(folder)[name]), name
+
+
+@pytest.mark.parametrize("shards", ["pytorch_model_fsdp_0", "global_step4"])
+def test_a_sharded_checkpoint_is_refused(whole_run, tmp_path, shards):
+    folder, command, _ = whole_run
+    (tmp_path / "checkpoint-4" / shards).mkdir(parents=True)
+    shutil.copy(folder / "run.json", tmp_path)
+    with pytest.raises(CheckpointMismatch, match=f"split among processes by FSDP or DeepSpeed .{shards}.*--pretrained"):
+        train([*command, "--output-dir", str(tmp_path)])
 
 
 def pairs_file(folder, count=60):

@@ -375,6 +375,6 @@ def test_checkpoints_of_renamed_backbones_are_taken_up_whole(tmp_path):
     trainer = WholeTrainer(model=other, args=plain_training(tmp_path / "out"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        trainer._load_from_checkpoint(str(tmp_path))
+        trainer.read_weights(str(tmp_path))
     for name, value in other.state_dict().items():
         assert torch.equal(value, saved.state_dict()[name]), name
