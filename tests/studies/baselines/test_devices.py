@@ -200,8 +200,9 @@ def test_evaluate_scores_equal_those_of_the_processor(tmp_path, sample_library, 
     command = ["evaluate", tmp_path / "run.npz", "--data-dir", "sample", "--similarity", similarity]
     reports = []
     for options in ([], ["--device", device]):
-        run_command(*command, "--output", tmp_path / "report", *options)
-        reports.append(json.loads((tmp_path / "report" / "report.json").read_text()))
+        folder = tmp_path / f"report {len(reports)}"
+        run_command(*command, "--output", folder, *options)
+        reports.append(json.loads((folder / "report.json").read_text()))
     here, there = (report["scores"] for report in reports)
     assert len(here) > 50
     assert there == here
