@@ -111,6 +111,23 @@ def headline_tables(page: Page) -> Iterator[Table]:
         yield Table([("",), *((name,) for name in directions)], lines, "Main numbers", "percent", compact=True)
 
 
+def table_of_change(before: Report, after: Report) -> Table:
+    """The main numbers of a model before and after its training."""
+    main = [
+        row
+        for row in after.results
+        if row.metric in {HEADLINE.get(row.task), "bootstrap_spearman"} and row.key in before.scores
+    ]
+    rows = [
+        [
+            f"{task_name(row.task)} {row.direction} {metric_name(row.metric)}",
+            *(show_value(row.metric, report.scores[row.key]) for report in (before, after)),
+        ]
+        for row in main
+    ]
+    return Table([("",), ("before",), ("after",)], rows, "Before and after training", compact=True)
+
+
 def _score_tables(page: Page, name_row: Callable[[Shown], str]) -> Iterator[Table]:
     interval = f" with {100 * page.confidence:g}% interval" if page.confidence else ""
     part = f"{', on a part of the split' if page.restriction else ''}{', on other labels' if page.labels else ''}"

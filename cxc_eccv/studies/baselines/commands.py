@@ -92,6 +92,8 @@ def dual_encoder(context: typer.Context) -> None:
 
     Examples:
     ```sh
+    cxc-eccv train dual-encoder --preset quick --report-on test \
+      --output-dir quick
     cxc-eccv train dual-encoder --no-pretraining --data-dir sample \
       --images sample --text-model sample --image-model sample \
       --train-text-model --extra-layers 0 --per-device-train-batch-size 30 \
@@ -159,11 +161,15 @@ def _train(package: str, arguments: Sequence[str], images: str = "--images") -> 
     if os.environ.get("RANK", "0") != "0":
         return
     from cxc_eccv.evaluation.report import REPORT_FOLDER
+    from cxc_eccv.report.score_tables import table_of_change
     from cxc_eccv.studies.baselines.model_card import write_model_card
+    from cxc_eccv.tables import tables_to_console
 
     command, output = _training_command(trained.kind), trained.output / REPORT_FOLDER
     if trained.report is not None:
         deliver(trained.report, output, images=trained.images)
+        if trained.before is not None:
+            print_shown(tables_to_console([table_of_change(trained.before, trained.report)]))
     elif trained.pairs is not None:
         _deliver_pairs(trained.pairs, output)
     elif output.exists():

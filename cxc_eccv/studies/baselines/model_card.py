@@ -60,7 +60,8 @@ class Trained:
     """The result of a training run, for its report and its card.
 
     ``model`` is the folder of the model, ``output`` or one within it; ``loading`` is Python code that uses it without
-    this package, with FOLDER for the model's folder; ``scoring`` are commands that score it.
+    this package, with FOLDER for the model's folder; ``scoring`` are commands that score it. ``before`` is the report
+    of the model that training started from.
     """
 
     kind: str
@@ -75,6 +76,7 @@ class Trained:
     scoring: Sequence[Sequence[str]]
     library: Library
     report: Report | None = None
+    before: Report | None = None
     pairs: ScoredPairs | None = None
     images: Path | None = None
     push: Callable[[], Any] | None = None

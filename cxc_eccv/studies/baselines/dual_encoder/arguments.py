@@ -5,7 +5,7 @@ Arguments are of model, data and objective; others are transformers' TrainingArg
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -45,12 +45,40 @@ LEARNING_RATES = {"pretrain": 1e-4, "finetune": 5e-6}
 PRETRAINING_STEPS = 30_000
 
 
+PRESETS: Mapping[str, Settings] = {
+    "quick": {
+        "no_pretraining": True,
+        "text_model": "sentence-transformers/all-MiniLM-L6-v2",
+        "train_text_model": True,
+        "extra_layers": 0,
+        "pooling": "mean",
+        "normalize": True,
+        "scale": 20.0,
+        "mode": "t2t",
+        "loss": "softmax",
+        "train_on": ["coco/val"],
+        "learning_rate": 5e-5,
+        "max_grad_norm": 1.0,
+        "per_device_train_batch_size": 128,
+        "num_train_epochs": 1.0,
+        "logging_steps": 5.0,
+        "eval_strategy": "no",
+        "save_strategy": "no",
+        "load_best_model_at_end": False,
+    }
+}
+"""Preset to options that differ from the defaults."""
+
+
 @dataclass
 class ModelArguments:
     """The model to train."""
 
     _argument_group_name = "model"
 
+    preset: Literal["quick"] | None = option(
+        None, "quick: defaults that fine-tune MiniLM on pairs of captions of coco/val, in minutes on two cores."
+    )
     pretrained: str | None = option(None, "Dual encoder to start from: ours, CLIP, SigLIP, VisionTextDualEncoder.")
     no_pretraining: bool = option(False, "Start from the two backbones instead.")
     text_model: str = option("google-bert/bert-base-uncased", "Text backbone; sample: a tiny one for the sample.")
@@ -228,7 +256,7 @@ class Arguments(NamedTuple):
     @property
     def identity(self) -> Settings:
         """The options that the weights depend on, with hashes of files, without places of files and the report."""
-        data, unused = self.data, {"data_dir", "images", "image_features", "report_on"}
+        data, unused = self.data, {"data_dir", "images", "image_features", "report_on", "preset"}
         unused |= set() if self.objective.loss.startswith("triplet") else {"margin"}
         if not data.weak_positives:
             unused |= {"weak_positives", "weak_positives_as", "alpha"}
@@ -249,6 +277,7 @@ class Arguments(NamedTuple):
 COMMAND = CommandLine(
     "dual-encoder",
     (ModelArguments, ObjectiveArguments, DataArguments, DualEncoderTrainingArguments),
+    PRESETS,
 )
 
 

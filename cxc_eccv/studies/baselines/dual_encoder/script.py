@@ -66,7 +66,7 @@ from cxc_eccv.studies.baselines.training import (
 )
 from cxc_eccv.studies.entailment.enhanced import EnhancedTrainer, Row, WeakBatches
 from cxc_eccv.studies.entailment.quality import warn_of_training_data
-from cxc_eccv.types import Embeddings
+from cxc_eccv.types import Embeddings, Report
 
 Metrics = dict[str, float]
 
@@ -114,6 +114,8 @@ def train(command: Sequence[str]) -> Trained:
             f"{len(pairs)} images are too few for a batch of {batch}; use a smaller --per-device-train-batch-size"
         )
     objective, weak = setup.add_positives(objective, pairs)
+    # Trainer sets the seed again, so that the weights do not depend on this.
+    before = None if split is None else setup.score_split(model, split)
     trainer = setup.make_trainer(model, objective, pairs, weak, held)
     identity = arguments.identity
     train_resumably(trainer, identity)
@@ -126,10 +128,8 @@ def train(command: Sequence[str]) -> Trained:
         trained = replace(trained, push=partial(trainer.push_to_hub, "Report and card"))
     if split is None:
         return trained
-    report = evaluate(
-        setup.encode_split(trainer.model, split), split=split, data_dir=library, per_query=True, progress=False
-    )
-    return trained.scored(report, training_data=record)
+    report = setup.score_split(trainer.model, split)
+    return replace(trained.scored(report, training_data=record), before=before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +209,11 @@ class Setup:
         if self.features is None:
             return run
         return replace(run, images=Embeddings(content.image_ids, self.features.of_ids(content.image_ids)))
+
+    def score_split(self, model: AnyModel, split: str) -> Report:
+        """The report of a model on a split."""
+        run = self.encode_split(model, split)
+        return evaluate(run, split=split, data_dir=self.library, per_query=True, progress=False)
 
     def encode(self, model: AnyModel, images: Any, captions: Any) -> EmbeddingsRun:  # noqa: ANN401 - as encode says
         """Encode images, if any, and captions."""
