@@ -20,13 +20,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 import cxc_eccv.studies.baselines.models  # noqa: F401 - so that the trained models load
 from cxc_eccv.encoding import text_encoder
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups, held_out_recalls
-from cxc_eccv.types import Embeddings, FloatArray
+from cxc_eccv.types import Embeddings
 
 FOLDS = 5
 PART = "flickr8k/all"
@@ -40,10 +41,11 @@ RECIPE = shlex.split("""
 --save-strategy no --no-load-best-model-at-end
 """)
 
-Encode = Callable[[list[str]], FloatArray]
+Vectors = NDArray[np.float32]
+Encode = Callable[[list[str]], Vectors]
 
 
-def read_vectors(mirror: Path) -> tuple[list[CaptionGroup], FloatArray]:
+def read_vectors(mirror: Path) -> tuple[list[CaptionGroup], Vectors]:
     """The images whose caption names exactly one of Flickr8k, with their captions and CLIP's vectors."""
     folder = mirror / "flickr" / "clip_vit_b32"
     vectors = np.load(folder / "clip_embeddings.npy").astype(np.float32)
@@ -62,7 +64,7 @@ def encode_with(model: Path) -> Encode:
     return lambda texts: np.asarray(encoder(texts), dtype=np.float32)
 
 
-def fit_ridge(encode: Encode, texts: list[str], images: FloatArray) -> Encode:
+def fit_ridge(encode: Encode, texts: list[str], images: Vectors) -> Encode:
     """A ridge regression from vectors of captions to the centred vectors of their images."""
     vectors = encode(texts).astype(np.float64)
     centred = images - images.mean(0)
@@ -70,7 +72,7 @@ def fit_ridge(encode: Encode, texts: list[str], images: FloatArray) -> Encode:
     return lambda texts: np.asarray(encode(texts) @ weights, dtype=np.float32)
 
 
-def score(encode: Encode, groups: Sequence[CaptionGroup], images: FloatArray) -> dict[str, float]:
+def score(encode: Encode, groups: Sequence[CaptionGroup], images: Vectors) -> dict[str, float]:
     """Recalls of captions and images among the held-out ones, by the cosine."""
     owners = np.repeat(np.arange(len(groups)), [len(group.texts) for group in groups])
     captions = Embeddings(np.arange(owners.size), encode([text for group in groups for text in group.texts]))
