@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 
 from transformers import PreTrainedConfig
 
-import cxc_eccv
+from cxc_eccv import __version__
 
-PACKAGE = f"{cxc_eccv.__name__}."
+PACKAGE = "cxc_eccv."
 
 HEAD = '''"""The code of this model, for AutoModel.from_pretrained(FOLDER, trust_remote_code=True).
 
@@ -68,7 +68,7 @@ def bundle_code(*paths: str) -> str:
         module, _, name = path.rpartition(".")
         bundle.add(module, name)
     modules = [module for module in TopologicalSorter(bundle.uses).static_order() if module in bundle.parts]
-    head = HEAD.format(version=cxc_eccv.__version__, modules=", ".join(sorted(modules)))
+    head = HEAD.format(version=__version__, modules=", ".join(sorted(modules)))
     parts = [text for module in modules for _, text in sorted(bundle.parts[module].items())]
     return "\n\n\n".join([head + "\n".join(sorted(bundle.imports)), *parts]) + "\n"
 
