@@ -133,12 +133,6 @@ def option(default: Any, text: str, *, aliases: Sequence[str] = ()) -> Any:  # n
     return field(default=default, metadata=metadata)
 
 
-# WholeTrainer reads what transformers' Trainer leaves out.
-logging.getLogger("transformers.trainer").addFilter(
-    lambda record: " keys in the checkpoint model" not in str(record.msg)
-)
-
-
 def check_checkpointing(model: AnyModel, training: TrainingArguments) -> None:
     """Raise InvalidOption if ``--gradient-checkpointing`` does not reach a model, or a tower of it that is trained."""
     if not training.gradient_checkpointing:
