@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cxc_eccv.cli.named_models import check_model, is_first_process, register_models
+from cxc_eccv.cli.named_models import check_model, is_first_process
 from cxc_eccv.cli.shared_options import OF_ENCODING, BatchSize, Device, Dtype, SkipBadImages, open_library, split_name
 from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
 from cxc_eccv.terminal import say
@@ -121,7 +121,6 @@ def encode(
     from cxc_eccv.encoding import load_model, score_pairs
     from cxc_eccv.encoding import rerank as rank_again
 
-    register_models()
     loaded = load_model(
         model,
         name=name,

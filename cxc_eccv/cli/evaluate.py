@@ -11,7 +11,7 @@ import typer
 
 from cxc_eccv.cli.compare import compare
 from cxc_eccv.cli.delivery import check_folder, deliver, say_kept
-from cxc_eccv.cli.named_models import check_model, is_first_process, load_named_model
+from cxc_eccv.cli.named_models import check_model, is_first_process
 from cxc_eccv.cli.run_file import check_made_with, find_changes, read_run, write_run
 from cxc_eccv.cli.shared_options import (
     OF_ENCODING,
@@ -381,9 +381,9 @@ def _encode(model: str, context: typer.Context, request: Request, library: Libra
 
     images = context.params["images"]
     check_model(model, images)
-    loaded = load_named_model(model, device=request.device, name=request.name)
-    from cxc_eccv.encoding import encode_once
+    from cxc_eccv.encoding import encode_once, load_model
 
+    loaded = load_model(model, device=request.device, name=request.name)
     encoding = Encoding(skip_bad_images=context.params["skip_bad_images"])
     items = find_items(loaded, images, request, library, skip_bad=encoding.skip_bad_images)
     run, was_there = encode_once(loaded, images=items.images, captions=items.captions, encoding=encoding)

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cxc_eccv.discovery import study_modules
 from cxc_eccv.errors import InvalidOption
 
 if TYPE_CHECKING:
-    from cxc_eccv.encoding import LoadedModel
     from cxc_eccv.runs import Run
 
 
@@ -27,22 +25,9 @@ def check_model(model: str, images: Path | None = None, *, batch_size: int = 64,
     Encoding(batch_size=batch_size)
 
 
-def load_named_model(model: str, *, device: str | None = None, name: str | None = None) -> LoadedModel:
-    """The model that a command names, trained ones of the studies among them."""
-    from cxc_eccv.encoding import load_model
-
-    register_models()
-    return load_model(model, device=device, name=name)
-
-
 def is_first_process() -> bool:
     """Whether this is the process, of those of torchrun that share the encoding, that writes and prints."""
     return os.environ.get("RANK", "0") == "0"
-
-
-def register_models() -> None:
-    """Make the trained models of the studies known to transformers, by the type that their config names."""
-    study_modules("models")
 
 
 def load_runs(files: Sequence[Path], given: Sequence[str] | None) -> dict[str, Run]:

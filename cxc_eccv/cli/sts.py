@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from cxc_eccv.cli.delivery import check_folder, say_written
-from cxc_eccv.cli.named_models import check_model, register_models
+from cxc_eccv.cli.named_models import check_model
 from cxc_eccv.cli.shared_options import BatchSize, Device, Dtype, names, open_library
 from cxc_eccv.discovery import study_modules
 from cxc_eccv.errors import InvalidOption
@@ -69,7 +69,6 @@ def sts(
         check_model(model, batch_size=batch_size, dtype=dtype)
         from cxc_eccv.encoding import text_encoder
 
-        register_models()
         encoder = text_encoder(model, batch_size=batch_size, device=device, dtype=dtype)
         report = _evaluate_encoder(encoder, model, library, wanted)
     try:

@@ -27,6 +27,7 @@ from transformers import (
 )
 from transformers.utils.hub import cached_file
 
+from cxc_eccv.discovery import study_modules
 from cxc_eccv.encoding.checkpoints import MODULES, NAMELESS, Origin, explain_damage, open_checkpoint, read_hub
 from cxc_eccv.encoding.open_clip import (
     ADDRESS,
@@ -156,7 +157,7 @@ class LoadedModel:
         if self.is_cross_encoder:
             return ()
         towers = {"images": "get_image_features", "captions": "get_text_features"}
-        if not getattr(self.model.config, "has_images", True):  # a dual encoder of this package for texts
+        if not getattr(self.model.config, "has_images", True):  # models of this package without an image tower
             del towers["images"]
         sides = tuple(side for side, method in towers.items() if hasattr(self.model, method))
         if sides:
@@ -302,7 +303,9 @@ def _take_model(model: Any, device: str | torch.device | None, dtype: str | torc
 
 def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str], origin: Origin = NAMELESS) -> Any:  # noqa: ANN401 - any model
     """Load a model from a folder or Hub id; architectures in ``own_class`` with their head, others without."""
-    if find_file(source, MODULES, origin.revision) and not _is_of_package(source, origin):
+    if _is_of_package(source, origin):
+        study_modules("models")  # registers the trained models of the studies with transformers
+    elif find_file(source, MODULES, origin.revision):
         return _sentence_transformer(source, dtype, origin)
     with explain_damage(lambda reason: f"{source}: no model found ({reason}); {_advice(source, origin)}"):
         config = open_checkpoint(AutoConfig, source, origin)
@@ -329,8 +332,7 @@ def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str],
 def _is_of_package(source: str, origin: Origin) -> bool:
     """Whether a model is of a class of this package, also if it is saved for sentence-transformers as well."""
     path = find_file(source, "config.json", origin.revision)
-    config = {} if path is None else json.loads(path.read_text(encoding="utf-8"))
-    return str(config.get("model_type")).startswith("cxc_eccv_")
+    return path is not None and b'"model_type": "cxc_eccv_' in path.read_bytes()
 
 
 def _advice(source: str, origin: Origin) -> str:

@@ -271,6 +271,8 @@ class ScriptArguments(TrainingArguments):
         self._workers_are_open = self.dataloader_num_workers is None
         if self.dataloader_num_workers is None:
             self.dataloader_num_workers = 0
+        if getattr(self, "activation_checkpointing", False) is None:  # its newer name, which warns of the older
+            self.activation_checkpointing = self.gradient_checkpointing
         super().__post_init__()  # type: ignore[no-untyped-call] # transformers' own
 
     def choose_workers(self, images: int) -> None:

@@ -4,6 +4,8 @@ import json
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -28,7 +30,7 @@ COMMANDS = {
     ),
     "char-gru": (
         *("--data-dir", "sample", "--train-on", "coco/val", "--held-out", "4", "--hidden-size", "8"),
-        *("--images", "30", "--cycle-epochs", "1", "--epochs", "2"),
+        *("--images", "30", "--cycle-epochs", "1", "--epochs", "2", "--no-coco-tokens"),
     ),
 }
 FOLDERS = {"dual-encoder": ".", "char-gru": "ensemble"}
@@ -108,6 +110,21 @@ def test_the_card_tells_what_was_trained_and_how_good_it_is(trained, kind):
 @pytest.mark.parametrize("kind", COMMANDS)
 def test_commands_of_a_card_give_its_scores(trained, kind, monkeypatch):
     check_commands(trained[kind], FOLDERS[kind], monkeypatch)
+
+
+@pytest.mark.parametrize("kind", COMMANDS)
+def test_caption_model_is_scored_without_images(trained, kind, tmp_path):
+    model = trained[kind] / FOLDERS[kind]
+    assert status("evaluate", "--model", model, "--data-dir", "sample", "--output", tmp_path) == 0
+    assert scores(tmp_path) == pytest.approx(scores(trained[kind] / "report"), abs=1e-6)
+
+
+def test_package_loads_its_models_by_their_folder(trained):
+    code = "import sys; from cxc_eccv.encoding import load_model\n"
+    code += "for folder in sys.argv[1:]: print(type(load_model(folder).model).__name__)"
+    command = [sys.executable, "-c", code, *(trained[kind] / FOLDERS[kind] for kind in COMMANDS)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["DualEncoderModel", "CharGruEnsemble"], done.stderr[-3000:]
 
 
 @pytest.mark.filterwarnings("ignore:held-out pairs", "ignore:.* decided by ties")  # of a run this short

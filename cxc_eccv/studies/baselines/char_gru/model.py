@@ -28,6 +28,8 @@ class CharGruConfig(PortableConfig):
 
     model_type = "cxc_eccv_char_gru"
     auto_classes: ClassVar[dict[str, str]] = {"AutoModel": f"{__name__}.CharGruModel"}
+    has_images = False
+    """It reads vectors of images, no images."""
 
     def __init__(
         self,
@@ -229,6 +231,7 @@ class CharGruEnsembleConfig(PortableConfig):
 
     model_type = "cxc_eccv_char_gru_ensemble"
     auto_classes: ClassVar[dict[str, str]] = {"AutoModel": f"{__name__}.CharGruEnsemble"}
+    has_images = False
 
     def __init__(self, members: int = 2, member: dict[str, Any] | None = None, **kwargs: Any) -> None:  # noqa: ANN401
         self.members, self.member = members, member or {}

@@ -265,6 +265,7 @@ class EntailmentClassifier(PreTrainedModel):
         lead = logits[:, 1].double() - logits[:, 0].double()
         return torch.sigmoid(self.config.calibration_scale * lead + self.config.calibration_offset)
 
+    @torch.compiler.disable  # type: ignore[untyped-decorator] # looks at attention in inference mode
     def _add_masked(self, batch: _Batch, labels: torch.Tensor) -> tuple[_Batch, torch.Tensor]:
         image_model = self.image_model
         if not (self.training and self.config.mask_share) or image_model is None:

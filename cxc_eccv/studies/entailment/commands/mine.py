@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cxc_eccv.cli.encode import say_once
-from cxc_eccv.cli.named_models import check_model, load_named_model
+from cxc_eccv.cli.named_models import check_model
 from cxc_eccv.cli.shared_options import BatchSize, Device, Group, open_library, split_name
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.extras import needs_extra
@@ -170,10 +170,10 @@ def _print_result(mined: MinedPairs, output: Path) -> None:
 
 def _encode(model: str, images: Path | None, batch_size: int, device: str | None, split: Split) -> Run:
     """The run of a model, whose encoding is made once and kept."""
-    loaded = load_named_model(model, device=device)
-    from cxc_eccv.encoding import Encoding, encode_once
+    from cxc_eccv.encoding import Encoding, encode_once, load_model
     from cxc_eccv.from_model import read_items
 
+    loaded = load_model(model, device=device)
     loaded.require_vectors(images)
     items, options = read_items(split, loaded.sides, images), Encoding(batch_size=batch_size)
     return encode_once(loaded, images=items.images, captions=items.captions, encoding=options)[0]

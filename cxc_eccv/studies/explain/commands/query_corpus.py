@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from cxc_eccv.cli.delivery import COMMAND, check_folder, say_kept, say_written
-from cxc_eccv.cli.named_models import check_model, load_named_model
+from cxc_eccv.cli.named_models import check_model
 from cxc_eccv.cli.shared_options import BatchSize, Device, Group, open_library, split_name
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.extras import needs_extra
@@ -177,9 +177,10 @@ def _load_captions(file: Path, name: str | None) -> tuple[Embeddings, Provenance
 
 def _load_encoder(model: str, options: dict[str, Any]) -> tuple[Encode, Provenance]:
     """What turns texts into vectors of a model, which are kept; and what a report says of it."""
-    loaded = load_named_model(model, device=options["device"], name=options["name"])
-    from cxc_eccv.encoding import Encoding, encode_once
+    from cxc_eccv.encoding import Encoding, encode_once, load_model
     from cxc_eccv.types.provenance import Provenance
+
+    loaded = load_model(model, device=options["device"], name=options["name"])
 
     def encode(captions: Any) -> Embeddings:  # noqa: ANN401 - as of encode_once
         run, was_there = encode_once(loaded, captions=captions, encoding=Encoding(batch_size=options["batch_size"]))

@@ -426,6 +426,7 @@ def test_bad_input_is_refused(tmp_path):
         train(alone)
     refused(UnknownName, "coco/val", *BACKBONES, "--train-on", "coco/vall", "--mode", "t2t")
     refused(InvalidOption, "newest checkpoint of its --output-dir", "--resume-from-checkpoint", "x")
+    refused(InvalidOption, "lower --per-device-train-batch-size", "--auto-find-batch-size")
 
 
 def test_a_checkpoint_that_does_not_fit_its_config_is_refused(tmp_path):
