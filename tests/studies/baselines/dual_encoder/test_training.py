@@ -479,3 +479,22 @@ def test_a_run_on_two_processes_has_the_losses_and_scores_of_one(tmp_path):
     scores = [[row["eval_recall_at_10"] for row in log if "eval_recall_at_10" in row] for log in logs]
     assert len(scores[0]) == 2
     assert scores[1] == pytest.approx(scores[0], abs=0.01)
+
+
+def test_a_run_of_two_processes_resumes_on_one(tmp_path, capsys):
+    command = [*SAMPLE, *BACKBONES, *LAYERS, *IMAGES, "--extra-dropout", "0", "--num-train-epochs", "2"]
+    command += ["--logging-steps", "1", "--eval-strategy", "no", "--no-load-best-model-at-end"]
+    command += ["--output-dir", str(tmp_path), "--per-device-train-batch-size"]
+    torchrun(*TRAIN, *command, "15", "--ddp-backend", "gloo")
+    whole = log(tmp_path, "loss")
+    shutil.rmtree(tmp_path / "checkpoint-4")
+    path = tmp_path / "checkpoint-2" / "trainer_state.json"
+    state = json.loads(path.read_text())
+    path.write_text(json.dumps({**state, "log_history": [*state["log_history"], {"continued": 2}]}))
+    train([*command, "30"])
+    told = capsys.readouterr().err
+    assert f"continuing from {tmp_path / 'checkpoint-2'}" in told
+    assert "this run had 2 processes and has 1: a batch still has 30 items" in told
+    assert log(tmp_path, "continued") == [2]
+    assert len(whole) == 4
+    assert log(tmp_path, "loss") == pytest.approx(whole, rel=1e-3)
