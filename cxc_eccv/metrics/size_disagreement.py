@@ -53,8 +53,7 @@ def size_disagreement(pairs: ConceptPairs, relative_to: str = "smaller", thresho
     """
     if relative_to not in RELATIVE_TO:
         raise UnknownName("way to compare areas", relative_to, RELATIVE_TO)
-    if threshold is not None and not threshold > 0:
-        raise InvalidOption(f"threshold is {threshold}; give a number above 0, or None for the sum of differences")
+    check_threshold(threshold)
     pairs.refuse_uncounted("size disagreement", sized=True)
     values = np.full(len(pairs), np.nan)
     for row, (truth, shown) in enumerate(zip(pairs.truths, pairs.retrieved, strict=True)):
@@ -65,6 +64,12 @@ def size_disagreement(pairs: ConceptPairs, relative_to: str = "smaller", thresho
             else:
                 values[row] = (np.concatenate(matched) >= threshold).mean()
     return values
+
+
+def check_threshold(threshold: float | None) -> None:
+    """Raise InvalidOption for a threshold that is not above 0."""
+    if threshold is not None and not threshold > 0:
+        raise InvalidOption(f"threshold is {threshold}; give a number above 0, or None for the sum of differences")
 
 
 def match_sizes(

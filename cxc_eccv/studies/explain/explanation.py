@@ -30,6 +30,7 @@ from cxc_eccv.studies.explain.failed_queries import (
     NUMBERS,
     OF_TRUTH,
     OVER_RIVAL,
+    SIZE_THRESHOLD,
     Explained,
     check_run,
     explain_failures,
@@ -58,6 +59,7 @@ class Explanation:
     directions: Mapping[str, Explained]
     skipped: Mapping[str, str]
     provenance: Provenance
+    size_threshold: float = SIZE_THRESHOLD
 
 
 def check_runs(
@@ -97,8 +99,12 @@ def explain_run(
     selection: Plan | None = None,
     similarity: str | None = None,
     name: str | None = None,
+    size_threshold: float = SIZE_THRESHOLD,
 ) -> Explanation:
-    """Find and explain a run's failures, in the directions that :func:`check_run` selected."""
+    """Find and explain a run's failures, in the directions that :func:`check_run` selected.
+
+    ``size_threshold`` is the paper's T_D, the smallest difference in size that counts in SD.
+    """
     if name is not None:
         check_name("evaluate", name, InvalidOption)
     scoring, model = ranked(run, Options(similarity)).scoring, run.model if name is None else name
@@ -107,7 +113,7 @@ def explain_run(
     for direction in (part.name for part in chosen.parts):
         failures = find_failures(run, split, direction, similarity=scoring["similarity"], selection=chosen)
         texts = None if direction == "i2t" else split.texts_of(failures.query_ids).to_pylist()
-        explained[direction] = explain_failures(failures, concepts, texts)
+        explained[direction] = explain_failures(failures, concepts, texts, size_threshold=size_threshold)
     about: JsonObject = {
         "source": concepts.source,
         "counted": concepts.counted,
@@ -120,11 +126,11 @@ def explain_run(
         similarity_from=scoring["similarity_from"],
         model=model,
         restriction=describe_parts(chosen.request, run, chosen.splits.values()),
-        others={"concepts": about, "wordnet": WORDNET},
+        others={"concepts": about, "wordnet": WORDNET, "size_threshold": size_threshold},
     )
     title = model or (run.path.name if run.path is not None else "run")
     provenance = make_provenance(split.library, split.name, facts)
-    return Explanation(title, split, concepts, explained, chosen.skipped, provenance)
+    return Explanation(title, split, concepts, explained, chosen.skipped, provenance, size_threshold)
 
 
 @dataclass(frozen=True, slots=True)

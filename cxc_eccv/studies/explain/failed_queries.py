@@ -6,7 +6,7 @@ Each number has a variant of the concepts that the query mentions, and one again
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import partial
@@ -57,6 +57,9 @@ INFORMED, OVER_RIVAL = "_informed", "_over_rival"
 
 OF_INSTANCES = ("concept_enumeration", "size_disagreement", OF_TRUTH)
 """Numbers that need instances with their areas; lower is better."""
+
+SIZE_THRESHOLD = 1.0
+"""The paper's T_D of 100%: sizes disagree if one is at least twice the other."""
 
 REAL = "size_disagreement_real"
 """SD without a threshold: the sum over common concepts of the mean area difference."""
@@ -178,7 +181,9 @@ def _find_rivals(images: IntArray, truths: IntArray) -> IntArray:
     return rivals[:, : max(1, int(new.sum(axis=1).max(initial=0)))]
 
 
-def measure_failures(pairs: ConceptPairs, similarity: Similarity, *, counted: bool = True) -> dict[str, FloatArray]:
+def measure_failures(
+    pairs: ConceptPairs, similarity: Similarity, *, counted: bool = True, size_threshold: float = SIZE_THRESHOLD
+) -> dict[str, FloatArray]:
     """All metrics of failures; size disagreement twice, as the paper does not say what it is relative to.
 
     Args:
@@ -186,6 +191,7 @@ def measure_failures(pairs: ConceptPairs, similarity: Similarity, *, counted: bo
         similarity: similarity of concepts, such as :func:`cxc_eccv.sources.wordnet.similarity_matrix`.
         counted: whether instances are known with their areas; without them, only concept agreement and similarity can
             be computed.
+        size_threshold: the smallest difference in size that counts, the paper's T_D.
 
     Returns:
         Name of each metric to (F,) values, NaN if undefined. ``size_disagreement`` is relative to the smaller instance
@@ -205,7 +211,8 @@ def measure_failures(pairs: ConceptPairs, similarity: Similarity, *, counted: bo
     """
     values = [concept_agreement(pairs), non_common_similarity(pairs, similarity)]
     if counted:
-        values += [concept_enumeration(pairs), size_disagreement(pairs), size_disagreement(pairs, "truth")]
+        sizes = [size_disagreement(pairs, way, size_threshold) for way in ("smaller", "truth")]
+        values += [concept_enumeration(pairs), *sizes]
     return dict(zip(MEASURED, values, strict=False))
 
 
@@ -296,6 +303,7 @@ def explain_failures(
     texts: Sequence[str] | None = None,
     *,
     similarity: Similarity = similarity_matrix,
+    size_threshold: float = SIZE_THRESHOLD,
 ) -> Explained:
     """Compare the concepts of the retrieved images with those of the right ones; ``texts`` are the failed queries.
 
@@ -312,7 +320,8 @@ def explain_failures(
     annotated = np.isin(failures.truth_ids, ids) & np.isin(failures.retrieved_ids, ids)
     rows = np.flatnonzero(annotated & np.array([bool(shown.get(truth)) for truth in failures.truth_ids.tolist()], bool))
     columns = {name: np.full(len(failures), np.nan) for name in (*NUMBERS, *COUNTS)}
-    for places, values in _measure(failures, rows, shown, concepts, texts, similarity):
+    measure = partial(measure_failures, similarity=similarity, counted=concepts.counted, size_threshold=size_threshold)
+    for places, values in _measure(failures, rows, shown, concepts, texts, measure):
         for name, column in values.items():
             columns[name][places] = column
     reasons = {} if texts is not None else {f"{name}{INFORMED}": NO_WORDS for name in MEASURED}
@@ -340,7 +349,7 @@ def _measure(
     shown: Mapping[int, Concepts],
     concepts: ImageConcepts,
     texts: Sequence[str] | None,
-    similarity: Similarity,
+    measure: Callable[[ConceptPairs], dict[str, FloatArray]],
 ) -> Iterator[tuple[IntArray, dict[str, FloatArray]]]:
     """Yield rows of failures, and columns of their numbers."""
 
@@ -348,7 +357,6 @@ def _measure(
         truths = [shown[image] for image in failures.truth_ids[rows].tolist()]
         return ConceptPairs(failures.query_ids[rows], truths, [shown[image] for image in images.tolist()])
 
-    measure = partial(measure_failures, similarity=similarity, counted=concepts.counted)
     pairs = pair(rows, failures.retrieved_ids[rows])
     plain = measure(pairs)
     yield rows, plain | _count(pairs, concepts.counted)

@@ -131,6 +131,7 @@ def bad_files(make_run, sample_library, tmp_path):
         (["one.npz", "--adversarial", "altered.npz"], r"3 of 3 altered queries \(size\) have a zero vector"),
         (["whole.parquet", "--adversarial", "altered.npz"], "altered queries need vectors"),
         (["one.npz", "other.npz", "--seed", "-1"], "seed"),
+        (["one.npz", "--size-threshold", "0"], "threshold is 0.0; give a number above 0"),
         (["whole.parquet", "--similarity", "dot"], "similarity='dot' is for embeddings"),
         (["whole.parquet", "first.parquet"], "have different t2i queries, 300 and 60. Give .* --query-position"),
         (["short.npz"], "cxc-eccv evaluate --allow-missing scores the part"),

@@ -8,6 +8,7 @@ import json
 from collections import Counter
 
 import numpy as np
+import oracles
 import pytest
 from shown_concepts import IMAGES, alike, concepts_of, failures_of
 
@@ -158,6 +159,18 @@ def test_a_plain_loop_over_the_sample_agrees(sample_library, make_run, direction
     expected = explain_by_loops(failures, concepts)
     for name, values in expected.items():
         assert explained.table[name].to_pylist() == values, name
+
+
+@pytest.mark.parametrize("threshold", [0.25, 1.0, 3.0])
+def test_size_threshold_counts_as_the_slow_one(sample_library, make_run, threshold):
+    concepts = load_concepts(sample_library.split())
+    failures = find_failures(make_run(sample_library), sample_library.split(), "t2i")
+    explained = explain_failures(failures, concepts, None, similarity=alike, size_threshold=threshold)
+    pairs = zip(failures.truth_ids.tolist(), failures.retrieved_ids.tolist(), strict=True)
+    shown = [(concepts.images[truth], concepts.images[top]) for truth, top in pairs]
+    for name, way in (("size_disagreement", "smaller"), ("size_disagreement_truth", "truth")):
+        expected = [oracles.size_disagreement(*pair, way, threshold) if pair[0] else None for pair in shown]
+        assert explained.table[name].to_pylist() == pytest.approx(expected), name
 
 
 def test_words_of_the_query_and_wordnet(sample_library, make_run, wordnet):

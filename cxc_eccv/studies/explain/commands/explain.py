@@ -65,6 +65,9 @@ def explain(
     direction: Annotated[
         list[str] | None, typer.Option(help="Direction to explain: t2i, i2t or t2t. Repeat for several. Default: all.")
     ] = None,
+    size_threshold: Annotated[
+        float, typer.Option(help="Smallest difference in size that counts in SD (T_D); 1 is 100%.")
+    ] = 1.0,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap, and of the failures that the page shows.")] = 0,
     output: Annotated[
         Path | None, typer.Option(help="Folder for explain.json, failures.parquet, explain.md and explain.html.")
@@ -83,7 +86,8 @@ def explain(
 
     A query fails if the top item belongs to another image. CA is the share of the right image's concepts that the
     retrieved image shows, NCS how close the others are in WordNet, CE how many instances the common ones differ by, and
-    SD how many of these differ in size by 100% or more, relative to the smaller one and to the right image. CE and SD
+    SD how many of these differ in size by 100% or more (--size-threshold), relative to the smaller one and to the right
+    image. CE and SD
     need boxes.
 
     Several files are compared with the first, with intervals of the differences over the queries that both models fail.
@@ -95,6 +99,7 @@ def explain(
 
     --show-concepts needs no file: it counts the concepts of a split's images, or lists those of an image.
     """
+    from cxc_eccv.metrics.size_disagreement import check_threshold
     from cxc_eccv.parquet import write_parquet
     from cxc_eccv.runs import load_embeddings
     from cxc_eccv.sources.wordnet import load_wordnet
@@ -114,6 +119,7 @@ def explain(
     if adversarial is not None and len(files) > 1:
         raise InvalidOption("--adversarial is for one model; name one file, that of the model that encoded the queries")
     Intervals(seed=seed)
+    check_threshold(size_threshold)
     check_source(concepts)
     data = open_library().split(split_name(split))
     runs = load_runs(files, name)
@@ -127,7 +133,15 @@ def explain(
     load_wordnet()
     shown = load_concepts(data, concepts, annotations)
     explained = [
-        explain_run(run, data, shown, similarity=similarity, name=model, selection=selections[model])
+        explain_run(
+            run,
+            data,
+            shown,
+            similarity=similarity,
+            name=model,
+            selection=selections[model],
+            size_threshold=size_threshold,
+        )
         for model, run in runs.items()
     ]
     paired = [row for other in explained[1:] for row in compare_failures(explained[0], other, seed=seed)]
