@@ -66,6 +66,11 @@ class Box(NamedTuple):
     height: float
 
 
+def concept_word(concept: str) -> str:
+    """The word of a concept: that of ``traffic_light.n.01`` is ``traffic light``."""
+    return concept.partition(".")[0].replace("_", " ")
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ImageConcepts:
     """The concepts that one source annotated in the images of a split.

@@ -22,10 +22,18 @@ from scipy.optimize import linear_sum_assignment
 from cxc_eccv.report.charts import Segment, segments
 from cxc_eccv.report.pages import page_images, page_style, template
 from cxc_eccv.sources.wordnet import similarity_matrix
-from cxc_eccv.studies.explain.concepts import Box, ImageConcepts, Place, find_differences, locate_mentions
+from cxc_eccv.studies.explain.concepts import (
+    Box,
+    ImageConcepts,
+    Place,
+    concept_word,
+    find_differences,
+    locate_mentions,
+)
 from cxc_eccv.studies.explain.explanation import TITLES, Explanation
 from cxc_eccv.studies.explain.failed_queries import INFORMED, MEASURED, MEASURES, OF_TRUTH, Explained
 from cxc_eccv.studies.explain.failure_kinds import KINDS, UNEXPLAINED, sort_by_kind
+from cxc_eccv.studies.explain.separating_concepts import Separation
 from cxc_eccv.tables import Table
 from cxc_eccv.types import IntArray
 from cxc_eccv.types.provenance import Provenance
@@ -187,7 +195,7 @@ def _show_direction(
     def describe(row: int) -> Failure:
         truth, retrieved = (images[image].keys() for image in pairs[row])
         parts = truth & retrieved, truth - retrieved, retrieved - truth
-        words = (sorted({_word(name) for name in part}) for part in parts)
+        words = (sorted({concept_word(name) for name in part}) for part in parts)
         return Failure(query_ids[row], kinds[row], queries[row], chosen[row], ranks[row], *words)
 
     rows = np.unique(np.concatenate([draws[:shown], *(members[:shown] for members in of_kind.values())]))
@@ -309,7 +317,7 @@ def _join_concepts(truth: Concepts, retrieved: Concepts, mentioned: AbstractSet[
         if concept is None:
             return None
         instances = image[concept].size if counted else None
-        return ShownConcept(number, _word(concept), concept, instances, concept in mentioned)
+        return ShownConcept(number, concept_word(concept), concept, instances, concept in mentioned)
 
     def by_weight(names: Iterable[str], *images: Concepts) -> list[str]:
         areas = {name: sum(float(np.nansum(image[name])) for image in images) for name in names}
@@ -333,10 +341,6 @@ def _join_concepts(truth: Concepts, retrieved: Concepts, mentioned: AbstractSet[
         Row(kind, show(number, left, truth), show(number, right, retrieved), similarity)
         for number, (kind, left, right, similarity) in enumerate(lines, start=1)
     ]
-
-
-def _word(concept: str) -> str:
-    return concept.partition(".")[0].replace("_", " ")
 
 
 def _draw_boxes(boxes: Sequence[Box], concepts: Sequence[tuple[str, ShownConcept]]) -> list[DrawnBox]:
@@ -399,12 +403,14 @@ def render_explained(
     explanations: Sequence[Explanation],
     tables: Sequence[Table] = (),
     *,
+    separation: Separation | None = None,
     images: str | Path | None = None,
     shown: int = SHOWN,
     seed: int = 0,
 ) -> str:
     """The page of failures: one self-contained HTML file; everything from data is escaped.
 
+    ``separation`` is what separates several models.
     ``images`` is a folder with the image files, at any depth, or None for concepts only; ``shown`` limits the failures
     of each kind and direction, and of those drawn at random.
     """
@@ -421,6 +427,7 @@ def render_explained(
             for direction, why in explanation.skipped.items()
         },
         tables=tables,
+        separation=separation,
         pages=pages,
         kinds=KINDS,
         unexplained=UNEXPLAINED,

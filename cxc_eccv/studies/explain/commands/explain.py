@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from cxc_eccv.studies.explain.concepts import ImageConcepts
     from cxc_eccv.studies.explain.explanation import Explanation, Paired
     from cxc_eccv.studies.explain.reranking import Reranking
+    from cxc_eccv.studies.explain.separating_concepts import Separation
     from cxc_eccv.tables import Table
 
 COMMANDS = {"explain": Group.RESEARCH}
@@ -90,7 +91,8 @@ def explain(
     image. CE and SD
     need boxes.
 
-    Several files are compared with the first, with intervals of the differences over the queries that both models fail.
+    Several files are compared with the first, with intervals of the differences over the queries that both models fail,
+    and the concepts that one of them misses significantly more often.
 
     It also explains rankings.parquet of query-corpus, where an image is the mean of its other captions.
 
@@ -108,6 +110,7 @@ def explain(
     from cxc_eccv.studies.explain.explained_page import render_explained
     from cxc_eccv.studies.explain.explanation import check_runs, compare_failures, explain_run, make_tables
     from cxc_eccv.studies.explain.failure_kinds import tabulate_kinds
+    from cxc_eccv.studies.explain.separating_concepts import separate_models
     from cxc_eccv.tables import tables_to_console, tables_to_markdown
 
     if show_concepts is not None:
@@ -145,6 +148,7 @@ def explain(
         for model, run in runs.items()
     ]
     paired = [row for other in explained[1:] for row in compare_failures(explained[0], other, seed=seed)]
+    separation = separate_models(explained, seed=seed) if len(explained) > 1 else None
     kinds, tables, reranked = tabulate_kinds(explained), make_tables(explained, paired), None
     if adversarial is not None:
         reranked = rerank(
@@ -156,18 +160,19 @@ def explain(
             seed=seed,
         )
         tables += reranking_tables(reranked)
+    separating = separation.tables() if separation else []
     try:
         written = []
         if output is not None:
             contents: dict[str, FileContent] = {
-                "explain.json": explanations_to_json(explained, paired, reranked, COMMAND.get()),
+                "explain.json": explanations_to_json(explained, paired, reranked, separation, COMMAND.get()),
                 "failures.parquet": partial(write_parquet, join_tables(explained)),
-                "explain.md": tables_to_markdown([kinds, *tables]),
-                "explain.html": render_explained(explained, tables, images=images, seed=seed),
+                "explain.md": tables_to_markdown([kinds, *separating, *tables]),
+                "explain.html": render_explained(explained, tables, separation=separation, images=images, seed=seed),
             }
             written = write_texts(output, contents, recorded=True)
     finally:
-        print_shown(tables_to_console([kinds, *tables]))
+        print_shown(tables_to_console([kinds, *tables, *separating]))
     say_written(written)
 
 
@@ -175,12 +180,13 @@ def explanations_to_json(
     explanations: Sequence[Explanation],
     paired: Sequence[Paired] = (),
     reranked: Reranking | None = None,
+    separation: Separation | None = None,
     command: str | None = None,
 ) -> str:
     """The text of ``explain.json``: the first model's numbers, and further models under ``others``.
 
-    ``paired`` has their differences from the first; numbers of altered queries are among the first's, and with
-    intervals under ``adversarial``.
+    ``paired`` has their differences from the first, ``separating`` the concepts that separate them; numbers of altered
+    queries are among the first's, and with intervals under ``adversarial``.
     """
     from cxc_eccv.types.json_records import to_json
 
@@ -198,6 +204,8 @@ def explanations_to_json(
         content["adversarial"] = {**reranked.facts, "rows": [asdict(row) for row in reranked.rows]}
     if others:
         content |= {"others": others, "paired": [asdict(row) for row in paired]}
+    if separation is not None:
+        content["separating"] = separation.facts
     return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 
