@@ -83,10 +83,11 @@ class ChosenTask(NamedTuple):
     is_named: bool
 
 
-def make_plan(request: Request, library: Library, sides: Sides) -> Plan:
+def make_plan(request: Request, library: Library, sides: Sides, *, whole: Split | None = None) -> Plan:
     """Plan the parts of the tasks and metrics that can be computed, on the split or a part of it.
 
-    ``sides`` is the run, or the sides that a model will encode: nothing is ranked yet.
+    ``sides`` is the run, or the sides that a model will encode: nothing is ranked yet. ``whole`` stands for the split
+    of the tasks' collection.
     """
     labels: tuple[str, ...] = ()
     if request.sources is not None or library.table_names:
@@ -96,7 +97,7 @@ def make_plan(request: Request, library: Library, sides: Sides) -> Plan:
     refused: list[CxcEccvError] = []
     chosen = list(_choose_tasks(request, sides, library, skipped))
     collections = [each.task.collection for each in chosen] or [COCO]
-    splits = find_parts(request, library, sides, collections)
+    splits = find_parts(request, library, sides, collections, whole)
     plan = Plan(request, library, parts, skipped, refused, splits, labels)
     for each in chosen:
         task, named = each.task, each.is_named
@@ -261,7 +262,11 @@ NONE = np.empty(0, dtype=np.int64)
 
 
 def find_parts(
-    request: Request, library: Library, sides: Sides, collections: Iterable[Collection]
+    request: Request,
+    library: Library,
+    sides: Sides,
+    collections: Iterable[Collection],
+    whole: Split | None = None,
 ) -> dict[Collection, Split]:
     """Collection to the part of its split that is scored; empty if nothing restricts the whole splits."""
     if request.allow_missing and sides.may_be_cut:
@@ -270,12 +275,14 @@ def find_parts(
         )
     unreadable = _read_unreadable(sides)
     if request.limit is None and not request.allow_missing and not unreadable.size and sides.corpus is None:
-        return {}
-    parts = {each: _restrict(library.split(request.split, each), request, sides, unreadable) for each in collections}
+        return {} if whole is None else dict.fromkeys(collections, whole)
+    splits = {each: whole or library.split(request.split, each) for each in collections}
+    parts = {each: _restrict(split, request, sides, unreadable) for each, split in splits.items()}
     if sides.corpus is not None and not any(part.caption_ids.size for part in parts.values()):
         raise MissingIds(
             f"{sides.path or 'run'}: none of its queries is a caption of COCO's {request.split} split. Give the split "
-            "that query-corpus ranked with --split; other collections have no concepts to explain failures."
+            "that query-corpus ranked with --split, or --collection visual_genome; others have no concepts to explain "
+            "failures."
         )
     return parts
 

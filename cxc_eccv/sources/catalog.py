@@ -232,6 +232,9 @@ SPLIT_OF_RAW = {raw: split for split, raw in RAW_SPLIT.items()}
 
 SPLIT_NAMES = {"train": "train", "restval": "restval", "val": "validation", "validation": "validation", "test": "test"}
 
+ALL = "all"
+"""All splits of a collection that are at hand, as one."""
+
 SAMPLE = "sample"
 """The embedded sample: its edition, and what a user writes for its folder (``./sample`` is another folder)."""
 
@@ -264,4 +267,4 @@ def describe_data(data: DataFacts, split: str = "", collection: str = "COCO") ->
         name = f"{', '.join(filter(None, [collection, kind]))}: not the official data"
     else:
         name = f"{collection} (official data)" if collection else "official data"
-    return f"{split} split of {name}" if split else name
+    return f"{split} split{'s' * (split == ALL)} of {name}" if split else name

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, MalformedSource, UnknownName
 from cxc_eccv.sources import readers
-from cxc_eccv.sources.catalog import RAW_SPLIT
+from cxc_eccv.sources.catalog import ALL, RAW_SPLIT
 from cxc_eccv.sources.collections.coco import COLLECTION as COCO
 from cxc_eccv.sources.collections.collection import Collection, find_collection
 from cxc_eccv.sources.download import Content, RawFiles, where_from
@@ -90,8 +90,8 @@ class Library(RawFiles):
         """The images, captions and labels of a split.
 
         Args:
-            name: ``train``, ``restval``, ``validation`` or ``test``.
-            collection: a collection or its name: ``coco``, ``flickr30k`` or ``flickr8k``.
+            name: ``train``, ``restval``, ``validation`` or ``test``; or ``all``, those that the available files hold.
+            collection: a collection or its name: ``coco``, ``flickr30k``, ``flickr8k`` or ``visual_genome``.
 
         Raises:
             UnknownName: there is no split or no collection of this name.
@@ -107,10 +107,25 @@ class Library(RawFiles):
 
     def read_splits(self, collection: Collection) -> Mapping[str, SplitTables]:
         """Images and captions of the splits of a collection that the available files hold, by name."""
-        splits = self.once(("collection", collection.name), lambda: collection.read(self._find_files(collection)))
+        splits = self.once(("collection", collection.name), lambda: self._read_collection(collection))
         if not self.restval_in_train:
             return splits
         return self.once(("folded", collection.name), lambda: readers.fold_restval(splits))
+
+    def descriptions(self, collection: Collection) -> pa.Table | None:
+        """Texts that represent the images of a collection, as captions of these; None if its captions do."""
+        if collection.descriptions is None:
+            return None
+        names, read = collection.descriptions
+        return self.once(("descriptions", collection.name), lambda: read([self.path(name) for name in names]))
+
+    def _read_collection(self, collection: Collection) -> Mapping[str, SplitTables]:
+        splits = collection.read(self._find_files(collection))
+        described = self.descriptions(collection)
+        if described is None:
+            return splits
+        image_ids = np.unique(described["image_id"])
+        return {name: tables.among(image_ids) for name, tables in splits.items()}
 
     def visual_genome(self, objects: Path | None = None, image_data: Path | None = None) -> Instances:
         """Objects in the images that Visual Genome shares with COCO, by COCO's ids, from the user's files if named."""
@@ -209,6 +224,8 @@ class Library(RawFiles):
         splits = self.read_splits(collection)
         if name in splits:
             return splits[name]
+        if name == ALL:
+            return SplitTables.join(list(splits.values()))
         if name not in RAW_SPLIT:
             raise UnknownName("split", name, splits)
         if name == "restval" and self.restval_in_train:
@@ -441,9 +458,9 @@ class Split:
     def _category_files(self) -> list[Path]:
         """Full annotations of the folders with images of the split, or the split's category sets without them."""
         whole = [f"instances_{folder}" for folder in pc.unique(self.images["folder"]).to_pylist()]
-        derived = f"instances_karpathy_{RAW_SPLIT[self.name]}"
-        use_derived = not self.library.has(whole) and self.library.has([derived])
-        return [self.library.path(name) for name in ([derived] if use_derived else whole)]
+        derived = [f"instances_karpathy_{raw}" for name, raw in RAW_SPLIT.items() if self.name in (name, ALL)]
+        use_derived = not self.library.has(whole) and self.library.has(derived)
+        return [self.library.path(name) for name in (derived if use_derived else whole)]
 
     def _read_categories(self) -> CategorySets:
         paths = self._category_files()

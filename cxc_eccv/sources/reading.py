@@ -122,7 +122,7 @@ CUT = " (the file seems to be cut off)"
 def read_records(path: Path) -> Iterator[Any]:
     """The elements of a file that is one JSON list, one by one; only a few of them are in memory at a time."""
     require("ijson", "explain", f"reading {path} needs", SourceMissing)
-    import ijson  # imported late: only the objects of Visual Genome need it
+    import ijson  # imported late: only Visual Genome needs it
 
     with open_content(path) as stream:
         head = stream.read(20)

@@ -41,7 +41,7 @@ def test_splits_of_the_sample_are_apart(name, sample_library):
     if sample_library.has_collection(collection):
         check_splits(sample_library, collection)
     else:
-        with pytest.raises(DataError, match=load_catalog().entry(collection.files[0]).path):
+        with pytest.raises(DataError, match=load_catalog().entry((*collection.labels, *collection.files)[0]).path):
             sample_library.split("test", collection=name)
 
 

@@ -64,7 +64,7 @@ def test_only_these_downloads_have_no_published_hash():
     unknown = {entry.name for entry in load_catalog() if entry.sha256 is None and entry.url}
     raw = {f"{kind}_{split}_raw" for kind in ("sts", "sis", "sits") for split in ("val", "test")}
     copies = {"snli_ve_train", "snli_ve_val", "snli_ve_test"}
-    copies |= {"visual_genome_objects", "visual_genome_image_data"}
+    copies |= {"visual_genome_objects", "visual_genome_regions", "visual_genome_image_data"}
     assert unknown == raw | copies | {"karpathy_coco", "flickr30k", "instances_train2014"}
     paths = [item.path for item in (*load_catalog(), *load_catalog().archives.values())]
     assert len(set(paths)) == len(paths)

@@ -28,6 +28,8 @@ class Collection:
         parts: names of files of single splits, which stand in for ``files`` where these are missing.
         read: maps the paths of the raw files to the tables of their splits.
         all_captions: name and reader of a file that has captions outside the splits too.
+        descriptions: names and reader of files with texts that represent the images in query-corpus, where the captions
+            only search; images without a description are left out.
         labels: names of further files without which tasks leave the collection out.
         entailment: beginning of the names of files with entailment labels of a split; empty without such files.
         mined: beginning of the names under which reports record weak positives; empty if there can be none.
@@ -42,6 +44,7 @@ class Collection:
     read: Callable[[Sequence[Path]], Mapping[str, SplitTables]]
     parts: tuple[str, ...] = ()
     all_captions: tuple[str, Callable[[Path], pa.Table]] | None = None
+    descriptions: tuple[tuple[str, ...], Callable[[Sequence[Path]], pa.Table]] | None = None
     labels: tuple[str, ...] = ()
     entailment: str = ""
     mined: str = ""

@@ -31,7 +31,7 @@ from cxc_eccv.sources.readers.pairs import (
     write_labels,
 )
 from cxc_eccv.sources.readers.sentence_pairs import SentencePairs, read_aligned, read_semeval, read_sick, read_stsb
-from cxc_eccv.sources.readers.visual_genome import read_visual_genome
+from cxc_eccv.sources.readers.visual_genome import read_region_descriptions, read_visual_genome
 
 __all__ = [
     "FACTS_KEY",
@@ -63,6 +63,7 @@ __all__ = [
     "read_mined",
     "read_positives",
     "read_ratings",
+    "read_region_descriptions",
     "read_semeval",
     "read_sick",
     "read_stsb",

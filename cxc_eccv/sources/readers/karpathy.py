@@ -29,6 +29,22 @@ class SplitTables:
     captions: pa.Table  # of CAPTION_SCHEMA; texts as in the file
     cut_caption_ids: IntArray  # captions beyond the limit per image, which are in no table
 
+    @classmethod
+    def join(cls, parts: Sequence[SplitTables]) -> SplitTables:
+        """Several splits as one."""
+        return cls(
+            pa.concat_tables([part.images for part in parts]).combine_chunks(),
+            pa.concat_tables([part.captions for part in parts]).combine_chunks(),
+            np.concatenate([part.cut_caption_ids for part in parts]),
+        )
+
+    def among(self, image_ids: IntArray) -> SplitTables:
+        """The part with these images."""
+        images, captions = (
+            table.filter(np.isin(table["image_id"], image_ids)) for table in (self.images, self.captions)
+        )
+        return SplitTables(images, captions, self.cut_caption_ids)
+
 
 def read_karpathy(paths: Sequence[Path]) -> dict[str, SplitTables]:
     """Split name to its tables, from one file with all splits of COCO or Flickr30k, or one file per split.
@@ -55,11 +71,7 @@ def fold_restval(splits: Mapping[str, SplitTables]) -> dict[str, SplitTables]:
     folded = {name: split for name, split in splits.items() if name != "restval"}
     parts = [splits[name] for name in ("train", "restval") if name in splits]
     if parts:
-        folded["train"] = SplitTables(
-            pa.concat_tables([part.images for part in parts]).combine_chunks(),
-            pa.concat_tables([part.captions for part in parts]).combine_chunks(),
-            np.concatenate([part.cut_caption_ids for part in parts]),
-        )
+        folded["train"] = SplitTables.join(parts)
     return {name: folded[name] for name in SPLITS if name in folded}
 
 

@@ -1,8 +1,8 @@
-"""Visual Genome: annotated objects of the images that it shares with COCO."""
+"""Visual Genome: annotated objects and descriptions of regions of the images that it shares with COCO."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,10 @@ from cxc_eccv.sources.readers.coco_instances import (
     read_size,
     table_of,
 )
-from cxc_eccv.sources.reading import integer, read_records, require_keys, shown
+from cxc_eccv.sources.readers.karpathy import CAPTION_SCHEMA
+from cxc_eccv.sources.reading import integer, read_records, require_keys, shown, text
 
-BATCH = 100_000  # objects held as Python objects at a time, before they become columns of a table
+BATCH = 100_000  # records held as Python objects at a time, before they become columns of a table
 
 SECOND = "object of a second image of Visual Genome with the same COCO id"
 COPY = "object with the id of another object of its image"
@@ -32,24 +33,10 @@ def read_visual_genome(paths: Sequence[Path]) -> Instances:
     Only the first synset of an object is used, and only the first of two images with the same COCO id. All releases can
     be read: 1.0 writes ``id`` for ``image_id`` and sometimes leaves out synsets.
     """
-    objects, image_data = paths
-    known = _read_image_data(image_data)
+    objects, _ = paths
     images: dict[int, tuple[int, int, int]] = {}
-    tables, rows, annotated = [], [], set()
-    for number, record in enumerate(read_records(objects)):
-        place = f"[{number}]"
-        genome_id = _image_id(objects, place, record)
-        if genome_id not in known:
-            raise MalformedSource(objects, place, f"image {genome_id}", f"an image that {image_data} lists")
-        if genome_id in annotated:
-            raise MalformedSource(objects, place, f"image {genome_id} a second time", "every image once")
-        annotated.add(genome_id)
-        items = require_keys(objects, place, record, ("objects",))["objects"]
-        if not isinstance(items, list):
-            raise MalformedSource(objects, f"{place}.objects", shown(items), "a list")
-        image = known[genome_id]
-        if image is None:
-            continue
+    tables, rows = [], []
+    for place, image, items in _read_images(paths, "objects"):
         left_out = SECOND if image[0] in images else None
         images.setdefault(image[0], image)
         seen = set[int]()
@@ -60,6 +47,51 @@ def read_visual_genome(paths: Sequence[Path]) -> Instances:
             rows = []
     tables.append(table_of(ANNOTATION_SCHEMA, rows))
     return Instances(table_of(IMAGE_SCHEMA, list(images.values())), pa.concat_tables(tables))
+
+
+def read_region_descriptions(paths: Sequence[Path]) -> pa.Table:
+    """Descriptions of regions of the images with a COCO id, as captions of these images numbered from 0.
+
+    Paths are ``region_descriptions.json`` and ``image_data.json``. Empty phrases are left out, as is a second image
+    with the same COCO id.
+    """
+    descriptions, _ = paths
+    tables, rows, done, number = [], list[tuple[int, int, str]](), set[int](), 0
+    for place, (image_id, _, _), regions in _read_images(paths, "regions"):
+        if image_id in done:
+            continue
+        done.add(image_id)
+        for position, region in enumerate(regions):
+            where = f"{place}.regions[{position}]"
+            phrase = require_keys(descriptions, where, region, ("phrase",))["phrase"]
+            if words := " ".join(text(descriptions, f"{where}.phrase", phrase).split()):
+                rows.append((number, image_id, words))
+                number += 1
+        if len(rows) >= BATCH:
+            tables.append(table_of(CAPTION_SCHEMA, rows))
+            rows = []
+    tables.append(table_of(CAPTION_SCHEMA, rows))
+    return pa.concat_tables(tables)
+
+
+def _read_images(paths: Sequence[Path], key: str) -> Iterator[tuple[str, tuple[int, int, int], list[Any]]]:
+    """Yield the place, the image and the records under ``key`` of every image with a COCO id."""
+    path, image_data = paths
+    known, annotated = _read_image_data(image_data), set[int]()
+    for number, record in enumerate(read_records(path)):
+        place = f"[{number}]"
+        genome_id = _image_id(path, place, record)
+        if genome_id not in known:
+            raise MalformedSource(path, place, f"image {genome_id}", f"an image that {image_data} lists")
+        if genome_id in annotated:
+            raise MalformedSource(path, place, f"image {genome_id} a second time", "every image once")
+        annotated.add(genome_id)
+        items = require_keys(path, place, record, (key,))[key]
+        if not isinstance(items, list):
+            raise MalformedSource(path, f"{place}.{key}", shown(items), "a list")
+        image = known[genome_id]
+        if image is not None:
+            yield place, image, items
 
 
 def _read_image_data(path: Path) -> dict[int, tuple[int, int, int] | None]:

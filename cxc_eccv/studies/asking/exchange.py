@@ -51,7 +51,7 @@ def find_images(address: str | Path, names: Collection[str], split: Split) -> di
     """
     text = str(address)
     if text == COCO:
-        if not split.collection.is_default:
+        if split.collection.photographs != COCO:
             raise InvalidOption("COCO does not host the images of Flickr30k; give their folder, or images/{file_name}")
         edition = split.library.edition
         if edition != "official":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +19,7 @@ from cxc_eccv.ranking.scores import refuse_zero_vectors
 from cxc_eccv.registry import metric_labelled
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun
 from cxc_eccv.runs.rankings import RankedLists, narrow_ids
-from cxc_eccv.sources.catalog import describe_data
+from cxc_eccv.sources.catalog import ALL, describe_data
 from cxc_eccv.sources.collections.collection import collections, find_collection
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import ClusterBootstrap, Draws, Estimate, interval
@@ -33,8 +34,6 @@ METRICS = ("recall_at_1", "recall_at_5", "recall_at_10", "mrr_at_5", "mrr_at_10"
 
 TITLES = {label: metric_name(label) for label in METRICS} | {"fails": "fails"}
 
-ALL = "all"
-
 SEED, CONFIDENCE = 0, 0.95
 """Of the bootstrap over images."""
 
@@ -44,8 +43,8 @@ WITHOUT_IMAGE = 2258277193
 DEPTH = 50
 """Items kept of every ranking for ``explain``, which reads the first eleven and the rank of the right one."""
 
-AT_ONCE = 4096
-"""Images whose captions are averaged per batch, which bounds the memory."""
+AT_ONCE = 16_384
+"""Captions that are averaged per batch, which bounds the memory."""
 
 
 def score_ranks(ranks: PositiveRanks) -> dict[str, FloatArray]:
@@ -57,13 +56,13 @@ def score_ranks(ranks: PositiveRanks) -> dict[str, FloatArray]:
 def collect_captions(library: Library, collection: str, split: str | None = None) -> pa.Table:
     """A table of ``caption_id``, ``image_id`` and ``text``; an image's captions are in the order of their positions.
 
-    The default split is COCO's test split, the 8,091 images of Flickr8k with a file, and all splits of Flickr30k.
+    The default split is COCO's test split, the 8,091 images of Flickr8k with a file, and all splits of the others.
     """
     declared = find_collection(collection)
     if split is not None or declared.is_default:
         return library.split(split or "test", declared).captions
     if declared.all_captions is None:
-        return pa.concat_tables([library.split(name, declared).captions for name in library.read_splits(declared)])
+        return library.split(ALL, declared).captions
     captions = library.read(*declared.all_captions)
     return captions.filter(np.asarray(captions["image_id"]) != WITHOUT_IMAGE)
 
@@ -121,28 +120,55 @@ def mean_corpus(vectors: NDArray[np.float32], *, normalize: bool = False) -> Cor
 
     The paper (section 3.2) averages the model's vectors; for a model of unit vectors the two are the same.
     """
+    return partial(_average, take=vectors.__getitem__, normalize=normalize)
 
-    def average(pairing: Pairing) -> Embeddings:
-        means = np.empty((pairing.image_ids.size, vectors.shape[1]), dtype=np.float32)
-        sizes = np.diff(pairing.starts)
-        for size in np.unique(sizes):
-            of_size = np.flatnonzero(sizes == size)
-            for part in np.array_split(of_size, -(-of_size.size // AT_ONCE)):
-                rows = pairing.others[pairing.starts[part][:, None] + np.arange(size)]
-                captions = vectors[rows].astype(np.float64)
-                if normalize:
-                    captions /= np.linalg.norm(captions, axis=2, keepdims=True)
-                # Sorted, so that the mean does not depend on the order of the captions, to the last bit.
-                means[part] = np.sort(captions, axis=1).mean(axis=1)
-        nowhere = pairing.image_ids[~means.any(axis=1)]
-        if nowhere.size:
-            raise MalformedRun(
-                f"the captions of {nowhere.size} images average to the zero vector, which has no cosine, the first: "
-                f"{nowhere[0]}. Check the model's output on them."
-            )
-        return Embeddings(pairing.image_ids, means)
 
-    return average
+def _average(pairing: Pairing, *, take: Callable[[IntArray], NDArray[np.float32]], normalize: bool) -> Embeddings:
+    """The mean vector of every image's other texts; ``take`` maps rows of texts to their vectors."""
+    sizes, order, parts = np.diff(pairing.starts), [], []
+    for size in np.unique(sizes):
+        of_size = np.flatnonzero(sizes == size)
+        for part in np.array_split(of_size, -(-of_size.size * size // AT_ONCE)):
+            rows = pairing.others[pairing.starts[part][:, None] + np.arange(size)]
+            texts = take(rows.ravel()).reshape(*rows.shape, -1).astype(np.float64)
+            if normalize:
+                texts /= np.linalg.norm(texts, axis=2, keepdims=True)
+            # Sorted, so that the mean does not depend on the order of the texts, to the last bit.
+            parts.append(np.sort(texts, axis=1).mean(axis=1).astype(np.float32))
+            order.append(part)
+    means = np.concatenate(parts)[np.argsort(np.concatenate(order))]
+    nowhere = pairing.image_ids[~means.any(axis=1)]
+    if nowhere.size:
+        raise MalformedRun(
+            f"the captions of {nowhere.size} images average to the zero vector, which has no cosine, the first: "
+            f"{nowhere[0]}. Check the model's output on them."
+        )
+    return Embeddings(pairing.image_ids, means)
+
+
+def describe(pairing: Pairing, descriptions: pa.Table) -> Pairing:
+    """The pairing with the rows of an image's descriptions as its others."""
+    places, known = find_positions(np.asarray(descriptions["image_id"]), pairing.image_ids)
+    rows = np.flatnonzero(known)
+    rows = rows[np.argsort(places[rows], kind="stable")]
+    counts = np.bincount(places[rows], minlength=pairing.image_ids.size)
+    return replace(pairing, others=rows, starts=np.append(0, np.cumsum(counts)))
+
+
+def average_descriptions(
+    pairing: Pairing, descriptions: pa.Table, encode: Callable[[pa.Table], Embeddings], *, normalize: bool = False
+) -> Embeddings:
+    """One vector per image: the mean vector of its descriptions, which are encoded a few at a time."""
+
+    def take(rows: IntArray) -> NDArray[np.float32]:
+        return encode(descriptions.take(rows)).vectors
+
+    return _average(describe(pairing, descriptions), take=take, normalize=normalize)
+
+
+def given_corpus(images: Embeddings, where: object) -> Corpus:
+    """Represent images by given vectors."""
+    return lambda pairing: Embeddings(pairing.image_ids, take_rows(images, pairing.image_ids, where, "images"))
 
 
 def summary_corpus(
@@ -278,14 +304,16 @@ def evaluate_query_corpus(
     collection: str,
     query_position: int | str = 0,
     corpus: Corpus | None = None,
+    corpus_name: str = "a summary of their other captions",
     normalize: bool = False,
     facts: Provenance | None = None,
 ) -> QueryCorpusReport:
     """Rank all images for a caption of each, and score the ranks of the captions' images.
 
-    A query is compared by cosine with one vector per image, made of the image's other captions: by ``corpus``, or as
-    the mean of their vectors. ``captions`` are those of :func:`collect_captions`, and ``vectors`` their (C, D) vectors.
-    See Lymperaiou et al., COLING 2022, sections 3.2, 3.3 and 6.1. ``facts`` are those about the model.
+    A query is compared by cosine with one vector per image, made of the image's other captions: by ``corpus``, which
+    ``corpus_name`` names, or as the mean of their vectors. ``captions`` are those of :func:`collect_captions`, and
+    ``vectors`` their (C, D) vectors. See Lymperaiou et al., COLING 2022, sections 3.2, 3.3 and 6.1. ``facts`` are those
+    about the model.
     """
     owners = np.asarray(captions["image_id"], dtype=np.int64)
     ids = np.asarray(captions["caption_id"], dtype=np.int64)
@@ -294,8 +322,6 @@ def evaluate_query_corpus(
     if corpus is None:
         corpus = mean_corpus(vectors, normalize=normalize)
         corpus_name = "the mean of their other captions" + (", each of length 1" if normalize else "")
-    else:
-        corpus_name = "a summary of their other captions"
     for position in choose_positions(query_position, owners):
         pairing = pair_up(owners, position)
         items, queries = corpus(pairing), Embeddings(ids[pairing.queries], vectors[pairing.queries])

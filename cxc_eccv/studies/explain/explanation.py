@@ -6,9 +6,10 @@ The global table is Table 3 of Lymperaiou et al.; several models stand side by s
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow as pa
 from scipy.stats import mode
 
 from cxc_eccv.errors import InvalidOption
@@ -26,6 +27,7 @@ from cxc_eccv.studies.explain.concepts import ImageConcepts
 from cxc_eccv.studies.explain.failed_queries import (
     COUNTS,
     INFORMED,
+    MATCHED,
     MEASURES,
     NUMBERS,
     OF_TRUTH,
@@ -36,6 +38,7 @@ from cxc_eccv.studies.explain.failed_queries import (
     explain_failures,
     find_failures,
 )
+from cxc_eccv.studies.explain.keyword_matching import match_keywords
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types import FloatArray, IntArray
 from cxc_eccv.types.provenance import Provenance
@@ -60,6 +63,11 @@ class Explanation:
     skipped: Mapping[str, str]
     provenance: Provenance
     size_threshold: float = SIZE_THRESHOLD
+
+    @property
+    def data(self) -> str:
+        """The split and the edition of the data in words."""
+        return describe_data(self.provenance.data, self.split.name, self.split.collection.title)
 
 
 def check_runs(
@@ -113,7 +121,10 @@ def explain_run(
     for direction in (part.name for part in chosen.parts):
         failures = find_failures(run, split, direction, similarity=scoring["similarity"], selection=chosen)
         texts = None if direction == "i2t" else split.texts_of(failures.query_ids).to_pylist()
-        explained[direction] = explain_failures(failures, concepts, texts, size_threshold=size_threshold)
+        of_direction = explain_failures(failures, concepts, texts, size_threshold=size_threshold)
+        matched = [None] * len(failures) if texts is None else match_keywords(failures, texts, split, concepts)
+        table = of_direction.table.append_column(MATCHED, pa.array(matched, pa.int64()))
+        explained[direction] = replace(of_direction, table=table)
     about: JsonObject = {
         "source": concepts.source,
         "counted": concepts.counted,
@@ -126,7 +137,12 @@ def explain_run(
         similarity_from=scoring["similarity_from"],
         model=model,
         restriction=describe_parts(chosen.request, run, chosen.splits.values()),
-        others={"concepts": about, "wordnet": WORDNET, "size_threshold": size_threshold},
+        others={
+            "collection": split.collection.name,
+            "concepts": about,
+            "wordnet": WORDNET,
+            "size_threshold": size_threshold,
+        },
     )
     title = model or (run.path.name if run.path is not None else "run")
     provenance = make_provenance(split.library, split.name, facts)
@@ -306,7 +322,7 @@ def make_tables(explanations: Sequence[Explanation], paired: Sequence[Paired] = 
     first, *others = explanations
     corpus = first.provenance.run.corpus
     subtitle = f"{first.concepts.source}{f'; images as {corpus}' if corpus else ''}"
-    data = describe_data(first.provenance.data, first.provenance.split)
+    data = first.data
     if not others:
         summaries = {direction: summarize(explained) for direction, explained in first.directions.items()}
         rows = _rows([summary.scores for summary in summaries.values()])
@@ -335,7 +351,7 @@ def _compare_models(
     notes += _group({model.model: model.skipped[direction] for model in explanations if direction in model.skipped})
     notes += _group(_reasons(summaries))
     models = f"{len(summaries)} models" if len(summaries) > 1 else next(iter(summaries))
-    data = describe_data(explanations[0].provenance.data, explanations[0].provenance.split)
+    data = explanations[0].data
     return Table(header, rows, f"Failures of {models}, {direction}", subtitle, notes, data=data)
 
 

@@ -16,7 +16,9 @@ from cxc_eccv.evaluation.request import SPLITS
 from cxc_eccv.judgments.evidence.source import MERGED, official_sources
 from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.parquet import read_parquet
-from cxc_eccv.sources.library import Split
+from cxc_eccv.sources.catalog import ALL
+from cxc_eccv.sources.collections.collection import collections
+from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.sources.reading import parse_json
 from cxc_eccv.studies.asking.exchange import find_format, find_images
 from cxc_eccv.studies.asking.questionnaire import Handout, describe_questions, list_files
@@ -29,14 +31,15 @@ from cxc_eccv.studies.asking.questions import (
     Questionnaire,
 )
 from cxc_eccv.studies.asking.schemes import schemes
-from cxc_eccv.studies.explain.failed_queries import INFORMED, MEASURES
+from cxc_eccv.studies.explain.failed_queries import INFORMED, MATCHED, MEASURES
 from cxc_eccv.types import CROSS_MODAL, check_whole
+from cxc_eccv.wording import count
 
 SCHEME = schemes()["failures"]
 
 CORRELATED = tuple(f"{name}{variant}" for variant in ("", INFORMED) for name in MEASURES)
 
-FAILURE_COLUMNS = ("direction", "query_id", "truth_id", "retrieved_id", *CORRELATED)
+FAILURE_COLUMNS = ("direction", "query_id", "truth_id", "retrieved_id", MATCHED, *CORRELATED)
 
 
 def export_failures(
@@ -47,18 +50,29 @@ def export_failures(
     form: str = "html",
     images: str | Path = "coco",
     sample: int = 100,
+    keywords: int = 1,
     seed: int = 0,
 ) -> list[Path]:
-    """Write randomly drawn failures for people to rate, with a known match and mismatch to every 18 of them."""
+    """Write randomly drawn failures for people to rate, with a known match and mismatch to every 18 of them.
+
+    Failures whose query has fewer matched ``keywords`` are left out, see
+    :func:`~cxc_eccv.studies.explain.keyword_matching.match_keywords`.
+    """
     check_whole("sample", sample)
     check_whole("seed", seed, least=0)
+    check_whole("keywords", keywords, least=0)
+    matched = set(name_failures(keep_matched(explained, keywords)))
     questionnaire = ask_failures(explained, split)
     places: dict[str, list[int]] = {CANDIDATE: [], POSITIVE: [], NEGATIVE: []}
     for place, (question,) in enumerate(questionnaire.sheets):
-        places[question.role].append(place)
+        if question.role != CANDIDATE or question.pair_id in matched:
+            places[question.role].append(place)
     number = len(places[CANDIDATE])
     if number < sample:
-        raise InvalidOption(f"there are only {number:,} failures of text queries, not {sample:,}: lower the sample")
+        matching = f" with {count(keywords, 'matched keyword')} or more" * (keywords > 0)
+        raise InvalidOption(
+            f"there are only {number:,} failures of text queries{matching}, not {sample:,}: lower the sample"
+        )
     random, n_known = np.random.default_rng(seed), -(-sample // CANDIDATES_A_SHEET)
     numbers = {CANDIDATE: sample, **{role: min(n_known, len(places[role])) for role in (POSITIVE, NEGATIVE)}}
     drawn = [int(place) for role, size in numbers.items() for place in random.choice(places[role], size, replace=False)]
@@ -66,6 +80,11 @@ def export_failures(
     addresses = find_images(images, names, split)
     questions = describe_questions([questionnaire], addresses, drawn)
     return find_format(form).export(output, questions, Handout(SCHEME))
+
+
+def keep_matched(explained: pa.Table, keywords: int) -> pa.Table:
+    """The failures of text queries with at least this many matched keywords."""
+    return explained.filter(pc.fill_null(pc.greater_equal(explained[MATCHED], keywords), False))
 
 
 def ask_failures(explained: pa.Table, split: Split) -> Questionnaire:
@@ -96,7 +115,7 @@ def _list_known(split: Split) -> Iterator[tuple[str, int, int, int, str]]:
     They depend on nothing but the data, so that answers count for the failures of every model.
     """
     images, matches = split.image_ids.tolist(), dict[int, set[int]]()
-    for direction in CROSS_MODAL:
+    for direction in CROSS_MODAL if split.name != ALL else ():  # sources judge single splits
         merged = merge(split, direction, sources=[name for name in official_sources() if name in MERGED])
         sides = merged.query_ids[merged.queries], merged.gallery_ids[merged.items]
         pairs = zip(*(side[merged.positive].tolist() for side in sides), strict=True)
@@ -113,7 +132,7 @@ def _list_known(split: Split) -> Iterator[tuple[str, int, int, int, str]]:
             yield f"t2i-{query}-{truth}-{other}", query, truth, other, NEGATIVE
 
 
-def read_failures(folder: str | Path) -> tuple[pa.Table, str]:
+def read_failures(folder: str | Path, library: Library) -> tuple[pa.Table, Split]:
     """Read the failures of all models and directions from ``cxc-eccv explain --output``, and their split."""
     path = Path(folder) / "failures.parquet"
     if not path.is_file():
@@ -121,12 +140,14 @@ def read_failures(folder: str | Path) -> tuple[pa.Table, str]:
     try:
         table = read_parquet(path)
         facts = parse_json((table.schema.metadata or {})[b"explained"].decode(), path)
-        (split,) = {model["split"] for model in facts.values()} & set(SPLITS)
+        ((split, collection),) = {(model["split"], model["collection"]) for model in facts.values()}
+        if split not in (*SPLITS, ALL) or collection not in collections():
+            raise LookupError(f"split {split!r} of {collection!r}")
         table.select(FAILURE_COLUMNS)
     except (pa.ArrowInvalid, LookupError, TypeError, AttributeError, ValueError) as error:
         expected = "the file that cxc-eccv explain --output wrote; run it again"
         raise MalformedSource(path, "", f"an unreadable Parquet file ({error})", expected) from None
-    return table, split
+    return table, library.split(split, collection)
 
 
 def name_failures(explained: pa.Table) -> list[str]:

@@ -28,6 +28,8 @@ from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.ranking.scores import one_blas_thread
 from cxc_eccv.runs import Run
+from cxc_eccv.sources.catalog import ALL
+from cxc_eccv.sources.collections.coco import COLLECTION as COCO
 from cxc_eccv.sources.library import Split
 from cxc_eccv.sources.wordnet import similarity_matrix
 from cxc_eccv.studies.explain.concepts import ImageConcepts, find_mentions
@@ -69,6 +71,9 @@ NUMBERS = (*MEASURED, REAL, *(f"{name}{variant}" for variant in (INFORMED, OVER_
 
 COUNTS = ("common_concepts", "truth_only_concepts", "retrieved_only_concepts", "differing_concepts")
 """Concepts in both images of a failure, in only one of them, and in both with different numbers of instances."""
+
+MATCHED = "matched_keywords"
+"""Column with the number of a query's mentions that the texts of its right image make too."""
 
 NO_WORDS = "the queries are images, which mention nothing"
 
@@ -123,8 +128,12 @@ def check_run(run: Run, split: Split, directions: Sequence[str] | None = None) -
     for direction in wanted:
         if direction not in TASKS:
             raise UnknownName("direction", direction, TASKS)
-    request = Request(tasks=[f"{TASKS[name]}/{name}" for name in wanted], metrics="recall_at_1", split=split.name)
-    plan = make_plan(request, split.library, run)
+    is_usual = split.collection.is_default and split.name != ALL
+    tasks = [f"{TASKS[name]}/{name}" for name in wanted]
+    request = Request(tasks=tasks, metrics="recall_at_1", split=split.name if is_usual else "test")
+    # These tasks read nothing but which caption is of which image, so any images of COCO can stand for its test split.
+    whole = None if is_usual else replace(split, collection=COCO, name=request.split)
+    plan = make_plan(request, split.library, run, whole=whole)
     raise_all([*plan.refused, *find_faults(run, plan)])
     return replace(plan, skipped={} if directions else skipped)
 

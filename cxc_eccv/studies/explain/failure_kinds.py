@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.studies.explain.explanation import Explanation
 from cxc_eccv.studies.explain.failed_queries import INFORMED, MEASURES, Explained
 from cxc_eccv.tables import Table
@@ -81,7 +80,7 @@ def tabulate_kinds(explanations: Sequence[Explanation]) -> Table:
         rows,
         f"Kinds of failures of {first.model}" if len(explanations) == 1 else "Kinds of failures",
         notes=[*meanings, f"without a verdict: {UNEXPLAINED}.", *LEGEND],
-        data=describe_data(first.provenance.data, first.provenance.split),
+        data=first.data,
     )
 
 

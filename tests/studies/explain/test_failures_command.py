@@ -47,6 +47,7 @@ def export(run, explained, folder, sample=30):
     told = run("failures", "export", explained, "--output", folder, "--sample", sample, "--format", "csv",
                "--images", "images/{file_name}")  # fmt: skip
     assert "wrote" in told
+    assert "failures of text queries (--keywords 1)" in told
     return folder / "questions.csv"
 
 

@@ -46,6 +46,7 @@ def explained(sample_library):
         "truth_id": truths,
         "retrieved_id": others,
         "item_id": others,
+        "matched_keywords": pa.array(range(size), pa.int64()),
     }
     for name in MEASURES:
         table[name] = random.random(size).round(1)
@@ -62,35 +63,35 @@ def exported(explained, sample_library, tmp_path):
     return export
 
 
-def keep(explained, folder, facts=b'{"ridge": {"split": "test"}}'):
+def keep(explained, folder, facts=b'{"ridge": {"split": "test", "collection": "coco"}}'):
     write_parquet(explained.replace_schema_metadata({b"explained": facts}), folder / "failures.parquet")
 
 
-def test_failures_are_read_as_explain_wrote_them(explained, tmp_path):
+def test_failures_are_read_as_explain_wrote_them(sample_library, explained, tmp_path):
     keep(explained, tmp_path)
-    table, split = read_failures(tmp_path)
-    assert (split, table.equals(explained)) == ("test", True)
+    table, split = read_failures(tmp_path, sample_library)
+    assert (split.name, table.equals(explained)) == ("test", True)
 
 
 @pytest.mark.thorough
 @settings(max_examples=60, derandomize=True, deadline=None)
 @given(damage=damages())
-def test_a_damaged_table_is_refused_or_as_it_was(explained, tmp_path_factory, damage):
+def test_a_damaged_table_is_refused_or_as_it_was(sample_library, explained, tmp_path_factory, damage):
     folder = tmp_path_factory.mktemp("damaged")
     keep(explained, folder)
     path = folder / "failures.parquet"
     path.write_bytes(damage(path.read_bytes()))
     try:
-        table, split = read_failures(folder)
+        table, split = read_failures(folder, sample_library)
     except MalformedSource:
         return
-    assert (split, table.equals(explained)) == ("test", True)
+    assert (split.name, table.equals(explained)) == ("test", True)
 
 
-def test_a_table_that_lacks_a_column_is_refused(explained, tmp_path):
+def test_a_table_that_lacks_a_column_is_refused(sample_library, explained, tmp_path):
     keep(explained.drop_columns(["direction"]), tmp_path)
     with pytest.raises(MalformedSource, match=r"direction.*expected the file that cxc-eccv explain"):
-        read_failures(tmp_path)
+        read_failures(tmp_path, sample_library)
 
 
 @pytest.mark.parametrize(
@@ -100,17 +101,18 @@ def test_a_table_that_lacks_a_column_is_refused(explained, tmp_path):
         b"{",
         b"null",
         b'{"a": null}',
-        b'{"a": {"split": "train"}}',
+        b'{"a": {"split": "train", "collection": "coco"}}',
         b"\xff",
         b"[" * 9999,
-        b'{"a": {"split": "test"}, "b": {"split": "validation"}}',
-        b'{"a": {"split": "\\ud800"}}',
+        b'{"a": {"split": "test"}}',
+        b'{"a": {"split": "test", "collection": "coco"}, "b": {"split": "validation", "collection": "coco"}}',
+        b'{"a": {"split": "\\ud800", "collection": "coco"}}',
     ],
 )
-def test_a_table_that_does_not_say_its_split_is_refused(facts, explained, tmp_path):
+def test_a_table_that_does_not_say_its_split_is_refused(sample_library, facts, explained, tmp_path):
     write_parquet(explained.replace_schema_metadata(facts and {b"explained": facts}), tmp_path / "failures.parquet")
     with pytest.raises(MalformedSource, match=r"failures\.parquet"):
-        read_failures(tmp_path)
+        read_failures(tmp_path, sample_library)
 
 
 def answer(path, target, rater="ann", classes=("detail",), rating=7, fourth=()):
@@ -162,7 +164,7 @@ def test_the_draw_is_that_of_the_seed_and_not_of_the_order_of_the_failures(expla
 
 def test_failures_of_image_queries_are_not_exported(explained, exported):
     images = explained.set_column(0, "direction", pa.array(["i2t"] * explained.num_rows))
-    with pytest.raises(InvalidOption, match="only 0 failures of text queries, not 10"):
+    with pytest.raises(InvalidOption, match="only 0 failures of text queries with 1 matched keyword or more, not 10"):
         exported(table=images)
 
 

@@ -325,10 +325,15 @@ class EvaluationSplit:
     texts: pa.Array
 
 
+def _captioned() -> list[Collection]:
+    """The collections with captions of their own."""
+    return [collection for collection in collections().values() if collection.descriptions is None]
+
+
 def evaluation_splits(library: Library, parts: Sequence[str]) -> tuple[list[EvaluationSplit], list[str]]:
     """The evaluation splits of these parts (``val``, ``test``), and the names of missing ones."""
     splits, missing = [], []
-    for part, collection in product(parts, collections().values()):
+    for part, collection in product(parts, _captioned()):
         name, split = f"{collection.name}/{part}", SPLITS[part]
         if _has_split(library, split, collection) or (collection.is_default and part == "test"):  # which is required
             content = library.split(split, collection)
@@ -343,7 +348,7 @@ def count_images(library: Library, image_keys: Sequence[str]) -> dict[str, int]:
     known = pa.array(image_keys, pa.string())
     counts: dict[str, int] = {}
     photographs = {key.partition("/")[0] for key in image_keys}
-    for part, collection in product(("test", "val"), collections().values()):
+    for part, collection in product(("test", "val"), _captioned()):
         if collection.photographs in photographs and _has_split(library, SPLITS[part], collection):
             image_ids = library.split(SPLITS[part], collection).image_ids
             inside = int(_is_in(known, pa.array(keys(collection.photographs, image_ids))).sum())

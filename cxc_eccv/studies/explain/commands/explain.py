@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 COMMANDS = {"explain": Group.RESEARCH}
 
+COCO = "coco"
+
 FILES = ("explain.json", "failures.parquet", "explain.md", "explain.html")
 
 Annotations = Annotated[
@@ -56,8 +58,16 @@ def explain(
         Path | None,
         typer.Option(help="Embeddings of altered queries (config adversarial) by the same model."),
     ] = None,
-    split: Annotated[str, typer.Option(help="val or test.")] = "test",
-    concepts: Annotated[str, typer.Option(help="Annotations for the concepts: coco or visual-genome.")] = "coco",
+    collection: Annotated[
+        str, typer.Option(help="coco, or visual_genome for a file of query-corpus on that collection.")
+    ] = "coco",
+    split: Annotated[str | None, typer.Option(help="val or test. Default: test for coco, else every split.")] = None,
+    concepts: Annotated[
+        str | None,
+        typer.Option(
+            help="Annotations for the concepts: coco or visual-genome. Default: those of the collection.",
+        ),
+    ] = None,
     annotations: Annotations = None,
     show_concepts: Annotated[
         str | None,
@@ -94,7 +104,8 @@ def explain(
     Several files are compared with the first, with intervals of the differences over the queries that both models fail,
     and the concepts that one of them misses significantly more often.
 
-    It also explains rankings.parquet of query-corpus, where an image is the mean of its other captions.
+    It also explains rankings.parquet of query-corpus, where an image is the mean of its other captions, or of its
+    descriptions by Visual Genome.
 
     --adversarial ranks altered queries instead of the originals, and shows how many ranks got worse and what the
     metrics become.
@@ -113,8 +124,9 @@ def explain(
     from cxc_eccv.studies.explain.separating_concepts import separate_models
     from cxc_eccv.tables import tables_to_console, tables_to_markdown
 
+    concepts = concepts or (COCO if collection == COCO else "visual-genome")
     if show_concepts is not None:
-        _show_concepts(show_concepts, concepts, open_library().split(split_name(split)), annotations)
+        _show_concepts(show_concepts, concepts, _open_split(collection, split), annotations)
         return
     if not files:
         raise InvalidOption("nothing to explain: name a file of embeddings, scores or rankings")
@@ -124,7 +136,7 @@ def explain(
     Intervals(seed=seed)
     check_threshold(size_threshold)
     check_source(concepts)
-    data = open_library().split(split_name(split))
+    data = _open_split(collection, split)
     runs = load_runs(files, name)
     selections = check_runs(runs, data, directions=direction, similarity=similarity)
     baseline = next(iter(runs.values()))
@@ -247,6 +259,20 @@ def _entries(explanation: Explanation) -> dict[str, dict[str, Any]]:
     return entries
 
 
+def _open_split(collection: str, split: str | None) -> Split:
+    """The split whose images have concepts: one of COCO, or by default all of Visual Genome's."""
+    from cxc_eccv.sources.catalog import ALL
+    from cxc_eccv.sources.collections.collection import find_collection
+
+    declared = find_collection(collection)
+    if declared.photographs != COCO:
+        raise InvalidOption(
+            f"nobody annotated concepts in the images of {declared.title}; choose coco or visual_genome"
+        )
+    default = "test" if declared.is_default else ALL
+    return open_library().split(default if split is None else split_name(split), declared)
+
+
 SHOWN = 15
 """Concepts of a split that are listed, the most frequent ones."""
 
@@ -263,13 +289,15 @@ def _show_concepts(which: str, source: str, split: Split, annotations: Path | No
     image_concepts = load_concepts(split, source, annotations)
     if which != "all" and int(which) not in split.image_ids:
         raise InvalidOption(f"image {which} is not in the split {split.name}; name its split with --split")
-    say(upper_first(describe_data(DataFacts(edition=split.library.edition), split.name)))
+    data = DataFacts(edition=split.library.edition)
+    say(upper_first(describe_data(data, split.name, split.collection.title)))
     tables = _tabulate_split(image_concepts) if which == "all" else [_tabulate_image(image_concepts, int(which))]
     print_shown(tables_to_console(tables))
 
 
 def _tabulate_split(image_concepts: ImageConcepts) -> list[Table]:
     """The counts of a split, and its most frequent concepts."""
+    from cxc_eccv.sources.catalog import ALL
     from cxc_eccv.tables import Table
 
     annotated, showing = len(image_concepts.images), sum(map(bool, image_concepts.images.values()))
@@ -291,8 +319,9 @@ def _tabulate_split(image_concepts: ImageConcepts) -> list[Table]:
         (concept, f"{number:,}", f"{counts[concept]:,}")[: 2 + image_concepts.counted]
         for concept, number in sorted(images.items(), key=lambda item: (-item[1], item[0]))[:SHOWN]
     ]
+    where = "all splits" if image_concepts.split == ALL else f"{image_concepts.split} split"
     return [
-        Table([("what",), ("number",)], rows, f"{image_concepts.source}, {image_concepts.split} split"),
+        Table([("what",), ("number",)], rows, f"{image_concepts.source}, {where}"),
         Table(
             [("concept",), ("images",), ("instances",)][: 2 + image_concepts.counted],
             most,

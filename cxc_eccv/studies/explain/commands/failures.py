@@ -24,6 +24,10 @@ def export(
     form: QuestionForm = "html",
     images: QuestionImages = "coco",
     sample: Annotated[int, typer.Option(help="Number of failures, drawn at random.")] = 100,
+    keywords: Annotated[
+        int,
+        typer.Option(help="Fewest keywords of a query that the texts of its right image share; 0 keeps all failures."),
+    ] = 1,
 ) -> None:
     """Write failures for people to rate: the query, the right image and the retrieved one.
 
@@ -33,15 +37,20 @@ def export(
     cxc-eccv failures export explained --format csv --output asked --sample 20
     ```
 
+    Keyword matching comes first: a failure is left out if no concept that its query mentions is mentioned by the other
+    captions or descriptions of the right image.
+
     People mark what is wrong with the retrieved image: object class, colour, enumeration, size, action or detail; or
     only alternatives, if it fits the query as well. They rate from 1 to 10 how well it replaces the right image. Every
     18 failures are mixed with two known pairs: an image that matches by the labels, and one that does not. The format
     html is one page for any browser. With csv or jsonl, each person fills in a copy of the file.
     """
-    from cxc_eccv.studies.explain.exported_failures import export_failures, read_failures
+    from cxc_eccv.studies.explain.exported_failures import export_failures, keep_matched, read_failures
 
-    table, split = read_failures(explained)
-    say_written(export_failures(table, output, open_library().split(split), form=form, images=images, sample=sample))
+    table, split = read_failures(explained, open_library())
+    say_written(export_failures(table, output, split, form=form, images=images, sample=sample, keywords=keywords))
+    kept, of_text = (keep_matched(table, least).num_rows for least in (keywords, 0))
+    say(f"keyword matching left out {of_text - kept:,} of {of_text:,} failures of text queries (--keywords {keywords})")
     say(f"after people have answered: cxc-eccv failures ratings ANSWERS --explained {explained}")
 
 
@@ -76,11 +85,11 @@ def ratings(
 
     if output is not None:
         refuse_unwritable(output, file=True)
-    table, split = read_failures(explained)
     library = open_library()
-    rated = read_ratings(files, table, library.split(split), form)
+    table, split = read_failures(explained, library)
+    rated = read_ratings(files, table, split, form)
     hashes = {path.name: sha256_of(path) for path in (*files, explained / "failures.parquet")}
-    facts = make_provenance(library, split, Provenance(others={"files": hashes}))
+    facts = make_provenance(library, split.name, Provenance(others={"files": hashes}))
     report = report_ratings(rated, table, provenance=facts)
     try:
         written = [] if output is None else [report.save(output)]

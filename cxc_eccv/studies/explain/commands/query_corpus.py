@@ -58,7 +58,7 @@ def query_corpus(
     ] = None,
     batch_size: BatchSize = 64,
     device: Device = None,
-    collection: Annotated[str, typer.Option(help="flickr8k, flickr30k or coco.")] = "coco",
+    collection: Annotated[str, typer.Option(help="coco, flickr8k, flickr30k or visual_genome.")] = "coco",
     split: Annotated[
         str | None, typer.Option(help="train, val or test. Default: test for coco, every split for the others.")
     ] = None,
@@ -87,14 +87,22 @@ def query_corpus(
     cosine. Recall, reciprocal ranks, median rank and fails (1 - R@1) have intervals from a bootstrap over images. An
     interrupted command continues with the summaries that it has written.
 
-    rankings.parquet holds the top 50 images of every query. For COCO, cxc-eccv explain reads it.
+    Visual Genome describes regions of half of COCO's images. There a caption searches among these images, and an image
+    is the mean of its descriptions; embeddings.npz holds both sides.
+
+    rankings.parquet holds the top 50 images of every query. For COCO and Visual Genome, cxc-eccv explain reads it.
     """
     import numpy as np
 
+    from cxc_eccv.runs import EmbeddingsRun, save_embeddings
+    from cxc_eccv.sources.collections.collection import find_collection
     from cxc_eccv.studies.explain.caption_corpus import (
+        average_descriptions,
         choose_positions,
         collect_captions,
         evaluate_query_corpus,
+        given_corpus,
+        pair_up,
         take_rows,
     )
     from cxc_eccv.tables import tables_to_console
@@ -106,17 +114,35 @@ def query_corpus(
         raise InvalidOption("--normalize is for the mean of vectors, and a summary has one vector; leave it out")
     library = open_library()
     name_of_split = None if split is None else split_name(split)
-    captions = collect_captions(library, collection, name_of_split)
-    choose_positions(query_position, np.asarray(captions["image_id"], dtype=np.int64))
-    corpus = None
+    declared = find_collection(collection)
+    descriptions, captions = library.descriptions(declared), collect_captions(library, collection, name_of_split)
+    owners = np.asarray(captions["image_id"], dtype=np.int64)
+    choose_positions(query_position, owners)
+    images: Embeddings | None = None
+    corpus: Corpus | None = None
     if file is not None:
-        side, facts = _load_captions(file, name)
+        side, images, facts = _load_vectors(file, name)
     else:
         encode, facts = _load_encoder(str(model), context.params)
         side = encode(captions)
         if summarizer is not None or summaries is not None:
-            corpus, about = _summarise(captions, query_position, context.params, encode)
+            corpus, about = _summarise(captions, descriptions, query_position, context.params, encode)
             facts = replace(facts, others={**facts.others, "summaries": about})
+        elif descriptions is not None:
+            images = average_descriptions(
+                pair_up(owners, 0), descriptions, partial(encode, quiet=True), normalize=normalize
+            )
+    corpus_name = "a summary of their other captions"
+    if descriptions is not None and corpus is not None:
+        corpus_name = "a summary of their descriptions"
+    elif descriptions is not None:
+        if images is None or (file and normalize):
+            raise InvalidOption(
+                f"{file}: for {declared.title} a file holds the captions, and as images the mean vectors of their "
+                "descriptions, which are not scaled again; use --model to make it, or leave --normalize out"
+            )
+        corpus = given_corpus(images, file or model)
+        corpus_name = f"vectors of {file.name}" if file else "the mean of their descriptions"
     vectors = take_rows(side, np.asarray(captions["caption_id"], dtype=np.int64), file or model)
     report = evaluate_query_corpus(
         captions,
@@ -125,12 +151,17 @@ def query_corpus(
         collection=collection,
         query_position=query_position,
         corpus=corpus,
+        corpus_name=corpus_name,
         normalize=normalize,
         facts=replace(facts, split=name_of_split or "", command=COMMAND.get()),
     )
     table = report.table()
+    contents: dict[str, FileContent] = {}
+    if descriptions is not None and file is None and images is not None:
+        run = EmbeddingsRun(images, side, similarity="cosine", model=facts.model)
+        contents["embeddings.npz"] = partial(save_embeddings, run=run)
     try:
-        written = [] if output is None else _write(report, table, output)
+        written = [] if output is None else _write(report, table, output, contents)
     finally:
         print_shown(tables_to_console([table]))
     say_written(written)
@@ -164,15 +195,15 @@ def _check_summaries(summarizer: str | None, file: Path | None) -> None:
         read_summaries(file)
 
 
-def _load_captions(file: Path, name: str | None) -> tuple[Embeddings, Provenance]:
-    """The captions' vectors in a file, and what a report says of it."""
+def _load_vectors(file: Path, name: str | None) -> tuple[Embeddings, Embeddings | None, Provenance]:
+    """The vectors of captions and images in a file, and what a report says of it."""
     from cxc_eccv.runs import load_embeddings
     from cxc_eccv.types.provenance import Provenance
 
     run = load_embeddings(file)
     if run.captions is None:
         raise InvalidOption(f"{file}: holds no captions; a query and what it searches are captions")
-    return run.captions, Provenance(run=run.facts(), model=name or run.model or file.stem)
+    return run.captions, run.images, Provenance(run=run.facts(), model=name or run.model or file.stem)
 
 
 def _load_encoder(model: str, options: dict[str, Any]) -> tuple[Encode, Provenance]:
@@ -182,21 +213,32 @@ def _load_encoder(model: str, options: dict[str, Any]) -> tuple[Encode, Provenan
 
     loaded = load_model(model, device=options["device"], name=options["name"])
 
-    def encode(captions: Any) -> Embeddings:  # noqa: ANN401 - as of encode_once
+    def encode(captions: Any, *, quiet: bool = False) -> Embeddings:  # noqa: ANN401 - as of encode_once
         run, was_there = encode_once(loaded, captions=captions, encoding=Encoding(batch_size=options["batch_size"]))
-        say_kept(run, was_there)
+        if not quiet:
+            say_kept(run, was_there)
         return cast("Embeddings", run.captions)
 
     return encode, Provenance(model=loaded.title, others={"encoding": dict(loaded.facts)})
 
 
 def _summarise(
-    captions: pa.Table, query_position: str, options: dict[str, Any], encode: Encode
+    captions: pa.Table,
+    descriptions: pa.Table | None,
+    query_position: str,
+    options: dict[str, Any],
+    encode: Encode,
 ) -> tuple[Corpus, JsonObject]:
     """Images as summaries, made now or read from a file; and what a report says of these."""
     import numpy as np
 
-    from cxc_eccv.studies.explain.caption_corpus import choose_positions, key_summaries, pair_up, summary_corpus
+    from cxc_eccv.studies.explain.caption_corpus import (
+        choose_positions,
+        describe,
+        key_summaries,
+        pair_up,
+        summary_corpus,
+    )
 
     owners, file = np.asarray(captions["image_id"], dtype=np.int64), options["summaries"]
     positions = choose_positions(query_position, owners)
@@ -210,17 +252,20 @@ def _summarise(
         from cxc_eccv.studies.explain.summaries import join_captions, load_summarizer, summarize
 
     summarizer = load_summarizer(options["summarizer"], device=options["device"])
+    pairings, sources = [pair_up(owners, position) for position in positions], captions
+    if descriptions is not None:
+        pairings, sources = [describe(pairing, descriptions) for pairing in pairings], descriptions
     texts = [
         (image_id, pairing.position, text)
-        for pairing in (pair_up(owners, position) for position in positions)
-        for image_id, text in zip(pairing.image_ids.tolist(), join_captions(captions, pairing), strict=True)
+        for pairing in pairings
+        for image_id, text in zip(pairing.image_ids.tolist(), join_captions(sources, pairing), strict=True)
     ]
     made = summarize(summarizer, texts, file, batch_size=options["batch_size"])
     summaries = {text[:2]: summary for text, summary in zip(texts, made, strict=True)}
     return summary_corpus(summaries, encode), summarizer.facts
 
 
-def _write(report: QueryCorpusReport, table: Table, output: Path) -> list[Path]:
+def _write(report: QueryCorpusReport, table: Table, output: Path, further: dict[str, FileContent]) -> list[Path]:
     from cxc_eccv.runs.rankings import write_rankings
     from cxc_eccv.tables import tables_to_markdown
 
@@ -228,5 +273,6 @@ def _write(report: QueryCorpusReport, table: Table, output: Path) -> list[Path]:
         "query_corpus.json": report.to_json(),
         "query_corpus.md": tables_to_markdown([table]),
         "rankings.parquet": partial(write_rankings, run=report.rankings),
+        **further,
     }
     return write_texts(output, contents, recorded=True)

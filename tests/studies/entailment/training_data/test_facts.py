@@ -56,7 +56,7 @@ def test_no_caption_of_a_test_split_is_left_in_sts_benchmark_and_sick(real_libra
         return "".join(filter(str.isalnum, text.lower()))
 
     captions = set()
-    for collection in collections():
+    for collection in (name for name, declared in collections().items() if declared.descriptions is None):
         captions |= {words(text) for text in real_library.split("test", collection).captions["text"].to_pylist()}
     data = load_training_data(real_library, ["stsb/train", "sick/train"])
     assert not captions & {words(text) for name in ("premise", "hypothesis") for text in data.pairs[name].to_pylist()}
