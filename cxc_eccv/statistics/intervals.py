@@ -219,8 +219,8 @@ def randomization_test(differences: IntArray) -> float:
     For differences of -1, 0 and 1 it is McNemar's exact test. It holds for few differences, where a bootstrap does not.
 
     Example:
-        >>> randomization_test(np.array([1, 1, 1, 0, 1, 1, 1])), randomization_test(np.array([2, -1]))
-        (0.03125, 1.0)
+        >>> [round(randomization_test(np.array(values)), 5) for values in ([1, 1, 1, 0, 1, 1, 1], [2, -1])]
+        [0.03125, 1.0]
 
     References:
         Fisher, The Design of Experiments, 1935, section 21; McNemar, Psychometrika 1947.
