@@ -19,6 +19,7 @@ from cxc_eccv.sources.readers import read_region_descriptions
 from cxc_eccv.studies.explain.caption_corpus import (
     average_descriptions,
     collect_captions,
+    describe,
     evaluate_query_corpus,
     given_corpus,
     pair_up,
@@ -141,6 +142,17 @@ def test_scores_equal_plain_loops(library, phrases, normalize):
     for label, value in slow_scores(ranks).items():
         assert report.scores[f"visual_genome/query_0/{label}"] == pytest.approx(value, abs=1e-12), label
     assert report.rows[0].queries == len(phrases)
+
+
+@pytest.mark.thorough
+def test_summaries_are_of_the_descriptions(library, phrases):
+    from cxc_eccv.studies.explain.summaries import join_captions
+
+    owners = np.asarray(collect_captions(library, "visual_genome")["image_id"])
+    table = library.descriptions(library.split("all", "visual_genome").collection)
+    pairing = describe(pair_up(owners, 0), table)
+    expected = [" ".join(f"{text}." for text in phrases[image]) for image in pairing.image_ids.tolist()]
+    assert join_captions(table, pairing) == expected
 
 
 @pytest.mark.parametrize(
