@@ -137,13 +137,15 @@ def leaderboard(
 
     Without a network it shows the results that it read last.
     """
-    from cxc_eccv.comparison.published import join_scores, published_tables
+    from cxc_eccv.comparison.published import PublishedTable, join_scores, published_tables
     from cxc_eccv.comparison.views import joined_tables
     from cxc_eccv.hub.leaderboard import leaderboard_tasks
     from cxc_eccv.hub.results import read_results
     from cxc_eccv.tables import tables_to_console
 
-    papers = {paper.task: paper for paper in published_tables()}
+    papers: dict[str, PublishedTable] = {}
+    for paper in published_tables():
+        papers.setdefault(paper.task, paper)
     if task not in papers:
         raise UnknownName("task with published models", task, papers)
     results, state = read_results()

@@ -5,7 +5,7 @@ import csv
 import pytest
 
 from cxc_eccv.comparison import join
-from cxc_eccv.comparison.published import cxc_table, eccv_caption_table
+from cxc_eccv.comparison.published import eccv_caption_table, printed_table
 from cxc_eccv.comparison.views import joined_tables, joined_to_csv
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.types import Report, Result
@@ -57,7 +57,7 @@ def test_values_are_rounded_as_the_table_prints_them(plus, above):
 
 
 def test_lower_median_rank_stands_higher():
-    joined = join(cxc_table(), {"mine": report({"cxc/t2t/median_rank": 2.5})})
+    joined = join(printed_table("cxc"), {"mine": report({"cxc/t2t/median_rank": 2.5})})
     assert (joined.by, names(joined).index("mine")) == ("cxc/t2t/median_rank", 3)
     assert min(row.values[joined.by] for row in joined.rows if row.values.get(joined.by)) == 2
     assert {str(row[2]) for row in joined_tables(joined)[0].rows if row[2].strong} == {"2.0"}
@@ -72,9 +72,9 @@ def test_models_are_joined_under_the_metrics_that_they_share_with_the_table():
 
 
 def test_correlation_keeps_its_deviation():
-    vse = cxc_table().scores_of("cxc/sts/bootstrap_spearman")["VSE++"]
+    vse = printed_table("cxc").scores_of("cxc/sts/bootstrap_spearman")["VSE++"]
     mine = report({"cxc/sts/bootstrap_spearman": vse + 0.0004, "cxc/sts/bootstrap_spearman_std": 0.00412})
-    joined = join(cxc_table(), {"mine": mine})
+    joined = join(printed_table("cxc"), {"mine": mine})
     assert own(joined).values == {"cxc/sts/bootstrap_spearman": vse}
     assert own(joined).deviations == {"cxc/sts/bootstrap_spearman": 0.004}
     assert names(joined)[names(joined).index("mine") - 1] == "VSE++"
@@ -99,12 +99,12 @@ def test_table_shows_all_models_in_order_with_the_own_one_in_its_place():
 
 
 def test_models_of_one_modality_stand_among_those_that_have_their_metrics():
-    joined = join(cxc_table(), {"mine": report({"cxc/t2t/recall_at_1": 0.41})})
+    joined = join(printed_table("cxc"), {"mine": report({"cxc/t2t/recall_at_1": 0.41})})
     (table,) = joined_tables(joined)
     assert joined.by == "cxc/t2t/recall_at_1"
     assert [str(row[0]) for row in table.rows][2:5] == ["VSRN (released)", "mine", "VSE++"]
     assert len(table.rows) == 8
-    nothing = join(cxc_table(), {"mine": report({"cxc/t2t/mrr": 0.41})})
+    nothing = join(printed_table("cxc"), {"mine": report({"cxc/t2t/mrr": 0.41})})
     assert (nothing.by, joined_tables(nothing)[0].notes) == ("", ["no metric in common"])
 
 
@@ -132,4 +132,4 @@ def test_name_of_a_published_model_is_another_model():
 )
 def test_report_on_other_data_is_refused(facts, message):
     with pytest.raises(InvalidOption, match=message):
-        join(cxc_table(), {"mine": report({"cxc/t2t/recall_at_1": 0.4}, facts)})
+        join(printed_table("cxc"), {"mine": report({"cxc/t2t/recall_at_1": 0.4}, facts)})

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cxc_eccv.comparison import metric_agreement, published_agreement
-from cxc_eccv.comparison.published import HEADLINES, cxc_table, eccv_caption_table, open_clip_table, packaged_rows
+from cxc_eccv.comparison.published import HEADLINES, eccv_caption_table, packaged_rows, printed_table
 
 pytestmark = pytest.mark.reference
 
@@ -110,7 +110,7 @@ def test_the_tables_hold_the_first_and_last_rows_of_the_papers():
     rows = packaged_rows("eccv_caption_models.csv")
     assert {row["group"] for row in rows if row["model"] == "BLIP"} == {"vl_pretraining"}
     assert len(table.scores) == 25 * (2 * 10 + 12)
-    cxc = cxc_table()
+    cxc = printed_table("cxc")
     assert cxc.scores_of("coco_5k/i2t/recall_at_1")["VSE++"] == 0.413
     assert cxc.scores_of("cxc/i2i/median_rank")["DE_T2T+I2T"] == 2
     assert "VSRN (paper)" not in cxc.scores_of("coco_5k/i2t/median_rank")
@@ -120,6 +120,36 @@ def test_the_tables_hold_the_first_and_last_rows_of_the_papers():
     sits = next(s for s in cxc.scores if s.key == "cxc/sits/bootstrap_spearman" and s.model == "DE_T2T+I2T")
     assert (sits.value, sits.deviation) == (0.619, 0.013)
     assert len(cxc.scores) == 32 * 4 - 2 + 2 + 18
+
+
+def test_table_of_pcme_plus_plus_holds_its_rows():
+    table = printed_table("pcme_plus_plus")
+    assert (len(table.models), table.models[0], table.models[-1]) == (
+        15,
+        "CLIP ViT-B/32 (zero-shot)",
+        "PCME++ ViT-B/16 (SWA)",
+    )
+    assert len(table.scores) == 6 * 6 + 9 * 2
+    rows = {
+        model: [table.scores_of(key).get(model) for key in table.keys] for model in ("PCME++ ViT-B/32", "PCME ViT-L/14")
+    }
+    assert rows == {
+        "PCME++ ViT-B/32": [0.401, 0.497, 0.831, 0.568, 0.551, 537.0],
+        "PCME ViT-L/14": [0.412, None, None, None, 0.619, None],
+    }
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "figures"),
+    [("CLIP ViT-B/32 (zero-shot)", "CLIP ViT-B/32", 6), ("BLIP", "BLIP", 2), ("VinVL", "VinVL", 2)],
+)
+def test_shared_rows_of_pcme_plus_plus_equal_eccv_captions(theirs, ours, figures):
+    """The figures are second hand: what two papers print must agree to its one decimal."""
+    scores = [score for score in printed_table("pcme_plus_plus").scores if score.model == theirs]
+    assert len(scores) == figures
+    for score in scores:
+        rounding = 0.0501 if score.key.endswith("rsum") else 0.000501
+        assert score.value == pytest.approx(eccv_caption_table().scores_of(score.key)[ours], abs=rounding)
 
 
 COLUMNS = {
@@ -138,7 +168,7 @@ def test_open_clips_table_is_its_file():
         pytest.skip("the data lacks open_clip's file")
     with path.open() as file:
         original = {f"{row['name']} {row['pretrained']}": row for row in csv.DictReader(file)}
-    table = open_clip_table()
+    table = printed_table("open_clip")
     assert (len(table.models), len(table.scores)) == (121, 121 * 12)
     for column, key in COLUMNS.items():
         assert table.scores_of(key) == {model: float(row[column]) for model, row in original.items()}
@@ -150,7 +180,7 @@ def test_open_clip_counts_hits_of_the_karpathy_test_splits():
     CLIP's three checkpoints have the recalls that ECCV Caption prints, up to 0.12 points, six of 5,000 images: any of
     an image's five captions is a hit. The fraction of five captions could not exceed 0.2 at K = 1.
     """
-    table, printed = open_clip_table(), eccv_caption_table()
+    table, printed = printed_table("open_clip"), eccv_caption_table()
     for task_direction, queries in (("coco_5k/i2t", 5_000), ("flickr30k/i2t", 1_000), ("flickr30k/t2i", 5_000)):
         for k in (1, 5, 10):
             values = table.scores_of(f"{task_direction}/recall_at_{k}").values()

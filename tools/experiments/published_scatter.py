@@ -16,7 +16,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from cxc_eccv.comparison import metric_agreement
-from cxc_eccv.comparison.published import both_directions, eccv_caption_table, open_clip_table
+from cxc_eccv.comparison.published import both_directions, eccv_caption_table, printed_table
 
 SAME_MODEL = {
     "CLIP ViT-B/32": "ViT-B-32 openai",
@@ -49,7 +49,7 @@ def main() -> None:
 
 def open_clip_recalls() -> dict[str, float]:
     """R@1 of COCO 5K, the mean of both directions, of every checkpoint."""
-    table = open_clip_table()
+    table = printed_table("open_clip")
     return {
         model: both_directions({score.key: score.value for score in table.scores if score.model == model})[R1]
         for model in table.models

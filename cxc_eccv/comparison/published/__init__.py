@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 
@@ -71,7 +72,7 @@ class PublishedTable:
 
 def published_tables() -> tuple[PublishedTable, ...]:
     """All tables of published scores."""
-    return eccv_caption_table(), cxc_table(), open_clip_table()
+    return eccv_caption_table(), *map(printed_table, ("cxc", "open_clip", "pcme_plus_plus"))
 
 
 HEADLINES = (
@@ -118,26 +119,13 @@ def eccv_caption_table() -> PublishedTable:
         for key, value in both_directions({s.key: s.value for s in per_direction if s.model == score.model}).items()
     ]
     headlines = sorted((*means, *pmrp), key=lambda score: HEADLINES.index(score.key))
-    return _table("eccv_caption", 4, (*headlines, *per_direction))
+    return _table("eccv_caption", (*headlines, *per_direction))
 
 
 @cache
-def cxc_table() -> PublishedTable:
-    """The models of Crisscrossed Captions, Tables 2 to 5; co-captions from Table 3 of its appendix.
-
-    The papers' rows MS-COCO are the tasks coco_5k and co_captions here.
-    """
-    return _table("cxc", 3, _read_scores("cxc_models.csv", 3))
-
-
-@cache
-def open_clip_table() -> PublishedTable:
-    """Zero-shot R@1, R@5 and R@10 of open_clip's 121 checkpoints on COCO 5K and Flickr30k.
-
-    A hit is any positive in the top K. Queries are 5,000 and 1,000 images, and their captions. Equal scores stand in
-    the order of ``torch.topk``, so a model whose scores often tie is rated higher than under our tie rule.
-    """
-    return _table("open_clip", 4, _read_scores("open_clip_models.csv", 4))
+def printed_table(name: str) -> PublishedTable:
+    """A table whose file has a row per model and a column per key; ``sources.toml`` says what its figures are."""
+    return _table(name, _read_scores(f"{name}_models.csv", _read_facts(name)["decimals"]))
 
 
 def _read_scores(file_name: str, decimals: int) -> Iterator[PublishedScore]:
@@ -145,7 +133,7 @@ def _read_scores(file_name: str, decimals: int) -> Iterator[PublishedScore]:
     rows = packaged_rows(file_name)
     for key in (column for column in rows[0] if column != "model" and not column.endswith(SPREAD)):
         for row in filter(itemgetter(key), rows):
-            value = float(row[key]) if key.endswith("rank") else _fraction(row[key], decimals)
+            value = _fraction(row[key], decimals) if _is_fraction(key) else float(row[key])
             spread = row.get(f"{key}{SPREAD}")
             yield PublishedScore(row["model"], key, value, _fraction(spread, decimals) if spread else None)
 
@@ -159,9 +147,18 @@ def _fraction(percent: str, decimals: int) -> float:
     return round(float(percent) / 100, decimals)
 
 
-def _table(name: str, decimals: int, scores: Iterable[PublishedScore]) -> PublishedTable:
-    sources = tomllib.loads((FOLDER / "sources.toml").read_text(encoding="utf-8"))
-    return PublishedTable(name, **sources[name], decimals=decimals, scores=tuple(scores))
+def _is_fraction(key: str) -> bool:
+    """Whether a report gives the metric as a fraction, where papers print percent."""
+    return unit_of(key.rpartition("/")[2]) in ("percent", "correlation")
+
+
+def _table(name: str, scores: Iterable[PublishedScore]) -> PublishedTable:
+    return PublishedTable(name, **_read_facts(name), scores=tuple(scores))
+
+
+def _read_facts(name: str) -> dict[str, Any]:
+    facts: dict[str, Any] = tomllib.loads((FOLDER / "sources.toml").read_text(encoding="utf-8"))[name]
+    return facts
 
 
 def both_directions(scores: Mapping[str, float]) -> dict[str, float]:
@@ -224,7 +221,7 @@ def join(table: PublishedTable, reports: Mapping[str, Report]) -> Joined:
         >>> from cxc_eccv.types.provenance import DataFacts, Provenance
         >>> facts = Provenance(split="test", data=DataFacts(edition="official"))
         >>> report = Report((Result("cxc", "t2t", "recall_at_1", 0.41, 25_000),), {}, facts)
-        >>> [row.model for row in join(cxc_table(), {"mine": report}).rows][2:5]
+        >>> [row.model for row in join(printed_table("cxc"), {"mine": report}).rows][2:5]
         ['VSRN (released)', 'mine', 'VSE++']
     """
     for name, report in reports.items():
@@ -259,10 +256,7 @@ def _published_row(table: PublishedTable, model: str) -> Row:
 
 
 def _unpublished_row(table: PublishedTable, name: str, scores: Mapping[str, float], trained_on: str = "") -> Row:
-    scores = {
-        key: round(value, table.decimals) if unit_of(key.rpartition("/")[2]) in ("percent", "correlation") else value
-        for key, value in scores.items()
-    }
+    scores = {key: round(value, table.decimals) if _is_fraction(key) else value for key, value in scores.items()}
     scores = {**scores, **both_directions(scores)}
     return Row(
         name,
