@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from cxc_eccv.types.provenance import ModifiedFile
 
 TEMPLATES = Path(__file__).parent / "templates"
 
-TITLE = "CxC, ECCV Caption and entailment labels"
+TITLES = ("CxC and ECCV Caption", "CxC, ECCV Caption and entailment labels")
 LANGUAGE = "en"
 TAGS = ("image-text-retrieval", "ms-coco", "crisscrossed-captions", "eccv-caption")
 
@@ -74,8 +75,9 @@ def folder_card(summary: BuildSummary, catalog: Catalog) -> DatasetCard:
     """The card of a built folder: all configs, and how the folder was built."""
     provenance, groups = summary.provenance, sources_of(parts[0].config for parts in summary.configs.values())
     infos = [_built_info(parts) for parts in summary.configs.values()]
+    aliases = {alias: parts[0].config.name for parts in summary.configs.values() for alias in parts[0].config.aliases}
     card: DatasetCard = DatasetCard.from_template(
-        _front_matter(TITLE, infos, provenance.modified),
+        _front_matter(TITLES["entailment" in groups], infos, provenance.modified, aliases),
         str(TEMPLATES / "folder.md.jinja"),
         table=markdown_table,
         official=provenance.edition == OFFICIAL,
@@ -161,10 +163,17 @@ def dataset_info(
 
 
 def _front_matter(
-    title: str, infos: Sequence[ConfigInfo], modified: Mapping[str, ModifiedFile] | None = None
+    title: str,
+    infos: Sequence[ConfigInfo],
+    modified: Mapping[str, ModifiedFile] | None = None,
+    aliases: Mapping[str, str] | None = None,
 ) -> DatasetCardData:
-    """Front matter, with features: without them older releases of ``datasets`` cannot read files of newer ones."""
-    names = [info["config_name"] for info in infos]
+    """Front matter, with features: without them older releases of ``datasets`` cannot read files of newer ones.
+
+    ``aliases`` are further names of configs.
+    """
+    named = {info["config_name"]: info for info in infos}
+    names, further = list(named), aliases or {}
     default = DEFAULT_CONFIG if DEFAULT_CONFIG in names else names[0]
     n_rows = sum(split["num_examples"] for info in infos for split in info.get("splits", ()))
     changed: Any = [{"file": name, **asdict(hashes)} for name, hashes in (modified or {}).items()]
@@ -181,8 +190,12 @@ def _front_matter(
         size_categories=size_category(n_rows),
         task_categories=["image-to-text", "text-to-image", "sentence-similarity"],
         tags=list(TAGS),
-        configs=[_files(info, info["config_name"] == default) for info in infos],
-        dataset_info=infos,
+        configs=[
+            *(_files(name, info, name == default) for name, info in named.items()),
+            *({**_files(name, named[name]), "config_name": alias} for alias, name in further.items()),
+        ],
+        # Copies: YAML would write an entry that occurs twice as a reference to the first.
+        dataset_info=[*infos, *({**deepcopy(named[name]), "config_name": alias} for alias, name in further.items())],
         **({"modified_data": changed} if changed else {}),
     )
 
@@ -192,8 +205,8 @@ def size_category(n_rows: int) -> str:
     return SIZES[min(max(len(str(n_rows)) - 3, 0), 6)]
 
 
-def _files(info: ConfigInfo, is_default: bool) -> dict[str, Any]:
-    name, splits = info["config_name"], [split["name"] for split in info.get("splits", ())]
+def _files(name: str, info: ConfigInfo, is_default: bool = False) -> dict[str, Any]:
+    splits = [split["name"] for split in info.get("splits", ())]
     entry: dict[str, Any] = {"config_name": name}
     if splits:
         entry["data_files"] = [{"split": split, "path": f"{name}/{split}-*.parquet"} for split in splits]
@@ -265,7 +278,7 @@ def licences(groups: Iterable[str], catalog: Catalog, used: Iterable[str] | None
 
 
 PHOTOGRAPHS = (
-    "The photographs in `captions` have other terms: the COCO Consortium does not own their copyright. Their use must "
+    "The photographs have other terms: the COCO Consortium does not own their copyright. Their use must "
     "follow the [Flickr terms of use](https://cocodataset.org/#termsofuse), and each photograph has the licence that "
     "its author chose on Flickr."
 )

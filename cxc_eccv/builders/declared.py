@@ -91,6 +91,8 @@ class DatasetConfig:
         example: Python lines that use the config, after ``dataset = load_dataset(...)``.
         made_with: function of the options that returns the tools which make the rows, name to version, and raises
             ``SourceMissing`` if one is missing. None if the rows come from raw files only.
+        aliases: further names under which the card offers the same files.
+        photographs: whether a build with images embeds them here, by the column ``file_name``.
     """
 
     name: str
@@ -106,6 +108,8 @@ class DatasetConfig:
     defects: tuple[str, ...] = ()
     example: str = "print(dataset[0])"
     made_with: Callable[[BuildOptions], Mapping[str, str]] | None = None
+    aliases: tuple[str, ...] = ()
+    photographs: bool = False
 
 
 def columns(**described: tuple[Any, str]) -> dict[str, Any]:

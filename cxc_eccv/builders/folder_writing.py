@@ -19,8 +19,9 @@ import datasets
 from tqdm import tqdm
 
 from cxc_eccv.builders.dataset_cards import LICENCE_FILE, folder_card, licence_file
-from cxc_eccv.builders.declared import DEFAULT_CONFIG, BuildOptions, DatasetConfig, select_configs
+from cxc_eccv.builders.declared import BuildOptions, DatasetConfig, select_configs
 from cxc_eccv.builders.image_columns import IMAGES_AT_ONCE, ImageFolder, embed_images
+from cxc_eccv.builders.mteb_layout import MTEB, mteb_configs, mteb_files
 from cxc_eccv.builders.output import (
     BuildSummary,
     NotBuilt,
@@ -35,13 +36,15 @@ from cxc_eccv.builders.output import (
     write_shards,
 )
 from cxc_eccv.builders.statistics import split_statistics
-from cxc_eccv.errors import InvalidOption, SourceMissing
+from cxc_eccv.errors import InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.sources.catalog import SPLIT_NAMES, SPLITS, load_catalog
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types.strict_json import Json
 from cxc_eccv.writing import replaced_folder
 
 FILES_MISSING = "its raw files are missing"
+DATASETS = "datasets"
+LAYOUTS = (DATASETS, MTEB)
 TOOLS_MISSING = "the tool that makes it is missing; name the config to read how to get it"
 
 Outcome = SplitSummary | NotBuilt
@@ -55,6 +58,7 @@ def build_folder(
     *,
     configs: Sequence[str | DatasetConfig] | None = None,
     splits: Sequence[str] | None = None,
+    layout: str = DATASETS,
     data_dir: str | Path | None = None,
     images: str | Path | None = None,
     num_proc: int = 1,
@@ -72,8 +76,11 @@ def build_folder(
         output: folder to create or replace.
         configs: names, or your own declarations; None for all.
         splits: among ``train``, ``restval``, ``validation`` (or ``val``) and ``test``; None for all on this machine.
+        layout: ``datasets``, or ``mteb`` for corpus, queries and qrels of CxC and ECCV Caption as mteb reads them, with
+            a file of its tasks (:mod:`cxc_eccv.builders.mteb_layout`).
         data_dir: local mirror folder, ``"sample"``, or None for ``CXC_ECCV_DATA``, else the download cache.
-        images: folder with the images, embedded into config ``captions``; missing ones become null and are counted.
+        images: folder with the images, embedded into config ``captions`` (``images`` of the layout ``mteb``); missing
+            ones become null and are counted.
         num_proc: processes; each works on whole splits. A script needs ``if __name__ == "__main__":`` for several.
         options: conflict policy and rating thresholds.
         progress: show bars.
@@ -83,8 +90,9 @@ def build_folder(
         A summary of what was written and what was left out.
 
     Raises:
-        InvalidOption: ``output`` has other files, ``num_proc`` is less than 1, or ``images`` is not a folder.
-        UnknownName: no such config or split.
+        InvalidOption: ``output`` has other files, ``num_proc`` is less than 1, ``images`` is not a folder, or
+            ``configs`` are named of another layout than ``datasets``.
+        UnknownName: no such config, split or layout.
         SourceMissing: the raw files of a config in ``configs``, or of all, are missing; or no image was found.
         DataError: a split in ``splits`` is in none of the raw files.
         WriteFailed: ``output`` cannot be written, or another process is building it.
@@ -100,7 +108,7 @@ def build_folder(
     if num_proc < 1:
         raise InvalidOption(f"num_proc={num_proc}: expected 1 or more processes")
     earlier = replaceable_files(target, overwrite=overwrite)
-    chosen = select_configs(configs)
+    chosen = _choose_configs(layout, configs)
     files = _image_folder(images, chosen)
     opening = partial(open_library, data_dir, options, progress=progress)
     library = opening()
@@ -137,15 +145,27 @@ def build_folder(
         shows = any(part.images_found for part in summary.splits)
         licences = licence_file(built, library.catalog, sources, images=shows)
         (folder / LICENCE_FILE).write_text(licences, encoding="utf-8")
+        for name, text in mteb_files().items() if layout == MTEB else ():
+            (folder / name).write_text(text, encoding="utf-8")
         _write_manifest(folder, summary)
     return summary
+
+
+def _choose_configs(layout: str, configs: Sequence[str | DatasetConfig] | None) -> list[DatasetConfig]:
+    if layout not in LAYOUTS:
+        raise UnknownName("layout", layout, LAYOUTS)
+    if layout == DATASETS:
+        return select_configs(configs)
+    if configs is not None:
+        raise InvalidOption(f"the layout {layout} has configs of its own; leave out the configs")
+    return mteb_configs()
 
 
 def _image_folder(images: str | Path | None, configs: Sequence[DatasetConfig]) -> ImageFolder | None:
     if images is None:
         return None
-    if DEFAULT_CONFIG not in {config.name for config in configs}:
-        raise InvalidOption(f"images are embedded into config {DEFAULT_CONFIG!r}, which is not built")
+    if not any(config.photographs for config in configs):
+        raise InvalidOption("images are embedded into config 'captions', which is not built")
     return ImageFolder(images)
 
 
@@ -215,7 +235,7 @@ class _Builder:
             tools = {} if config.made_with is None else config.made_with(self.options)
             statistics = split_statistics(table, split, rows.left_out, tools)
             features, groups, present, missing = config.features, row_groups(table), 0, 0
-            if self.images is not None and config.name == DEFAULT_CONFIG:
+            if self.images is not None and config.photographs:
                 features = datasets.Features({**config.features, "image": datasets.Image()})
                 present = sum(self.images.find(name) is not None for name in table["file_name"].to_pylist())
                 missing = table.num_rows - present

@@ -134,6 +134,10 @@ def build(
     images: Annotated[
         Path | None, typer.Option(help="Folder with the images, at any depth, to embed them in the config captions.")
     ] = None,
+    layout: Annotated[
+        str,
+        typer.Option(help="datasets, or mteb: corpus, queries and qrels of CxC and ECCV Caption, and mteb's tasks."),
+    ] = "datasets",
     configs: Annotated[
         list[str] | None, typer.Option(help="Configs, comma-separated or repeated. Default: all.")
     ] = None,
@@ -156,6 +160,7 @@ def build(
     cxc-eccv build --output cxc_eccv_data
     cxc-eccv build --output cxc_eccv_data --images val2014 \
       --configs captions,sits --splits test
+    cxc-eccv build --output cxc_eccv_mteb --images val2014 --layout mteb
     ```
     """
     from cxc_eccv.builders.declared import BuildOptions
@@ -165,6 +170,7 @@ def build(
         output,
         configs=names(configs),
         splits=[split_name(split) for split in names(splits) or []] or None,
+        layout=layout,
         data_dir=DATA.get().data_dir,
         images=images,
         num_proc=num_proc,

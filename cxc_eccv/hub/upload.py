@@ -126,7 +126,7 @@ def plan_upload(folder: str | Path, repo_id: str, repo_type: str = "dataset") ->
 
 
 def _plan_dataset(repo_id: str, folder: Path, files: Mapping[str, Path]) -> Upload:
-    """The files that the build's manifest lists, and an ``eval.yaml`` for its configs."""
+    """The files that the build's manifest lists, and an ``eval.yaml`` for its configs if the build wrote none."""
     again = "Build the folder again with `cxc-eccv build`."
     try:
         manifest = json.loads(files[MANIFEST_NAME].read_text(encoding="utf-8"))
@@ -141,12 +141,12 @@ def _plan_dataset(repo_id: str, folder: Path, files: Mapping[str, Path]) -> Uplo
     return Upload(
         repo_id,
         "dataset",
-        sent | {EVAL_YAML: leaderboard.eval_yaml(configs).encode()},
+        {EVAL_YAML: leaderboard.eval_yaml(configs).encode()} | sent,
         point_examples(files[CARD].read_text(encoding="utf-8"), repo_id),
         DATASET_KEYS,
-        frozenset(dataset_configs()),
+        frozenset({*dataset_configs(), *configs}),
         _left_out(files, sent),
-        next_steps=_steps_to_a_leaderboard(edition),
+        next_steps=_steps_to_a_leaderboard(edition, own_framework=EVAL_YAML not in sent),
     )
 
 
@@ -184,15 +184,19 @@ def _left_out(files: Iterable[str], sent: Mapping[str, object]) -> tuple[str, ..
     return tuple(path for path in files if path not in sent and path != CARD)
 
 
-def _steps_to_a_leaderboard(edition: str) -> str:
+def _steps_to_a_leaderboard(edition: str, *, own_framework: bool) -> str:
     """What people must do before the Hub shows a leaderboard."""
     if edition != OFFICIAL:
         return f"The data is the edition {edition!r}, so no results can be submitted to it."
-    return f"""To do once before the Hub shows a leaderboard:
-1. Make the dataset public, in its settings on the Hub.
-2. The Hub must know the evaluation_framework {leaderboard.FRAMEWORK!r}. If its list lacks the
+    unknown = f"""The Hub must know the evaluation_framework {leaderboard.FRAMEWORK!r}. If its list lacks the
    name, add it with a pull request:
-   {leaderboard.FRAMEWORK_LIST}
-3. Ask the Hub's staff to activate the leaderboard, in the discussion that collects
+   {leaderboard.FRAMEWORK_LIST}"""
+    steps = [
+        "Make the dataset public, in its settings on the Hub.",
+        *([unknown] if own_framework else []),
+        f"""Ask the Hub's staff to activate the leaderboard, in the discussion that collects
    new benchmarks:
-   {leaderboard.ACTIVATION}"""
+   {leaderboard.ACTIVATION}""",
+    ]
+    listed = "\n".join(f"{number}. {step}" for number, step in enumerate(steps, start=1))
+    return f"To do once before the Hub shows a leaderboard:\n{listed}"

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import datasets
@@ -61,8 +62,11 @@ def declare(name, features, rows, splits):
     return DatasetConfig(name, f"Tiny {name}", "What.", "How.", Features(features), fields, splits, rows, ("karpathy",))
 
 
-CAPTIONS = declare(
-    "captions", {"image_id": Value("int64"), "file_name": Value("string")}, captions_rows, ("validation", "test")
+CAPTIONS = replace(
+    declare(
+        "captions", {"image_id": Value("int64"), "file_name": Value("string")}, captions_rows, ("validation", "test")
+    ),
+    photographs=True,
 )
 RATINGS = declare("ratings", {"rating": Value("float64")}, ratings_rows, ("train", "validation", "test"))
 
@@ -306,6 +310,7 @@ def test_a_killed_build_leaves_the_previous_one(tmp_path):
 
 UNGUARDED = """
 import sys
+from dataclasses import replace
 from cxc_eccv.builders.declared import BuildOptions
 from cxc_eccv.builders.folder_writing import build_folder
 build_folder(sys.argv[1], configs=["sts"], data_dir="sample", num_proc=2, progress=False)

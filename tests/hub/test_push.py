@@ -7,6 +7,7 @@ import pytest
 import yaml
 from hub_endpoints import WRITER
 
+from cxc_eccv.builders.folder_writing import build_folder
 from cxc_eccv.hub.leaderboard import eval_yaml
 
 REPO = "org/data"
@@ -72,6 +73,19 @@ def test_shards_of_an_earlier_build_are_removed_and_nothing_else(hub, client, bu
     push(client, built, "--yes")
     assert not set(left) & set(pushed.files())
     assert kept.items() <= pushed.files().items()
+
+
+def test_a_folder_for_mteb_brings_its_own_benchmark(hub, client, tmp_path):
+    folder = tmp_path / "mteb"
+    build_folder(folder, layout="mteb", data_dir="sample", progress=False)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps(manifest | {"edition": "official"}))
+    steps = push(client, folder, "--yes").out
+    assert "2. Ask the Hub's staff" in steps
+    assert "cxc_eccv'" not in steps
+    files = hub.store.repositories["dataset", REPO].files()
+    assert files["eval.yaml"] == (folder / "eval.yaml").read_bytes()
+    assert files["mteb_tasks.py"] == (folder / "mteb_tasks.py").read_bytes()
 
 
 def test_visibility_is_that_asked_for(hub, client, built):

@@ -96,6 +96,7 @@ CAPTIONS = DatasetConfig(
         "Some captions end in blanks or contain line breaks.",
     ),
     example='for caption in dataset[0]["captions"]:\n    print(caption["text"])',
+    photographs=True,
 )
 
 
