@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from cxc_eccv.cli.delivery import check_folder
 from cxc_eccv.cli.shared_options import names
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.hub import ADDRESS, BENCHMARK
@@ -23,6 +24,9 @@ def push(
     repo_type: Annotated[str, typer.Option("--type", help="dataset or space.")] = "dataset",
     yes: Annotated[bool, typer.Option("--yes", help="Upload. Without it nothing is sent.")] = False,
     private: Annotated[bool | None, typer.Option(help="Visibility of a new repository. Default: the owner's.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder to write the repository's files to; nothing is sent.")
+    ] = None,
 ) -> None:
     """Upload a dataset, model, labels or metric to the Hub.
 
@@ -47,6 +51,9 @@ def push(
 
     It uses the token of `hf auth login` or HF_TOKEN.
     """
+    if yes and output is not None:
+        raise InvalidOption("--output sends nothing; leave out --output or --yes")
+    check_folder(output)
     if repo_type == "space" and not folder.exists() and folder.name == str(folder):
         from cxc_eccv.adapters.described import write_space
 
@@ -56,6 +63,10 @@ def push(
 
     upload = plan_upload(folder, repo, repo_type)
     say(str(upload))
+    if output is not None:
+        upload.write(output)
+        say(f"wrote {output}/. Nothing was sent.")
+        return
     if not yes:
         say(f"{describe_token()} Nothing was sent. Add --yes to upload.")
         return

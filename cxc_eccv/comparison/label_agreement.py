@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 
@@ -20,7 +20,7 @@ from cxc_eccv.terminal import shown_html, shown_text, visible
 from cxc_eccv.types import FloatArray, Report
 from cxc_eccv.types.reported import group_by_reason
 from cxc_eccv.types.strict_json import Json
-from cxc_eccv.wording import count, heading_of, name_data
+from cxc_eccv.wording import count, heading_of, name_data, show_value, unit_of
 
 FEWEST_MODELS = 3
 SAMPLES = 10_000
@@ -48,6 +48,34 @@ class OrderAgreement:
     high: float
 
 
+@dataclass(frozen=True, slots=True)
+class OrderedModel:
+    """A model's score under a metric on a set of labels.
+
+    Attributes:
+        metric: key as in report.json, without direction for a mean of both.
+        labels: the labels.
+        model: name of the model.
+        value: the score.
+        low, high: percentile interval over samples of images.
+    """
+
+    metric: str
+    labels: str
+    model: str
+    value: float
+    low: float
+    high: float
+
+    @property
+    def cell(self) -> Cell:
+        """The score with its interval."""
+        value, low, high = (
+            show_value(self.metric.rpartition("/")[2], each) for each in (self.value, self.low, self.high)
+        )
+        return Cell(value, interval=f"[{low}, {high}]")
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class ModelAgreement:
     """How alike metrics and sets of labels order models; it shows its tables when printed.
@@ -57,6 +85,7 @@ class ModelAgreement:
         labels: the sets of labels, in the order of the reports.
         settings: seed, samples, confidence and metrics.
         rows: the pairs of metrics of each set of labels, then each metric under pairs of sets.
+        scores: of each metric that several sets of labels share, the best models on the first set first.
         notes: what was left out, and why.
         data: split and edition of the data, in words.
     """
@@ -65,6 +94,7 @@ class ModelAgreement:
     labels: tuple[str, ...]
     settings: ComparisonSettings
     rows: tuple[OrderAgreement, ...]
+    scores: tuple[OrderedModel, ...] = ()
     notes: tuple[str, ...] = ()
     data: str = ""
 
@@ -84,13 +114,17 @@ class ModelAgreement:
         return [asdict(row) for row in self.rows]
 
     def tables(self) -> list[Table]:
-        """A triangle of metrics for each set of labels, a table of metrics for each pair of sets."""
-        subtitle = f"Kendall's tau-b with {100 * self.settings.confidence:g}% interval"
+        """A triangle of metrics for each set of labels, the scores on all sets, and tau-b between each two."""
+        interval = f"with {100 * self.settings.confidence:g}% interval"
+        subtitle = f"Kendall's tau-b {interval}"
         tables = []
         for labels in self.labels:
             rows = [row for row in self.rows if row.labels == row.other_labels == labels]
             named = f", {labels}" if len(self.labels) > 1 else ""
             tables += [_triangle(rows, f"Agreement of metrics{named}", subtitle)] if rows else []
+        for metric in dict.fromkeys(score.metric for score in self.scores):
+            unit = unit_of(metric.rpartition("/")[2])
+            tables.append(self._score_table(metric, f"{'in percent ' * (unit == 'percent')}{interval}"))
         for first, second in combinations(self.labels, 2):
             of_pair = [row for row in self.rows if (row.labels, row.other_labels) == (first, second)]
             cells: list[Sequence[str | Cell]] = [[_name(row.metric), _cell(row)] for row in of_pair]
@@ -100,6 +134,15 @@ class ModelAgreement:
         return [replace(table, data=self.data) for table in [*tables[:-1], last]]
 
     all_tables = tables
+
+    def _score_table(self, metric: str, subtitle: str) -> Table:
+        """A row per model and a column per set of labels."""
+        rows: dict[str, list[str | Cell]] = {}
+        for score in self.scores:
+            if score.metric == metric:
+                rows.setdefault(score.model, [score.model]).append(score.cell)
+        header = [("",), *((labels,) for labels in self.labels)]
+        return Table(header, list(rows.values()), f"{_name(metric)} on each set of labels", subtitle)
 
     @property
     def _legend(self) -> str:
@@ -187,7 +230,11 @@ def measure_agreement(
     pairs = {each.mark(key): each.marked(pair) for each in sets for key, pair in each.pairs.items()}
     images = np.unique(np.concatenate([pair.images for pair in pairs.values()]))
     drawn = paired_samples(pairs, settings, images=images, progress=progress)
-    every = [{name: each.sign(parts, drawn) for name, parts in each.orders.items()} for each in sets]
+    scores = [{name: each.score(parts, drawn) for name, parts in each.orders.items()} for each in sets]
+    every = [
+        {name: order_signs(each.sign(name) * values) for name, values in of_set.items()}
+        for each, of_set in zip(sets, scores, strict=True)
+    ]
     signs = [{name: of_order for name, of_order in of_set.items() if of_order[:, 0].any()} for of_set in every]
     rows = []
     for each, of_set in zip(sets, signs, strict=True):
@@ -205,7 +252,29 @@ def measure_agreement(
         raise InvalidOption("; ".join(["there are no two metrics whose orders could agree", *notes]))
     names = tuple(model.name for model in sets[0].models)
     labels = tuple(each.labels for each in sets)
-    return ModelAgreement(names, labels, settings, tuple(rows), tuple(notes), name_data(sets[0].models[0].report))
+    return ModelAgreement(
+        names,
+        labels,
+        settings,
+        tuple(rows),
+        tuple(_list_scores(sets, scores, confidence)),
+        tuple(notes),
+        name_data(sets[0].models[0].report),
+    )
+
+
+def _list_scores(
+    sets: Sequence[_LabelSet], scores: Sequence[Mapping[str, FloatArray]], confidence: float
+) -> Iterator[OrderedModel]:
+    """The scores under each metric that all of several sets have."""
+    for metric in scores[0] if len(sets) > 1 else ():
+        if not all(metric in of_set for of_set in scores):
+            continue
+        for place in np.argsort(-sets[0].sign(metric) * scores[0][metric][:, 0], kind="stable"):
+            for each, of_set in zip(sets, scores, strict=True):
+                value, *drawn = of_set[metric][place]
+                ends = interval(np.array(drawn), confidence)
+                yield OrderedModel(metric, each.labels, each.models[place].name, float(value), *ends)
 
 
 def _group_by_labels(reports: Sequence[ScoredReport]) -> dict[str, list[ScoredReport]]:
@@ -279,13 +348,16 @@ class _LabelSet:
         """The pair with its parts among those of all sets."""
         return replace(pair, parts=tuple(map(self.mark, pair.parts)))
 
-    def sign(self, parts: Sequence[str], drawn: Mapping[str, FloatArray]) -> SignArray:
-        """How each two models are ordered by a mean of keys: in the reports, then in each sample."""
+    def score(self, parts: Sequence[str], drawn: Mapping[str, FloatArray]) -> FloatArray:
+        """(M, 1 + S) mean over keys of each model: in the reports, then in each sample."""
         scores = [
             np.column_stack([[row.value for row in self.pairs[key].results], drawn[self.mark(key)]]) for key in parts
         ]
-        higher = self.pairs[parts[0]].spec.higher_is_better
-        return order_signs(np.mean(scores, axis=0) * (1 if higher else -1))
+        return np.asarray(np.mean(scores, axis=0))
+
+    def sign(self, name: str) -> int:
+        """1 if higher values of an order are better, else -1."""
+        return 1 if self.pairs[self.orders[name][0]].spec.higher_is_better else -1
 
 
 def _merge_directions(keys: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ from cxc_eccv.hub.client import hub_client, read_text, require_token
 from cxc_eccv.hub.leaderboard import PATH as EVAL_YAML
 from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.sources.library import Library
+from cxc_eccv.writing import recorded_folder
 
 LABELS_KEYS = ("configs", "dataset_info", "size_categories")
 DATASET_KEYS = (*LABELS_KEYS, "modified_data")
@@ -92,6 +94,17 @@ class Upload:
                 parent_commit=head,
             )
         return str(url)
+
+    def write(self, folder: Path) -> None:
+        """Write to a folder what :meth:`send` uploads to a new repository."""
+        contents = {**self.files, CARD: merge_card(self.card, None, self.owned, CARD).encode()}
+        with recorded_folder(folder, contents) as part:
+            for path, content in contents.items():
+                (part / path).parent.mkdir(parents=True, exist_ok=True)
+                if isinstance(content, bytes):
+                    (part / path).write_bytes(content)
+                else:
+                    shutil.copyfile(content, part / path)
 
     def _is_stale(self, path: str) -> bool:
         folder, _, name = path.rpartition("/")

@@ -74,6 +74,21 @@ def test_agreement_of_labels_matches_models_by_name():
     assert len(found.rows) == 1 + 1 + 2
 
 
+def test_page_lists_scores_on_both_sets_of_labels():
+    old, new = models(), models(seed=1, **NEW)
+    found = measure_agreement(*old, *new, samples=300, progress=False)
+    _, _, table, _, _ = found.tables()
+    assert table.title == "COCO 5K R@1 on each set of labels"
+    assert table.headings == ["", "each task's own labels", "coco + new"]
+    slow = [[slow_scores(model, 300)["coco_5k/recall_at_1"] for model in group] for group in (old, new)]
+    best_first = sorted(range(len(NAMES)), key=lambda place: -slow[0][place][0])
+    assert [row[0] for row in table.rows] == [NAMES[place] for place in best_first]
+    for row, place in zip(table.rows, best_first, strict=True):
+        for cell, of_labels in zip(row[1:], slow, strict=True):
+            low, high = 100 * np.quantile(of_labels[place][1:], [0.025, 0.975])
+            assert (cell.text, cell.interval) == (f"{100 * of_labels[place][0]:.1f}", f"[{low:.1f}, {high:.1f}]")
+
+
 def test_order_under_a_rank_is_reversed():
     ranks = {"a": 9.0, "b": 5.0, "c": 2.0}
     fields = dict(zip("abc", (0.2, 0.4, 0.6), strict=True))
@@ -109,7 +124,7 @@ def test_metric_with_the_same_judgments_is_in_no_triangle():
 
 def test_tables_file_and_page_show_the_agreement():
     found = measure_agreement(*models(), *models(seed=1, **NEW), samples=100, progress=False)
-    first, second, labels = found.tables()
+    first, second, *_, labels = found.tables()
     assert first.headings == ["", "COCO 5K R@1"]
     assert first.rows[0][0] == "ECCV Caption i2t mAP@R"
     assert first.rows[0][1].text == f"{found.rows[0].tau:.2f}"

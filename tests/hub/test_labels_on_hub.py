@@ -88,6 +88,19 @@ def test_a_revision_that_is_named_stays(hub, client, project, sample_library):
     assert not hub.requests
 
 
+def test_output_holds_the_files_of_a_push(hub, client, project, tmp_path):
+    shown = client.command("push", project, "org/mine", "--output", tmp_path / "local")
+    assert "Nothing was sent" in shown.out
+    assert not hub.requests
+    client.command("push", project, "org/mine", "--yes")
+    sent = hub.store.repositories["dataset", "org/mine"].files()
+    for name in ("README.md", "labels.parquet"):
+        assert (tmp_path / "local" / name).read_bytes() == sent[name]
+    assert not (tmp_path / "local" / "answers.jsonl").exists()
+    both = client.command("push", project, "org/mine", "--yes", "--output", tmp_path / "local", status=2)
+    assert "leave out --output or --yes" in both.err
+
+
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [

@@ -193,6 +193,7 @@ def label_card(facts: Facts, table: pa.Table) -> str:
         citation=markdown_text(scheme.citation),
         rule=RULES[facts["rule"]],
         agreement=_describe_agreement(facts["agreement"]),
+        known_labels=_describe_known_labels(facts["rounds"]),
         models=", ".join(map(code_span, facts["models"])) or "No model; the pairs were drawn at random.",
         edition=code_span(facts["data"]["edition"]),
         version=markdown_text(facts["version"]),
@@ -275,6 +276,16 @@ def _describe_known(known_pairs: Facts) -> str:
         f"{counts['all']} "
         "on all answered sheets (95% intervals)."
     )
+
+
+def _describe_known_labels(rounds: Sequence[Facts]) -> str:
+    """The sources of labels that were known when each round was proposed, and whether people judged their pairs."""
+    sentences = []
+    for options in (each["options"] for each in rounds):
+        sources, ask_known = ", ".join(map(code_span, options["sources"])), options.get("ask_known", False)
+        also = "positives of these sources were" if ask_known else "no pair that these sources judge was"
+        sentences.append(f"Known labels: {sources}; {also} asked about{' too' * ask_known}.")
+    return " ".join(dict.fromkeys(sentences))
 
 
 def _describe_agreement(agreement: Facts) -> str:

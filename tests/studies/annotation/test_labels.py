@@ -184,6 +184,7 @@ def labelled(sample_library):
         "data": {"content": content.fingerprint, "edition": "sample"},
     }
     words = Handout(ECCV).words
+    facts |= {"rounds": [{"options": {"sources": ["coco"]}}, {"options": {"sources": ["cxc"], "ask_known": True}}]}
     facts |= {"asked": [{"sheets": 3, **words}, {"sheets": 1, **words, "language": "de", "question": "Passt <es>?"}]}
     facts |= {
         "accepts": Checks().rule,
@@ -250,6 +251,13 @@ def test_card_states_the_words_and_the_accuracy_on_known_pairs(labelled):
     assert "people answered 9 of 12 [47%, 91%] of the known pairs correctly, and 9 of 12 [47%, 91%] on all" in text
     none = {name: {"right": 0, "answered": 0} for name in ("all", "accepted")}
     assert "The sheets had no known pairs." in label_card(facts | {"known_pairs": none}, found)
+
+
+def test_card_states_which_labels_were_known(labelled):
+    found, facts = labelled
+    text = label_card(facts, found)
+    assert "Known labels: `coco`; no pair that these sources judge was asked about." in text
+    assert "Known labels: `cxc`; positives of these sources were asked about too." in text
 
 
 def test_the_card_has_what_is_known_and_nothing_acts_in_it(labelled):
