@@ -80,8 +80,8 @@ def evaluate(
         device: torch device for embeddings, for example ``cuda``; None for NumPy on the CPU.
         name: name of the model in the report; None for the name in the run.
         limit: score only this many images, the first by id, with their captions.
-        allow_missing: score only the items of the split that the run has; not for rankings, as their galleries are not
-            known.
+        allow_missing: score only the items of the split that the run has; of rankings, which must be of i2t or t2i
+            alone, only the queries, as their galleries are not known.
         bounds: add to each result the lowest and highest value over all labels of unjudged pairs
             (:attr:`cxc_eccv.types.reported.Result.bounds`), as defined on the page about unjudged pairs.
         bounds_depth: number of items of a query that count as retrieved, and the most new positives of a query, for

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ from cxc_eccv.sources.collections.coco import COLLECTION as COCO
 from cxc_eccv.sources.collections.collection import Collection
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.tasks.task import NotApplicable, Task
-from cxc_eccv.types import SIDES, IntArray, find_positions
+from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, SIDES, IntArray, find_positions, find_sides
 from cxc_eccv.types.provenance import RestrictionFacts, SideShare
 
 
@@ -95,14 +95,14 @@ def make_plan(request: Request, library: Library, sides: Sides, *, whole: Split 
     parts: list[PlannedPart] = []
     skipped: dict[str, str] = {}
     refused: list[CxcEccvError] = []
-    chosen = list(_choose_tasks(request, sides, library, skipped))
+    choice = _choose_tasks(request, sides, library, skipped)
+    chosen = [each._replace(task=relabel(each.task, labels)) for each in choice]
     collections = [each.task.collection for each in chosen] or [COCO]
     splits = find_parts(request, library, sides, collections, whole)
     plan = Plan(request, library, parts, skipped, refused, splits, labels)
     for each in chosen:
         task, named = each.task, each.is_named
-        reason = why_not_relabelled(task) if labels else None
-        if reason is not None:
+        if labels and (reason := why_not_relabelled(task)) is not None:
             skipped[task.name] = reason
             if named:
                 refused.append(InvalidOption(f"{task.name} cannot be computed: {reason}"))
@@ -159,7 +159,7 @@ def _plan_parts(plan: Plan, sides: Sides, chosen: ChosenTask) -> tuple[list[Plan
         return [], {task.name: str(error)}
     if plan.sources:
         fitting, reasons = drop_other_labels(task, {name: metrics.parts[name] for name in (*names, "")})
-        metrics = TaskMetrics(relabel(task, plan.sources), fitting, metrics.strict)
+        metrics = replace(metrics, parts=fitting)
     for name in [name for name in names if f"{task.name}/{name}" not in reasons]:
         try:
             parts.append(PlannedPart(metrics, name, _find_needs(plan, sides, metrics, name)))
@@ -269,15 +269,16 @@ def find_parts(
     whole: Split | None = None,
 ) -> dict[Collection, Split]:
     """Collection to the part of its split that is scored; empty if nothing restricts the whole splits."""
-    if request.allow_missing and sides.may_be_cut:
-        raise InvalidOption(
-            "allow_missing (--allow-missing) is for vectors and scores; rankings do not show which items they lack"
-        )
+    may_lack = _find_sides_that_may_lack(request, sides)
     unreadable = _read_unreadable(sides)
     if request.limit is None and not request.allow_missing and not unreadable.size and sides.corpus is None:
         return {} if whole is None else dict.fromkeys(collections, whole)
     splits = {each: whole or library.split(request.split, each) for each in collections}
-    parts = {each: _restrict(split, request, sides, unreadable) for each, split in splits.items()}
+    parts = {}
+    for each, split in splits.items():
+        first = split.first(request.limit)
+        lacking = {side: np.setdiff1d(first.ids(side), sides.ids(side)) if side in may_lack else NONE for side in SIDES}
+        parts[each] = first.without(np.union1d(unreadable, lacking["images"]), lacking["captions"])
     if sides.corpus is not None and not any(part.caption_ids.size for part in parts.values()):
         raise MissingIds(
             f"{sides.path or 'run'}: none of its queries is a caption of COCO's {request.split} split. Give the split "
@@ -287,13 +288,21 @@ def find_parts(
     return parts
 
 
-def _restrict(split: Split, request: Request, sides: Sides, unreadable: IntArray) -> Split:
-    first = split.first(request.limit)
-    lacking = dict.fromkeys(SIDES, NONE)
-    for side in SIDES:
-        if (request.allow_missing and sides.ids(side).size) or (sides.corpus is not None and side == "captions"):
-            lacking[side] = np.setdiff1d(first.ids(side), sides.ids(side))
-    return first.without(np.union1d(unreadable, lacking["images"]), lacking["captions"])
+def _find_sides_that_may_lack(request: Request, sides: Sides) -> tuple[str, ...]:
+    """The sides whose items are left out where the run lacks them; of rankings only that of the queries is known."""
+    if sides.corpus is not None:
+        return ("captions",)
+    if not request.allow_missing:
+        return ()
+    if not sides.may_be_cut:
+        return tuple(side for side in SIDES if sides.ids(side).size)
+    directions = [direction for direction in DIRECTIONS if sides.why_not(direction) is None]
+    if len(directions) > 1 or directions[0] not in CROSS_MODAL:
+        raise InvalidOption(
+            "allow_missing (--allow-missing) is for vectors, scores, and rankings of i2t or t2i alone; rankings do not "
+            "show which items they lack, but only which queries"
+        )
+    return (find_sides(directions[0])[0],)
 
 
 def describe_parts(request: Request, sides: Sides, parts: Iterable[Split]) -> RestrictionFacts:

@@ -8,7 +8,8 @@ from dataclasses import fields, replace
 import numpy as np
 
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.judgments.evidence.source import Thresholds, gather, sources_of
+from cxc_eccv.judgments.evidence.source import Thresholds, gather, number_pairs, sources_of
+from cxc_eccv.judgments.flickr8k import FOUND, LINKED, NEGATIVE
 from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.metrics.kinds import Spec, Variant
 from cxc_eccv.sources.download import sha256_of
@@ -99,14 +100,46 @@ def drop_other_labels(
 
 
 def relabel(task: Task, sources: tuple[str, ...]) -> Task:
-    """The task with the positives of the sources, for its queries and within its gallery."""
+    """The task with the labels of the sources, for its queries and within its gallery; as it is if they cannot be.
+
+    Metrics of judged items read what the sources say, negatives too.
+    """
+    if not sources or why_not_relabelled(task) is not None:
+        return task
 
     def merge_once(split: Split, direction: str) -> Judgments:
         """The judgments, which many runs share."""
         key = ("relabelled", task.name, direction, sources)
         return split.once(key, lambda: _merge_for(split, task, direction, sources))
 
-    return replace(task, parts=tuple(replace(part, ranks=merge_once) if part.ranks else part for part in task.parts))
+    def judge(split: Split, direction: str) -> Judgments:
+        return _find_verdicts(split, direction, merge_once(split, direction), sources)
+
+    parts = (replace(part, ranks=merge_once, verdicts=judge) if part.ranks else part for part in task.parts)
+    return replace(task, parts=tuple(parts))
+
+
+def _find_verdicts(split: Split, direction: str, positives: Judgments, sources: tuple[str, ...]) -> Judgments:
+    """All items that the sources judge for the queries of ``positives``: negatives, original links, other matches."""
+    if positives.query_folds is not None:
+        raise NotApplicable("metrics of judged items rank one gallery, but this task has folds")
+    pairs = merge(split, direction, sources=sources)
+    queries, items = pairs.query_ids[pairs.queries], pairs.gallery_ids[pairs.items]
+    linked = np.isin(
+        number_pairs(queries, items, pairs.query_ids, pairs.gallery_ids),
+        number_pairs(*find_positives(split, direction, ("coco",)), pairs.query_ids, pairs.gallery_ids),
+    )
+    verdicts = np.where(pairs.positive, np.where(linked, LINKED, FOUND), NEGATIVE)
+    kept = np.isin(queries, positives.query_ids)
+    judged = Judgments.from_pairs(
+        positives.query_ids,
+        positives.gallery_ids,
+        queries[kept],
+        items[kept],
+        gains=verdicts[kept],
+        without_self=positives.without_self,
+    )
+    return replace(judged, unreachable=positives.unreachable)
 
 
 def _merge_for(split: Split, task: Task, direction: str, sources: tuple[str, ...]) -> Judgments:

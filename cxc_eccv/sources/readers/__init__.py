@@ -1,6 +1,7 @@
 """Readers from raw files to typed tables, one per source."""
 
 from cxc_eccv.sources.readers.coco_instances import CategorySets, Instances, read_category_sets, read_instances
+from cxc_eccv.sources.readers.crowd_answers import CrowdAnswers, read_crowd_answers
 from cxc_eccv.sources.readers.flickr8k import (
     read_flickr8k,
     read_flickr8k_crowd,
@@ -40,6 +41,7 @@ __all__ = [
     "MINED_SCHEMA",
     "UNREACHABLE_CAPTIONS",
     "CategorySets",
+    "CrowdAnswers",
     "EntailmentPairs",
     "Instances",
     "LabelFile",
@@ -52,6 +54,7 @@ __all__ = [
     "read_aligned",
     "read_annotators",
     "read_category_sets",
+    "read_crowd_answers",
     "read_entailment",
     "read_flickr8k",
     "read_flickr8k_crowd",

@@ -20,6 +20,8 @@ from cxc_eccv.errors import DownloadFailed, MalformedSource, SourceMissing
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.sources.catalog import SPLITS
 from cxc_eccv.sources.columns import LABEL, NUMBER, PROBABILITY, TABLES, name_row, read_columns
+from cxc_eccv.sources.readers.crowd_answers import has_crowd_answers, read_crowd_answers
+from cxc_eccv.sources.readers.judged import UNREACHABLE_CAPTIONS
 from cxc_eccv.sources.reading import check_content, first_repeated_pair, parse_metadata, read_table, shown
 from cxc_eccv.types import CROSS_MODAL, IntArray, find_positions
 from cxc_eccv.types.provenance import LabelFileFacts
@@ -167,6 +169,7 @@ class LabelFile:
     table: pa.Table
     facts: Mapping[str, Any] = field(default_factory=dict)  # of LABEL_FACTS and TERMS; none for a plain table
     origin: Mapping[str, str] = field(default_factory=dict)  # on the Hub: repository, revision
+    note: str = ""  # the rule of ECCV Caption's raw answers, which are plain too
 
     @property
     def is_plain(self) -> bool:
@@ -175,8 +178,8 @@ class LabelFile:
 
     @property
     def rule(self) -> str:
-        """How people's answers became labels, and the version; empty for a plain table."""
-        return "" if self.is_plain else f"{self.facts['rule']}, {self.facts['version']}"
+        """How people's answers became labels, and the version; empty for a table that does not say so."""
+        return self.note if self.is_plain else f"{self.facts['rule']}, {self.facts['version']}"
 
     def searched(self, direction: str) -> IntArray:
         """Ids of the queries for which people judged what models ranked highest, ascending."""
@@ -186,6 +189,7 @@ class LabelFile:
     def summary(self) -> LabelFileFacts:
         """Facts for reports and manifests: people, rule, terms, and the repository on the Hub."""
         facts = {name: self.facts[name] for name in SUMMARIZED if name in self.facts}
+        facts |= {"rule": self.note} if self.note else {}
         positive = int(np.count_nonzero(self.table["positive"]))
         return LabelFileFacts(**facts | dict(self.origin), pairs=self.table.num_rows, positive=positive)
 
@@ -242,6 +246,8 @@ def _are_ids(searched: object) -> bool:
 IdsOfSplits = Mapping[str, tuple[IntArray, IntArray]]
 """Split to its image ids and caption ids."""
 
+NO_IDS = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+
 FORMS = {"image_id": NUMBER, "caption_id": NUMBER, "positive": LABEL, "gain": PROBABILITY}
 
 OTHER_NAMES = ("label", "probability", "rating", "relevance", "score")
@@ -262,13 +268,41 @@ def read_label_files(path: Path, read_ids: Callable[[], IdsOfSplits]) -> list[La
         )
     if path.suffix == ".parquet" and FACTS_KEY in (read_table(path, "a table of labels").schema.metadata or {}):
         return [read_labels(path)]
+    _check_name(path)
+    if path.suffix == ".csv" and has_crowd_answers(path):
+        return [_read_crowd(path, *read_ids().get("test", NO_IDS))]
     return _read_plain(path, read_ids)
 
 
-def _read_plain(path: Path, read_ids: Callable[[], IdsOfSplits]) -> list[LabelFile]:
+def _check_name(path: Path) -> None:
     if not NAME.fullmatch(path.stem):
         expected = "lower-case letters, digits and _, as labels have the name of their file"
         raise MalformedSource(path, "its name", shown(path.stem), expected)
+
+
+def _read_crowd(path: Path, image_ids: IntArray, caption_ids: IntArray) -> LabelFile:
+    """ECCV Caption's raw answers, each pair once: a match if any of its rows says so, as its authors' reader has it."""
+    answers = read_crowd_answers(path)
+    inside = ~np.isin(answers.captions, UNREACHABLE_CAPTIONS)
+    for column, ids, known in (("iid", answers.images, image_ids), ("cid", answers.captions, caption_ids)):
+        unknown = np.flatnonzero(inside & ~find_positions(ids, known)[1])
+        if unknown.size:
+            place, expected = f"line {answers.lines[unknown[0]]}, column {column!r}", "an id of COCO's test split"
+            raise MalformedSource(path, place, f"id {ids[unknown[0]]}", f"{expected}; leave the row out")
+    pairs, occurrence = np.unique(
+        np.stack([answers.images[inside], answers.captions[inside]]), axis=1, return_inverse=True
+    )
+    gains = np.zeros(pairs.shape[1])
+    np.maximum.at(gains, occurrence.ravel(), answers.gains[inside])
+    table = pa.table([*pairs, gains, gains > 0], schema=PLAIN_SCHEMA)
+    note = (
+        "ECCV Caption's crowd said 100% YES or partially YES; left out: rows without whole ids: "
+        f"{answers.n_left_out:,}, rows of captions outside the split: {np.count_nonzero(~inside):,}"
+    )
+    return LabelFile(path, path.stem, "test", table, note=note)
+
+
+def _read_plain(path: Path, read_ids: Callable[[], IdsOfSplits]) -> list[LabelFile]:
     table = read_columns(path, "labels", FORMS, "image_id", "caption_id")
     if not table.num_rows:
         raise MalformedSource(path, "", "no row", "at least one labelled pair")

@@ -50,7 +50,7 @@ def labels(
     ] = None,
     queries: Annotated[
         str | None,
-        typer.Option(help="Source whose queries are counted, or all. Default: eccv if it has any, else all."),
+        typer.Option(help="Source whose queries are counted and measured, or all. Default: eccv for counts, else all."),
     ] = None,
     output: Annotated[Path | None, typer.Option(help="Folder for labels.json and labels.html.")] = None,
 ) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.evaluation.report import make_provenance
@@ -105,7 +106,8 @@ class AppraisalRequest(Intervals):
             alone, and for the union of the oldest two, three and so on.
         verified: sources whose verdicts count as people's; None for label files, or without them CxC's ratings and
             ECCV Caption's positives.
-        queries: the source whose queries are counted, or ``all``; None for ECCV Caption if it has any, else all.
+        queries: the source whose queries are counted and measured, or ``all``; None counts those of ECCV Caption, if
+            there are any, and measures precision and recall of all.
         runs: name of each model to its run, for bias and diversity.
         project: the annotation project of labels in the library, which knows the models that proposed the pairs.
         similarity: similarity of embeddings.
@@ -160,7 +162,7 @@ def appraise(library: Library, request: AppraisalRequest | None = None) -> Appra
     sets = list(dict.fromkeys(map(tuple, request.sets or study.list_sets(sources))))
     queries = study.choose_queries(sources)
     verified = request.verified or files or [name for name in ("cxc", "eccv") if name in sources]
-    counts, worth = study.count(sets, queries), study.compare(sets, verified)
+    counts, worth = study.count(sets, queries), study.compare(sets, verified, queries if request.queries else None)
     biases, likenesses = study.compare_models()
     if not request.preferences:
         study.reasons["preferences"] = "no file of choices was given"
@@ -229,10 +231,7 @@ class _Study:
         rows = []
         for direction in DIRECTIONS:
             query_ids, _ = item_ids(self.split, direction)
-            counted = np.ones(query_ids.size, bool)
-            if queries is not None:
-                judged = gather(self.split, direction, queries, Thresholds())
-                counted = np.isin(query_ids, [] if judged is None else judged.queries)
+            counted = self.are_counted(query_ids, queries, direction)
             original = find_positives(self.split, direction, ("coco",))
             links = 0 if original is None else int(original.sizes()[counted].sum())
             for names in sets:
@@ -247,7 +246,16 @@ class _Study:
             self.reasons["counts"] = f"no set of labels has a positive of these queries in the {self.split.name} split"
         return tuple(rows)
 
-    def compare(self, sets: Sequence[Sequence[str]], sources: Sequence[str]) -> tuple[SetWorth, ...]:
+    def are_counted(self, query_ids: IntArray, queries: str | None, direction: str) -> NDArray[np.bool_]:
+        """(Q,) whether these are queries of a source; all are without one."""
+        if queries is None:
+            return np.ones(query_ids.size, bool)
+        judged = gather(self.split, direction, queries, Thresholds())
+        return np.isin(query_ids, [] if judged is None else judged.queries)
+
+    def compare(
+        self, sets: Sequence[Sequence[str]], sources: Sequence[str], queries: str | None
+    ) -> tuple[SetWorth, ...]:
         """The rows of Table 2, for every set and every source of verdicts that is not in it."""
         rows = []
         for name, direction in product(dict.fromkeys(sources), DIRECTIONS):
@@ -255,6 +263,7 @@ class _Study:
             if verified is None:
                 self.reasons[f"worth/{name}/{direction}"] = f"{name} judges no pair of the {self.split.name} split"
                 continue
+            verified = verified.among(self.are_counted(verified.queries, queries, direction))
             asked = bool(verified.asked.any())
             for names in sets:
                 positives = find_positives(self.split, direction, names)

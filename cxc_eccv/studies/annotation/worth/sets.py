@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import pyarrow as pa
@@ -112,6 +112,10 @@ class Verified:
     positive: BoolArray
     gains: FloatArray  # graded if the labels are; 0 for negatives
     asked: BoolArray  # whether people were asked about it; other pairs count for recall only
+
+    def among(self, rows: BoolArray) -> Verified:
+        """Those of some rows."""
+        return Verified(*(getattr(self, column.name)[rows] for column in fields(self)))
 
 
 def find_verified(split: Split, direction: str, source: str, proposals: pa.Table | None = None) -> Verified | None:

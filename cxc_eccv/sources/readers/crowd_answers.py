@@ -1,0 +1,68 @@
+"""ECCV Caption's raw answers, ``mturk_parsed.csv``: what a crowd said of pairs that five models ranked highest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from cxc_eccv.errors import MalformedSource
+from cxc_eccv.sources.reading import parse_number, read_csv, read_lines, shown
+from cxc_eccv.types import FloatArray, IntArray
+
+COLUMNS = ("model", "ranking", "cid", "iid", "annotation")
+"""The columns that are read; ``score``, ``shortcoming`` and ``shortcoming2`` are not, as nobody describes them."""
+
+GAINS = {"1": 1.0, "2": 0.5, "3": 0.0, "4": 0.0}
+"""Annotation to gain: 100% YES, partially YES, mostly NO, 100% NO, with the gains of the paper's equation E.4."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CrowdAnswers:
+    """The rows with whole ids, in the order of the file; a pair has a row for every model that ranked it.
+
+    Attributes:
+        path: the file.
+        lines: (N,) line of each row.
+        models, rankings: (N,) cells, as they are written.
+        images, captions: (N,) ids.
+        gains: (N,) of GAINS.
+        n_left_out: rows whose ids are no whole numbers; its authors' reader skips them too.
+    """
+
+    path: Path
+    lines: IntArray
+    models: pa.ChunkedArray
+    rankings: pa.ChunkedArray
+    images: IntArray
+    captions: IntArray
+    gains: FloatArray
+    n_left_out: int
+
+
+def has_crowd_answers(path: Path) -> bool:
+    """Whether the columns of a CSV file are those of ECCV Caption's raw answers, or most of them."""
+    header = {name.strip('"') for name in read_lines(path)[0].split(",")}
+    return len(header & set(COLUMNS)) > 2 and "image_id" not in header
+
+
+def read_crowd_answers(path: Path) -> CrowdAnswers:
+    """The answers in a user's copy of ``mturk_parsed.csv``."""
+    table = read_csv(path, COLUMNS)
+    written = [[parse_number(cell.strip()) for cell in table[name].to_pylist()] for name in ("iid", "cid")]
+    rows = np.flatnonzero([all(type(number) is int for number in pair) for pair in zip(*written, strict=True)])
+    if not rows.size:
+        raise MalformedSource(path, "", "no row whose iid and cid are whole numbers", "at least one")
+    images, captions = (np.array([ids[row] for row in rows], dtype=np.int64) for ids in written)
+    table = table.take(pa.array(rows))
+    gains = [GAINS.get(cell.strip()) for cell in table["annotation"].to_pylist()]
+    if None in gains:
+        row = gains.index(None)
+        place, actual = f"line {rows[row] + 2}, column 'annotation'", shown(table["annotation"][row].as_py())
+        raise MalformedSource(path, place, actual, "1, 2 (a match), 3 or 4 (no match)")
+    left_out = len(written[0]) - rows.size
+    return CrowdAnswers(
+        path, rows + 2, table["model"], table["ranking"], images, captions, np.array(gains, dtype=np.float64), left_out
+    )
