@@ -79,8 +79,8 @@ def build_folder(
         layout: ``datasets``, or ``mteb`` for corpus, queries and qrels of CxC and ECCV Caption as mteb reads them, with
             a file of its tasks (:mod:`cxc_eccv.builders.mteb_layout`).
         data_dir: local mirror folder, ``"sample"``, or None for ``CXC_ECCV_DATA``, else the download cache.
-        images: folder with the images, embedded into config ``captions`` (``images`` of the layout ``mteb``); missing
-            ones become null and are counted.
+        images: folder with the images, embedded into config ``captions``; missing ones become null and are counted. The
+            layout ``mteb`` has them in ``images``, and needs them all.
         num_proc: processes; each works on whole splits. A script needs ``if __name__ == "__main__":`` for several.
         options: conflict policy and rating thresholds.
         progress: show bars.
@@ -114,6 +114,8 @@ def build_folder(
     library = opening()
     wanted = _choose_splits(splits, library)
     _require_labels_used(library, wanted)
+    if layout == MTEB and files is not None:
+        files.find_all(library.split("test").images["file_name"].to_pylist(), "test")
     with replaced_folder(target, earlier, wait=0) as folder:
         build = _Builder(chosen, options, folder, files, progress).build
         total = sum(split in config.splits for config in chosen for split in wanted)

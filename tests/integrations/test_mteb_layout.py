@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import shutil
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from mteb.models import ModelMeta
 import cxc_eccv as ce
 from cxc_eccv.builders.folder_writing import build_folder
 from cxc_eccv.builders.mteb_layout import SUBSETS
-from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.errors import InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.types import Embeddings
@@ -179,11 +180,15 @@ def test_without_photographs_captions_are_ranked(tmp_path):
     assert images.column_names == ["id", "file_name"]
 
 
-def test_what_the_layout_cannot_have_is_refused(tmp_path):
+def test_what_the_layout_cannot_have_is_refused(tmp_path, sample_library):
     with pytest.raises(UnknownName, match="layout 'mtbe'; did you mean 'mteb'"):
         build_folder(tmp_path / "a", layout="mtbe", data_dir="sample")
     with pytest.raises(InvalidOption, match="the layout mteb has configs of its own"):
         build_folder(tmp_path / "a", layout="mteb", configs=["sts"], data_dir="sample")
     with pytest.raises(InvalidOption, match="no config has a row in the chosen splits"):
         build_folder(tmp_path / "a", layout="mteb", splits=["validation"], data_dir="sample", progress=False)
+    images = shutil.copytree(mirror_folder("sample") / "coco/images", tmp_path / "images")
+    next(images.rglob(sample_library.split("test").images["file_name"][0].as_py())).unlink()
+    with pytest.raises(SourceMissing, match="59 of the 60 photographs found"):
+        build_folder(tmp_path / "a", layout="mteb", images=images, data_dir="sample", progress=False)
     assert not (tmp_path / "a").exists()
