@@ -27,7 +27,7 @@ MOST_QUERIES = 1_000_000
 def list_summary_tables(comparison: Comparison) -> list[Table]:
     """The scores of three or more models with their groups, and how many metrics differ from the baseline."""
     shown = _shorten(comparison)
-    legend = [f"{short}: {name}" for name, short in shown.items() if short != name]
+    legend = [f"{short}: {name}" for name, short in shown.items() if not name.startswith(short)]
     cautions = [*_name_left_out(comparison.not_compared.values()), *_list_cautions(comparison)]
     scores, outcomes = _score_table(comparison, shown), _outcome_table(comparison, shown)
     return [
@@ -41,7 +41,11 @@ def _shorten(comparison: Comparison) -> dict[str, str]:
     models = (comparison.baseline, *comparison.models)
     ranks = {model: [row.rank for row in comparison.ranks if row.model == model] for model in models}
     ordered = sorted(models, key=lambda model: sum(ranks[model]) / max(1, len(ranks[model])))
-    return {model: model if len(model) <= LONGEST_NAME else f"model {models.index(model) + 1}" for model in ordered}
+    names = [model.removesuffix(f", labels {comparison.labels}") for model in ordered]
+    return {
+        model: name if len(name) <= LONGEST_NAME else f"model {models.index(model) + 1}"
+        for model, name in zip(ordered, names, strict=True)
+    }
 
 
 def _score_table(comparison: Comparison, shown: Mapping[str, str]) -> Table:
@@ -68,7 +72,8 @@ def _score_table(comparison: Comparison, shown: Mapping[str, str]) -> Table:
         f"wrong is at most {_percent(1 - comparison.settings.confidence)}."
     ]
     header = [("", "", ""), *map(heading_of, keys)]
-    return Table(header, rows, f"Scores of {len(shown)} models", "in percent", notes if groups else ())
+    labels = f", labels {comparison.labels}" if comparison.labels else ""
+    return Table(header, rows, f"Scores of {len(shown)} models{labels}", "in percent", notes if groups else ())
 
 
 def _outcome_table(comparison: Comparison, shown: Mapping[str, str]) -> Table:

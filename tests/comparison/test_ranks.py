@@ -103,6 +103,16 @@ def test_several_models_have_a_table_of_scores_with_groups(comparison):
     assert outcomes.headings[4] == "rank i2t under any labels"
 
 
+def test_title_and_not_rows_name_shared_labels():
+    labels = {"sources": ["coco", "new"], "files": {}}
+    per_key = [(one.name, {KEYS[0]: (IDS, one.per_query[KEYS[0]].values, IDS % 150)}) for one in models()]
+    reports = [scored(f"{name}, labels coco + new", values, labels=labels) for name, values in per_key]
+    scores, outcomes = compare(*reports, samples=200).tables()
+    assert scores.title == "Scores of 4 models, labels coco + new"
+    assert {row[0] for row in scores.rows} == {row[0] for row in outcomes.rows} == set(SHIFTS)
+    assert not any("labels" in note for note in scores.notes)
+
+
 def test_tables_file_and_page_show_the_ranks(comparison):
     *_, i2t, t2t = comparison.all_tables()
     assert i2t.headings == ["", "COCO 5K", "CxC", "ECCV Caption", "any labels"]

@@ -64,7 +64,7 @@ def test_an_owner_with_one_random_annotator_among_three(command, project, sample
     assert {own["person"] for row in rows for own in row["said"]} == {"p1", "p2"}
     assert all(row["positive"] == (sum((row["image_id"], row["caption_id"])) % 3 == 0) for row in rows)
     printed = command("check", "mine", "--reject", "coin")
-    assert "sheet 9 of coin (round 1): rejected, was to be checked by hand" in printed
+    assert "sheets of coin: rejected, were to be checked by hand" in printed
 
 
 def test_a_begun_sheet_and_a_correction_are_told(command, project, tmp_path):

@@ -102,11 +102,11 @@ def test_a_sheet_is_rejected_and_the_decision_can_be_changed(project):
 
 def test_a_person_is_rejected_and_taken_back(project):
     out = run("check", project, "--reject", " BEN:b")
-    assert "sheet 0 of ben:b (round 1): rejected, was accepted" in out
+    assert "sheets of ben:b: rejected, were accepted" in out
     assert "6 accepted, 0 to be checked by hand, 6 rejected" in out
     assert "the worker is rejected" not in out
     out = run("check", project, "--accept", "ben:b")
-    assert "sheet 1 of ben:b (round 1): accepted, was rejected" in out
+    assert "sheets of ben:b: accepted, were rejected" in out
     assert "12 accepted" in out
 
 

@@ -300,9 +300,15 @@ def check(
 
 
 def _say_decided(project: Project, changed: Iterable[tuple[SheetQuality, SheetQuality]]) -> None:
+    alike: dict[tuple[str, str, str], list[int]] = {}
     for before, after in changed:
-        asked = next(asked for asked in project.rounds if after.sheet in asked.numbers)
-        say(f"sheet {after.sheet} of {after.worker} (round {asked.number}): {after.verdict}, was {before.verdict}")
+        alike.setdefault((after.worker, after.verdict, before.verdict), []).append(after.sheet)
+    for (worker, verdict, earlier), (sheet, *others) in alike.items():
+        asked = next(asked for asked in project.rounds if sheet in asked.numbers)
+        if others:
+            say(f"{1 + len(others)} sheets of {worker}: {verdict}, were {earlier}")
+        else:
+            say(f"sheet {sheet} of {worker} (round {asked.number}): {verdict}, was {earlier}")
     if not changed:
         say("no sheet has changed")
 
