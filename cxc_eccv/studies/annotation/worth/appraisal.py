@@ -68,6 +68,7 @@ class SetWorth:
     n_unverified: int  # queries left out of recall only
     asked: bool  # whether the pairs that people were asked about are known, which precision needs
     n_known: int  # verified pairs that were known to match and not asked about
+    queries: str | None = None  # the source whose queries were measured, or None for all
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +276,9 @@ class _Study:
                 recall = self.estimate(measured.recall_ids, measured.recall, direction)
                 counts = (measured.precision.size, measured.recall.size, measured.n_unlabelled, measured.n_unverified)
                 n_known = int((~verified.asked).sum()) if asked else 0
-                rows.append(SetWorth(name, ",".join(names), direction, precision, recall, *counts, asked, n_known))
+                rows.append(
+                    SetWorth(name, ",".join(names), direction, precision, recall, *counts, asked, n_known, queries)
+                )
         if not sources:
             self.reasons["worth"] = f"no source has negative verdicts for the {self.split.name} split"
         return tuple(rows)

@@ -159,7 +159,8 @@ def _worth_tables(worth: Sequence[SetWorth]) -> Iterator[Table]:
         ]
         notes = [(SEEN if seen else UNSEEN).format(name=name)]
         notes += [KNOWN.format(n=rows[0].n_known)] if rows[0].n_known else []
-        yield Table(header, cells, f"Precision and recall against {name}, {direction}", notes=notes)
+        of = f", queries of {rows[0].queries}" if rows[0].queries else ""
+        yield Table(header, cells, f"Precision and recall against {name}, {direction}{of}", notes=notes)
 
 
 def _bias_tables(both: Sequence[Biases]) -> list[Table]:
