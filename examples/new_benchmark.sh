@@ -65,7 +65,7 @@ cxc-eccv labels --project verified --sources coco --sources coco,verified --quer
 # 5. Score the models on the searched queries, by the old labels and by the new ones. Do both order them alike?
 cxc-eccv evaluate $models --labels verified --tasks annotated --metrics R@1,mAP@R --sources coco --output old
 cxc-eccv evaluate $models --labels verified --tasks annotated --metrics R@1,mAP@R --sources coco,verified --output new
-cxc-eccv compare old/*/ new/*/ --agreement --output table
+cxc-eccv compare old/*/ new/*/ --agreement --all-metrics --output table
 
 # 6. The labels and their card as they go to the Hub, without people's names. --yes in place of --output sends them.
 cxc-eccv push verified org/verified --output hub

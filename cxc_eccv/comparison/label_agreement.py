@@ -147,8 +147,8 @@ class ModelAgreement:
     @property
     def _legend(self) -> str:
         return (
-            f"{len(self.models)} models: {', '.join(self.models)}. 1: both metrics order the models alike; -1: one "
-            f"orders them in reverse; above {SAME_ORDER} in bold. A task with both directions counts by their mean. "
+            f"{len(self.models)} models: {', '.join(self.models)}. 1: the same order; -1: the reverse; "
+            f"above {SAME_ORDER} in bold. A task with both directions counts by their mean. "
             f"Intervals from {self.settings.samples:,} samples of the images, seed {self.settings.seed}."
         )
 

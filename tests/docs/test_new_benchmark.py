@@ -84,12 +84,17 @@ def test_check_turns_out_the_person_who_guesses(loop):
 
 def test_agreement_equals_tau_of_the_two_columns(loop):
     agreement = json.loads((loop[0] / "table" / "compare.json").read_text())["agreement"]
-    (row,) = agreement["rows"]
-    scores, labels = agreement["scores"], agreement["labels"]
-    columns = [[each["value"] for each in scores if each["labels"] == name] for name in labels]
-    assert [len(column) for column in columns] == [5, 5]
-    assert row["tau"] == pytest.approx(kendalltau(*columns).statistic)
-    assert row["low"] <= row["tau"] <= row["high"]
+    scores, (old, new) = agreement["scores"], agreement["labels"]
+    for metric in ("annotated/recall_at_1", "annotated/map_at_r"):
+        of_labels = [
+            [each["value"] for each in scores if (each["metric"], each["labels"]) == (metric, labels)]
+            for labels in (old, new)
+        ]
+        assert [len(column) for column in of_labels] == [5, 5]
+        names = ("metric", "other_metric", "labels", "other_labels")
+        (row,) = (row for row in agreement["rows"] if [row[name] for name in names] == [metric, metric, old, new])
+        assert row["tau"] == pytest.approx(kendalltau(*of_labels).statistic)
+        assert row["low"] <= row["tau"] <= row["high"]
     page = (loop[0] / "table" / "compare.md").read_text(encoding="utf-8")
     for each in scores:
         assert f"{100 * each['value']:.1f} [{100 * each['low']:.1f}, {100 * each['high']:.1f}]" in page
