@@ -131,6 +131,8 @@ def encode(
         caption_prompt=caption_prompt,
     )
     _refuse_of_other_models(loaded, central_crop, score, rerank)
+    if own_captions is None and only != "images":
+        loaded.require_plain_captions()
     items = _read_items(
         _choose_sides(loaded, only, images), images, own_captions, library.split(split), skip_bad_images
     )

@@ -134,6 +134,15 @@ class LoadedModel:
             )
         if "images" in self.sides and images is None:
             raise InvalidOption(f"{self.name} encodes images; give their folder with images (--images)")
+        self.require_plain_captions()
+
+    def require_plain_captions(self) -> None:
+        """Raise InvalidOption if it was trained on COCO's captions as tokens, which no command but its own makes."""
+        if getattr(getattr(self.model, "config", None), "coco_tokens", False):
+            raise InvalidOption(
+                f"{self.name} reads COCO's captions as lower-case tokens, but they are plain text here. Score it with "
+                "cxc-eccv train char-gru --report-on, or train it with --no-coco-tokens"
+            )
 
     @property
     def similarity(self) -> str:

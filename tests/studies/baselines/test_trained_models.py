@@ -119,6 +119,17 @@ def test_caption_model_is_scored_without_images(trained, kind, tmp_path):
     assert scores(tmp_path) == pytest.approx(scores(trained[kind] / "report"), abs=1e-6)
 
 
+@pytest.mark.parametrize("command", ["evaluate", "encode"])
+def test_model_of_tokens_refuses_plain_captions(trained, command, tmp_path, capsys):
+    model = shutil.copytree(trained["char-gru"] / "ensemble", tmp_path / "model")
+    config = json.loads((model / "config.json").read_text())
+    assert config["coco_tokens"] is False  # --no-coco-tokens
+    (model / "config.json").write_text(json.dumps(config | {"coco_tokens": True}))
+    words = (command, "--model", model, "--data-dir", "sample", "--output", tmp_path / "made.npz")
+    assert status(*words) == 2
+    assert "reads COCO's captions as lower-case tokens" in " ".join(capsys.readouterr().err.split())
+
+
 def test_package_loads_its_models_by_their_folder(trained):
     code = "import sys; from cxc_eccv.encoding import load_model\n"
     code += "for folder in sys.argv[1:]: print(type(load_model(folder).model).__name__)"

@@ -227,14 +227,20 @@ def hinge_loss_of_views(views: Sequence[Tensor], margin: float = 0.2) -> Tensor:
 
 
 class CharGruEnsembleConfig(PortableConfig):
-    """The number of members, and their common configuration as a dictionary."""
+    """The number of members, their common configuration, and whether they read COCO's captions as tokens."""
 
     model_type = "cxc_eccv_char_gru_ensemble"
     auto_classes: ClassVar[dict[str, str]] = {"AutoModel": f"{__name__}.CharGruEnsemble"}
     has_images = False
 
-    def __init__(self, members: int = 2, member: dict[str, Any] | None = None, **kwargs: Any) -> None:  # noqa: ANN401
-        self.members, self.member = members, member or {}
+    def __init__(
+        self,
+        members: int = 2,
+        member: dict[str, Any] | None = None,
+        coco_tokens: bool = False,
+        **kwargs: Any,  # noqa: ANN401 - handed on
+    ) -> None:
+        self.members, self.member, self.coco_tokens = members, member or {}, coco_tokens
         super().__init__(**kwargs)
 
     @property

@@ -207,7 +207,7 @@ def train(command: Sequence[str]) -> Trained:
     train_resumably(trainer, {**arguments.identity, **hashes})
     processes = Processes(process_rank(), process_count())
     if processes.rank == 0:
-        _save_ensemble(folder, arguments.ensemble)
+        _save_ensemble(folder, arguments)
     processes.wait()
     trained = _describe(folder, library, arguments)
     if arguments.report_on is None:
@@ -245,7 +245,7 @@ def _describe(folder: Path, library: Library, arguments: CharGruArguments) -> Tr
         parts=arguments.train_on,
         settings=without_places({**settings, "processes": process_count()}),
         loading=[LOADING, *([LOADING_FEATURES] if arguments.has_images else [])],
-        # cxc-eccv encode does not convert COCO captions to the tokens that the model needs.
+        # No other command converts COCO captions to the tokens that the model may need.
         scoring=(),
         library=library,
     )
@@ -462,9 +462,11 @@ def cyclic_cosine_rate(step: int, cycle: int, highest: float, lowest: float) -> 
     return 0.5 * (highest - lowest) * (1 + math.cos(math.pi * (1 + 2 * step / cycle))) + lowest
 
 
-def _save_ensemble(folder: Path, count: int) -> None:
-    chosen, target = best_snapshots(folder / SNAPSHOTS, count), folder / "ensemble"
-    CharGruEnsemble.of([load_part(CharGruModel, path) for path in chosen]).save_pretrained(target)
+def _save_ensemble(folder: Path, arguments: CharGruArguments) -> None:
+    chosen, target = best_snapshots(folder / SNAPSHOTS, arguments.ensemble), folder / "ensemble"
+    ensemble = CharGruEnsemble.of([load_part(CharGruModel, path) for path in chosen])
+    ensemble.config.coco_tokens = arguments.coco_tokens
+    ensemble.save_pretrained(target)
     load_part(AutoTokenizer, chosen[0]).save_pretrained(target)
 
 
