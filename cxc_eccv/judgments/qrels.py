@@ -82,11 +82,11 @@ def merge(
     for name in names:
         if name not in known:
             raise UnknownName("source of judgments", name, known)
-    limits = thresholds or Thresholds()
+    limits, ids = thresholds or Thresholds(), item_ids(split, direction)
     # Oldest first, whatever the caller's order: `override` depends on it.
     ordered = [name for name in known if name in names]
     evidence = [e for name in ordered if (e := gather(split, direction, name, limits)) is not None]
-    return merge_evidence(evidence, item_ids(split, direction), policy, limits.of_direction(direction))
+    return merge_evidence(evidence, ids, policy, limits.of_direction(direction))
 
 
 def merge_evidence(
