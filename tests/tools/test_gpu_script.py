@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.studies  # it tests and measures trainers
+
 SCRIPT = Path(__file__).parents[2] / "tools" / "gpu.sh"
 
 

@@ -250,17 +250,6 @@ def test_sharded_weights_are_refused(tmp_path):
         clip_callback().add_to(trainer)
 
 
-@pytest.mark.studies
-def test_our_dual_encoder_is_scored(tmp_path):
-    from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderConfig, DualEncoderModel
-
-    config = DualEncoderConfig(tiny_models.bert_config(), tiny_models.vit_config(), extra_layers=0)
-    trainer = clip_trainer(tmp_path, model=DualEncoderModel(config))
-    processor = tiny_models.bert_tokenizer(), tiny_models.vit_images()
-    RetrievalCallback("sample", images=IMAGES, processor=processor).add_to(trainer)
-    assert 0 <= trainer.evaluate()[KEY] <= 1
-
-
 def test_sentence_transformers_trainer_logs_and_chooses(tmp_path):
     st = pytest.importorskip("sentence_transformers")
     from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss

@@ -7,7 +7,9 @@ import transformers
 from dual_encoder_models import config, inputs, model, pixels
 
 from cxc_eccv.errors import InvalidOption, TowerMissing
+from cxc_eccv.sources.download import sample_images
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderConfig, DualEncoderModel
+from cxc_eccv.training import RetrievalCallback
 
 OPTIONS = ("freeze_text", "extra_layers", "extra_heads", "pooling", "normalize", "scale", "learned_scale", "width")
 
@@ -155,3 +157,15 @@ def test_every_layer_above_the_backbone_starts_at_random_on_its_own():
     for other in layers[1:]:
         for name, weight in other.named_parameters():
             assert weight.ndim == 1 or not torch.equal(weight, first[name]), name
+
+
+@pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore:.* queries are decided by ties:UserWarning")
+def test_retrieval_callback_scores_the_model(tmp_path):
+    built = DualEncoderModel(DualEncoderConfig(tiny_models.bert_config(), tiny_models.vit_config(), extra_layers=0))
+    arguments = transformers.TrainingArguments(tmp_path, use_cpu=True, report_to="none", disable_tqdm=True)
+    trainer = transformers.Trainer(built, arguments, eval_dataset=[])
+    processor = tiny_models.bert_tokenizer(), tiny_models.vit_images()
+    callback = RetrievalCallback("sample", images=sample_images(), processor=processor).add_to(trainer)
+    scores = trainer.evaluate()
+    assert scores["eval_cxc/t2i/recall_at_1"] == callback.report.scores["cxc/t2i/recall_at_1"]
