@@ -45,7 +45,7 @@ STRENGTH = 10.0
 RECIPE = shlex.split("""
 --no-pretraining --mode i2t --extra-layers 0 --pooling mean --normalize --scale 20 --learned-scale
 --loss softmax --learning-rate 4e-3 --schedule other --lr-scheduler-type cosine
---per-device-train-batch-size 128 --num-train-epochs 20 --max-grad-norm 1 --logging-steps 5 --eval-strategy no
+--per-device-train-batch-size 512 --num-train-epochs 40 --max-grad-norm 1 --logging-steps 5 --eval-strategy no
 --save-strategy no --no-load-best-model-at-end
 """)
 GRU_RECIPE = shlex.split("""
