@@ -21,14 +21,12 @@ HAS_TRAIN = all(find_spec(name) for name in ("torch", "transformers", "accelerat
 HELPERS = ("tests/materials/models/*", "tests/studies/materials/models/*", "tests/studies/materials/workers/*")
 PARTS = (
     "encoding/*",
-    "studies/baselines/dual_encoder/*",
-    "studies/baselines/char_gru/*",
-    "studies/baselines/entailment_classifier/*",
-    "studies/baselines/training.py",
+    "studies/baselines/*",
     "contrastive.py",
     "studies/entailment/classifier/*",
     "studies/entailment/enhanced.py",
     "studies/entailment/mining.py",
+    "studies/entailment/portable.py",
     "studies/entailment/processing.py",
     "studies/entailment/scoring.py",
     "studies/explain/summaries.py",

@@ -26,7 +26,7 @@ rows+=$'\n'$("$python" tools/bench/rankings.py --rows)
 
 "$python" - <<'END'
 import os, platform, torch
-from cxc_eccv.studies.baselines.training import count_cores
+from cxc_eccv.studies.baselines.trainer import count_cores
 
 gpus = torch.cuda.device_count()
 card = f"{gpus} x {torch.cuda.get_device_name()}" if gpus else f"{count_cores()} cores ({platform.machine()}), no GPU"

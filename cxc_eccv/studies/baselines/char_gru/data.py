@@ -20,7 +20,7 @@ from cxc_eccv.encoding import Encoding, TenCrops, encode_once, load_model
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, part_images
-from cxc_eccv.studies.baselines.training import AnyTokenizer, token_ids
+from cxc_eccv.studies.baselines.tokens import AnyTokenizer, token_ids
 from cxc_eccv.studies.entailment.enhanced import Row
 
 Draw = tuple[int, int, int]

@@ -1,188 +1,41 @@
-"""Train the character GRU: arguments, data, Trainer, the ensemble of its best snapshots, report."""
+"""Train the character GRU: data, Trainer, the ensemble of its best snapshots, report."""
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import MISSING, asdict, dataclass, replace
+from collections.abc import Sequence, Set
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Literal
 
-import numpy as np
 import torch
-from torch import Tensor
-from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LambdaLR
-from torch.utils.data import DataLoader
-from transformers import AutoTokenizer, TrainerCallback, TrainingArguments, set_seed
+from transformers import AutoTokenizer, TrainingArguments, set_seed
 
-from cxc_eccv.encoding import Encoding, encode, text_encoder
+from cxc_eccv.encoding import Encoding, encode
 from cxc_eccv.encoding.checkpoints import load_part
 from cxc_eccv.encoding.processes import Processes
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation import evaluate
-from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.collections.coco import COLLECTION as COCO
-from cxc_eccv.sources.collections.collection import Collection
-from cxc_eccv.sources.collections.flickr8k import COLLECTION as FLICKR8K
 from cxc_eccv.sources.download import sha256_of
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups, held_out_recalls
+from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups
+from cxc_eccv.studies.baselines.char_gru.arguments import COMMAND, OF_NO_WEIGHT, REPORTS, CharGruArguments
 from cxc_eccv.studies.baselines.char_gru.data import (
     CoCaptions,
     SharedBatches,
     character_tokenizer,
     coco_text,
-    collate,
     extract_features,
     hold_out,
 )
-from cxc_eccv.studies.baselines.char_gru.model import CharGruConfig, CharGruEnsemble, CharGruModel, hinge_loss_of_views
+from cxc_eccv.studies.baselines.char_gru.model import CharGruConfig, CharGruEnsemble, CharGruModel
+from cxc_eccv.studies.baselines.char_gru.snapshots import SNAPSHOTS, CycleCallback, HeldOut, best_snapshots
+from cxc_eccv.studies.baselines.char_gru.trainer import CharGruTrainer, cyclic_cosine
 from cxc_eccv.studies.baselines.features import ImageFeatures
-from cxc_eccv.studies.baselines.model_card import Settings, Trained, without_places
-from cxc_eccv.studies.baselines.training import (
-    AnyModel,
-    AnyTokenizer,
-    CommandLine,
-    EpochCallback,
-    WholeTrainer,
-    gather,
-    option,
-    process_count,
-    process_rank,
-    token_ids,
-    train_resumably,
-)
-from cxc_eccv.studies.entailment.enhanced import Row
+from cxc_eccv.studies.baselines.model_card import Trained, without_places
+from cxc_eccv.studies.baselines.processes import process_count, process_rank
+from cxc_eccv.studies.baselines.resuming import train_resumably
 from cxc_eccv.types import Embeddings, Report
 from cxc_eccv.types.model_options import check_source
-from cxc_eccv.writing import replaced_file
-
-PAPER = {"captions": 1, "intervals": "binomial_images"}
-PRESETS: Mapping[str, Settings] = {
-    "flickr8k": {
-        "train_on": ["flickr8k/train"],
-        "select_on": ["flickr8k/dev"],
-        "report_on": "flickr8k/test",
-        "highest_rate": 1e-3,
-        **PAPER,
-    },
-    "coco": {
-        "train_on": ["coco/train", "coco/restval"],
-        "select_on": ["coco/val"],
-        "report_on": "test",
-        "highest_rate": 1e-4,
-        **PAPER,
-    },
-}
-"""Preset to the options of the paper's runs (Tables 2 and 3) that differ from the defaults."""
-
-OF_NO_WEIGHT = ("preset", "output_dir", "data_dir", "image_folder", "report_on", "intervals")
-"""Options that do not change the ensemble."""
-
-ELSEWHERE = (*OF_NO_WEIGHT, "image_features", "image_model", "ensemble", "epochs")
-"""Options that change neither the weights at a given step nor the choice among the snapshots."""
-
-
-@dataclass
-class CharGruArguments:
-    """Options of the character GRU's training; the defaults are the paper's, except for the data."""
-
-    output_dir: str = option(MISSING, "Folder for checkpoints, snapshots, ensemble and report.")
-    preset: Literal["flickr8k", "coco"] | None = option(
-        None, "Use the paper's data, splits and learning rate as defaults."
-    )
-    data_dir: str | None = option(None, "Mirror folder with the raw files, or 'sample'.")
-    train_on: list[str] = option(
-        ["flickr8k/all", "coco/val"],
-        "Parts of the data: flickr8k/train, flickr8k/all, flickr30k/val, coco/train, coco/restval.",
-    )
-    select_on: list[str] | None = option(None, "Parts whose images select the snapshots: flickr8k/dev, coco/val.")
-    held_out: int = option(500, "Without --select-on: training images held out to select snapshots by.")
-    report_on: Literal["val", "validation", "test", "flickr8k/dev", "flickr8k/test"] | None = option(
-        None, "Split of COCO or Flickr8k to score the ensemble on; writes OUTPUT-DIR/report."
-    )
-    intervals: Literal["bootstrap", "binomial", "binomial_images", "none"] = option(
-        "bootstrap", "Intervals of the report."
-    )
-    image_features: str | None = option(None, "Embeddings file with a vector per image; default: captions only.")
-    image_model: str | None = option(
-        None,
-        "Instead: image model whose features to extract into OUTPUT-DIR/image_features.npz, the mean over ten crops.",
-    )
-    image_folder: str | None = option(None, "Folder with the images for --image-model, at any depth.")
-    coco_tokens: bool = option(True, "Use COCO captions as lower-case tokens with a full stop; else unchanged.")
-    recurrent_unit: Literal["gru", "lstm"] = option("gru", "Recurrent unit.")
-    hidden_size: int = option(1024, "Units per direction.")
-    pooling: Literal["attention", "max"] = option("attention", "How steps are pooled.")
-    margin: float = option(0.2, "Margin of the hinge loss.")
-    highest_rate: float = option(1e-3, "Upper bound of the learning rate; the paper's is 1e-4 for COCO.")
-    lowest_rate: float = option(1e-6, "Lower bound of the learning rate.")
-    epochs: int = option(32, "Passes over every caption of every image.")
-    cycle_epochs: int = option(4, "Epochs of a cycle, which ends with a snapshot.")
-    images: int = option(32, "Images of a batch, over all processes.")
-    captions: int = option(5, "Captions of each image in a batch.")
-    ensemble: int = option(2, "Number of snapshots in the ensemble: the best on the selection images.")
-    bf16: bool = option(False, "Train in bfloat16.")
-    seed: int = option(0, "Seed of the weights and of the order of the images.")
-
-    def __post_init__(self) -> None:
-        if not self.margin > 0:
-            raise InvalidOption(f"--margin {self.margin}: give a number above 0")
-        cycles = self.epochs // self.cycle_epochs if self.cycle_epochs > 0 else 0
-        if cycles < max(self.ensemble, 1) or self.ensemble < 1:
-            raise InvalidOption(
-                f"{self.epochs} epochs have {cycles} cycles of {self.cycle_epochs}, but the ensemble needs "
-                f"{self.ensemble} snapshots; train longer or use fewer snapshots, at least one of each"
-            )
-        if (self.image_model is None) != (self.image_folder is None) or (self.image_model and self.image_features):
-            raise InvalidOption("give --image-features FILE, or --image-model MODEL with --image-folder FOLDER")
-        if self.preset is not None and not self.has_images:
-            raise InvalidOption(
-                f"--preset {self.preset} trains on images and captions; give --image-features FILE, or --image-model "
-                "MODEL with --image-folder FOLDER"
-            )
-        if (self.report_on or "").startswith("flickr8k/") and not self.has_images:
-            raise InvalidOption(
-                f"--report-on {self.report_on} measures retrieval between images and captions: give image features, or "
-                "report on COCO, which also has tasks of captions only"
-            )
-        if self.captions == 1 and not self.has_images:
-            raise InvalidOption(
-                "one caption of an image without image features makes no pair; give --image-features, or --captions 2"
-            )
-
-    @property
-    def has_images(self) -> bool:
-        """Whether it trains on image features."""
-        return self.image_features is not None or self.image_model is not None
-
-    @property
-    def parts(self) -> list[str]:
-        """The parts of the data that it reads, each once, such as ``coco/val``."""
-        reported = {"val": "coco/val", "validation": "coco/val", "test": "coco/test"}
-        names = [*self.train_on, *(self.select_on or [])]
-        names += [] if self.report_on is None else [reported.get(self.report_on, self.report_on)]
-        return list(dict.fromkeys(names))
-
-    @property
-    def identity(self) -> Settings:
-        """The options that change the weights or the choice; a run resumes only from checkpoints with the same."""
-        return {name: value for name, value in asdict(self).items() if name not in ELSEWHERE}
-
-
-REPORTS: Mapping[str, tuple[Collection, str]] = {
-    "val": (COCO, "validation"),
-    "validation": (COCO, "validation"),
-    "test": (COCO, "test"),
-    "flickr8k/dev": (FLICKR8K, "validation"),
-    "flickr8k/test": (FLICKR8K, "test"),
-}
-"""Choices of ``--report-on``."""
-
-
-COMMAND = CommandLine("char-gru", [CharGruArguments], PRESETS)
 
 
 def train(command: Sequence[str]) -> Trained:
@@ -292,97 +145,6 @@ def _refuse_shared(groups: Sequence[CaptionGroup], others: Set[tuple[str, int]],
         )
 
 
-SNAPSHOTS, SCORES = "snapshots", "snapshots.json"
-SELECTION = "selection"
-
-
-class HeldOut:
-    """Measures R@1, R@5 and R@10 on held-out images; the mean of R@10 over the directions selects snapshots."""
-
-    def __init__(
-        self,
-        groups: Sequence[CaptionGroup],
-        tokenizer: AnyTokenizer,
-        features: ImageFeatures | None = None,
-    ) -> None:
-        self.texts = [text for group in groups for text in group.texts]
-        token_ids(tokenizer, self.texts, "held-out captions")
-        self.owners = np.repeat(np.arange(len(groups)), [len(group.texts) for group in groups])
-        self.directions = ("t2t",) if features is None else ("i2t", "t2i")
-        self.tokenizer, self.features = tokenizer, features
-        self.image_ids = np.array([group.image_id for group in groups], dtype=np.int64)
-
-    def __call__(self, model: AnyModel) -> dict[str, float]:
-        """Name to value, as fractions."""
-        encoder = text_encoder(model, processor=self.tokenizer, batch_size=256)
-        images = None
-        if self.features is not None:
-            images = Embeddings(np.arange(self.image_ids.size), self.features.encode(model, self.image_ids))
-        run = EmbeddingsRun(images, Embeddings(np.arange(len(self.texts)), encoder(self.texts)))
-        recalls = held_out_recalls(run, self.owners, self.directions, depths=[1, 5, 10])
-        selection = float(np.mean([recalls[f"{direction}/recall_at_10"] for direction in self.directions]))
-        return {SELECTION: selection, **recalls}
-
-
-class CycleCallback(TrainerCallback):
-    """Saves the model and its score after the evaluation at the end of every cycle, in ``snapshots``."""
-
-    def __init__(self, folder: Path, cycle: int, tokenizer: AnyTokenizer) -> None:
-        self.folder, self.cycle, self.tokenizer = folder / SNAPSHOTS, cycle, tokenizer
-
-    def on_evaluate(self, args: Any, state: Any, control: Any, **others: Any) -> None:  # noqa: ANN401 - Trainer's
-        """Save on the first process if a cycle ends; ``cycle`` is in steps."""
-        if state.global_step % self.cycle or not state.is_world_process_zero:
-            return
-        name = f"step-{state.global_step:06d}"
-        others["model"].save_pretrained(self.folder / name)
-        self.tokenizer.save_pretrained(self.folder / name)
-        scores = _read_scores(self.folder) | {name: others["metrics"][f"eval_{SELECTION}"]}
-        with replaced_file(self.folder / SCORES) as part:
-            part.write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
-
-
-def _read_scores(folder: Path) -> dict[str, float]:
-    path = folder / SCORES
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-
-
-def best_snapshots(folder: Path, count: int = 2) -> list[Path]:
-    """Folders of the snapshots with the highest scores, the best first; of equal ones the latest."""
-    scores = _read_scores(folder)
-    ranked = sorted(scores, key=lambda name: (scores[name], name), reverse=True)
-    return [folder / name for name in ranked[:count]]
-
-
-class CharGruTrainer(WholeTrainer):
-    """A Trainer with the hinge loss over the images of all processes, a mean over the batch."""
-
-    loss_is_scaled_for_ga = False
-
-    def __init__(self, *, batches: SharedBatches, held_out: HeldOut, **options: Any) -> None:  # noqa: ANN401 - Trainer's own
-        self.batches, self.held_out = batches, held_out
-        super().__init__(**options)
-        self.add_callback(EpochCallback(batches))
-
-    def get_train_dataloader(self) -> DataLoader[Row]:
-        """The batches of :class:`SharedBatches`, which are already split among the processes."""
-        rows: Any = self.train_dataset
-        return DataLoader(rows, batch_sampler=self.batches, collate_fn=collate)
-
-    def measure(self) -> dict[str, float]:
-        """Recalls on the held-out images."""
-        return self.held_out(self.accelerator.unwrap_model(self.model))
-
-    def compute_loss(self, model: torch.nn.Module, inputs: Row, *_: Any, **_options: Any) -> Tensor:  # noqa: ANN401 - Trainer's own
-        """The loss of the whole batch, the same on every process."""
-        return hinge_loss_of_processes(model(**inputs).views, self.accelerator.unwrap_model(model).config.margin)
-
-
-def hinge_loss_of_processes(views: Sequence[Tensor], margin: float = 0.2) -> Tensor:
-    """The loss of the batch of all processes, computed on each of them, since gradients are averaged."""
-    return hinge_loss_of_views(gather(torch.stack(list(views), dim=1)).unbind(dim=1), margin)
-
-
 def _make_trainer(
     groups: Sequence[CaptionGroup],
     selecting: Sequence[CaptionGroup],
@@ -432,34 +194,6 @@ def _training_arguments(arguments: CharGruArguments, checkpoints: Path) -> Train
         remove_unused_columns=False,
         report_to=[],
     )
-
-
-def cyclic_cosine(optimizer: Optimizer, cycle: int, lowest: float) -> LambdaLR:
-    """The cyclic schedule of an optimiser whose learning rate is the upper bound; ``cycle`` is in steps."""
-    highest = float(optimizer.defaults["lr"])
-    if cycle < 1 or not 0 <= lowest <= highest or highest == 0:
-        raise InvalidOption(
-            f"learning rate from {lowest} to {highest} in cycles of {cycle} steps: the lower bound must not exceed the "
-            "upper one, the upper one must be positive, and a cycle needs at least one step"
-        )
-    return LambdaLR(optimizer, lambda step: cyclic_cosine_rate(step, cycle, highest, lowest) / highest)
-
-
-def cyclic_cosine_rate(step: int, cycle: int, highest: float, lowest: float) -> float:
-    """The learning rate after ``step`` optimiser steps.
-
-    ``0.5 (highest - lowest) (1 + cos(pi (1 + 2 step / cycle))) + lowest``: the lowest rate at the start and end of a
-    cycle, the highest in its middle. The paper prints ``0.5 step x mb`` inside the cosine, where ``step`` is the number
-    of batches of a cycle and ``mb`` those processed; only ``mb / (0.5 step)`` makes a cycle that long.
-
-    References:
-        Merkx and Frank 2019, arXiv:1903.11393, section 3.3; after Smith, Cyclical learning rates, WACV 2017.
-
-    Example:
-        >>> [round(cyclic_cosine_rate(step, 4, 1.0, 0.0), 2) for step in range(6)]
-        [0.0, 0.5, 1.0, 0.5, 0.0, 0.5]
-    """
-    return 0.5 * (highest - lowest) * (1 + math.cos(math.pi * (1 + 2 * step / cycle))) + lowest
 
 
 def _save_ensemble(folder: Path, arguments: CharGruArguments) -> None:

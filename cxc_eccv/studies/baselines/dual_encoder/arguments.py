@@ -32,10 +32,12 @@ from cxc_eccv.errors import CheckpointMismatch, InvalidOption, TowerMissing
 from cxc_eccv.sources.catalog import SPLIT_NAMES
 from cxc_eccv.sources.download import sha256_of
 from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.baselines.command_line import CommandLine, option
 from cxc_eccv.studies.baselines.dual_encoder.data import find_tokenizer
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
 from cxc_eccv.studies.baselines.model_card import Settings
-from cxc_eccv.studies.baselines.training import CommandLine, ScriptArguments, identify_run, option
+from cxc_eccv.studies.baselines.resuming import identify_run
+from cxc_eccv.studies.baselines.trainer import ScriptArguments
 from cxc_eccv.studies.entailment.enhanced import Row
 from cxc_eccv.wording import list_names
 
@@ -60,7 +62,7 @@ PRESETS: Mapping[str, Settings] = {
         "learning_rate": 5e-5,
         "max_grad_norm": 1.0,
         "per_device_train_batch_size": 128,
-        "num_train_epochs": 1.0,
+        "num_train_epochs": 2.0,
         "logging_steps": 5.0,
         "eval_strategy": "no",
         "save_strategy": "no",

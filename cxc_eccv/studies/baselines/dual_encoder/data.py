@@ -27,7 +27,7 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import read_lines
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups, part_images
 from cxc_eccv.studies.baselines.features import ImageFeatures
-from cxc_eccv.studies.baselines.training import AnyTokenizer, Processing, token_ids
+from cxc_eccv.studies.baselines.tokens import AnyTokenizer, Processing, token_ids
 from cxc_eccv.studies.entailment.enhanced import Row
 from cxc_eccv.studies.entailment.training_data import TrainingRecord, count_images
 from cxc_eccv.types import IntArray

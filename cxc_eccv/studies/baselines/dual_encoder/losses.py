@@ -24,7 +24,7 @@ from cxc_eccv.sources.readers import MinedPairs
 from cxc_eccv.studies.baselines.caption_groups import ALL, CaptionGroup, parts_of
 from cxc_eccv.studies.baselines.dual_encoder.arguments import DataArguments, ObjectiveArguments
 from cxc_eccv.studies.baselines.dual_encoder.data import LoadedItems, PairCollator
-from cxc_eccv.studies.baselines.training import gather, process_rank
+from cxc_eccv.studies.baselines.processes import gather, process_rank
 from cxc_eccv.studies.entailment.enhanced import Row, WeakBatches
 from cxc_eccv.types import IntArray, Judgments, find_positions
 

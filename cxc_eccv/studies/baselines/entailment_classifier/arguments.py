@@ -28,15 +28,12 @@ from cxc_eccv.encoding.checkpoints import load_part
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.sources.download import sample_images
 from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.baselines.command_line import CommandLine, option
 from cxc_eccv.studies.baselines.dual_encoder.arguments import SAMPLE, small_bert, word_tokenizer
 from cxc_eccv.studies.baselines.model_card import Settings
-from cxc_eccv.studies.baselines.training import (
-    CommandLine,
-    ScriptArguments,
-    identify_run,
-    option,
-    process_rank,
-)
+from cxc_eccv.studies.baselines.processes import process_rank
+from cxc_eccv.studies.baselines.resuming import identify_run
+from cxc_eccv.studies.baselines.trainer import ScriptArguments
 from cxc_eccv.studies.entailment.classifier import KINDS, EntailmentClassifier
 from cxc_eccv.studies.entailment.processing import EntailmentProcessor
 from cxc_eccv.studies.entailment.scoring import load_classifier

@@ -35,12 +35,9 @@ from cxc_eccv.studies.baselines.entailment_classifier.data import (
     soft_targets,
 )
 from cxc_eccv.studies.baselines.model_card import ScoredPairs, Trained, without_places
-from cxc_eccv.studies.baselines.training import (
-    WholeTrainer,
-    check_checkpointing,
-    process_rank,
-    train_resumably,
-)
+from cxc_eccv.studies.baselines.processes import process_rank
+from cxc_eccv.studies.baselines.resuming import train_resumably
+from cxc_eccv.studies.baselines.trainer import WholeTrainer, check_checkpointing
 from cxc_eccv.studies.entailment.classifier import EntailmentClassifier, EntailmentConfig
 from cxc_eccv.studies.entailment.labelled import find_labelled, read_labelled, record_seen
 from cxc_eccv.studies.entailment.measures import choose_threshold, fit_calibration, measure_classifier

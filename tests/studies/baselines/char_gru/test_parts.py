@@ -11,6 +11,7 @@ from transformers import AutoModel, AutoTokenizer
 from cxc_eccv.encoding.towers import text_encoder
 from cxc_eccv.errors import InvalidOption, MissingIds, ModelError
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, link_judgments
+from cxc_eccv.studies.baselines.char_gru.arguments import COMMAND, PRESETS
 from cxc_eccv.studies.baselines.char_gru.data import (
     CoCaptions,
     SharedBatches,
@@ -28,7 +29,8 @@ from cxc_eccv.studies.baselines.char_gru.model import (
     MaxPooling,
     hinge_loss,
 )
-from cxc_eccv.studies.baselines.char_gru.script import COMMAND, PRESETS, HeldOut, best_snapshots, cyclic_cosine
+from cxc_eccv.studies.baselines.char_gru.snapshots import HeldOut, best_snapshots
+from cxc_eccv.studies.baselines.char_gru.trainer import cyclic_cosine
 from cxc_eccv.studies.baselines.dual_encoder.model import encode_by_length
 from cxc_eccv.studies.baselines.features import ImageFeatures
 from cxc_eccv.types import Embeddings

@@ -25,7 +25,7 @@ from cxc_eccv.studies.baselines.dual_encoder.data import (
 )
 from cxc_eccv.studies.baselines.dual_encoder.losses import BatchPositives
 from cxc_eccv.studies.baselines.dual_encoder.script import train
-from cxc_eccv.studies.baselines.training import token_ids
+from cxc_eccv.studies.baselines.tokens import token_ids
 
 GROUPS = [
     CaptionGroup("coco", 7, (71, 72, 73), ("a dog", "two dog", "the red dog")),

@@ -8,6 +8,7 @@ import pytest
 from cxc_eccv.cli.app import main
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.baselines.command_line import CommandLine
 from cxc_eccv.studies.baselines.entailment_classifier.arguments import (
     DataArguments,
     ModelArguments,
@@ -16,7 +17,6 @@ from cxc_eccv.studies.baselines.entailment_classifier.arguments import (
 )
 from cxc_eccv.studies.baselines.entailment_classifier.data import caption_images, keep_apart, read_pairs
 from cxc_eccv.studies.baselines.entailment_classifier.script import _scorable
-from cxc_eccv.studies.baselines.training import CommandLine
 from cxc_eccv.studies.entailment.training_data import load_training_data
 
 TINY = {"text_model": "sample", "visual_text_model": "sample", "image_model": "sample"}

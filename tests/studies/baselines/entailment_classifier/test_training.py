@@ -34,7 +34,7 @@ from cxc_eccv.studies.baselines.entailment_classifier.data import (
     soft_targets,
 )
 from cxc_eccv.studies.baselines.entailment_classifier.script import EntailmentTrainer, _remember, settle, train
-from cxc_eccv.studies.baselines.training import WholeTrainer
+from cxc_eccv.studies.baselines.trainer import WholeTrainer
 from cxc_eccv.studies.entailment.classifier import EntailmentConfig
 from cxc_eccv.studies.entailment.labelled import read_labelled, seen_by
 from cxc_eccv.studies.entailment.measures import choose_threshold, measure_classifier

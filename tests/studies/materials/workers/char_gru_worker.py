@@ -9,8 +9,9 @@ from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
 from cxc_eccv.studies.baselines.char_gru.model import CharGruConfig, CharGruModel
-from cxc_eccv.studies.baselines.char_gru.script import hinge_loss_of_processes, train
-from cxc_eccv.studies.baselines.training import process_count, process_rank
+from cxc_eccv.studies.baselines.char_gru.script import train
+from cxc_eccv.studies.baselines.char_gru.trainer import hinge_loss_of_processes
+from cxc_eccv.studies.baselines.processes import process_count, process_rank
 
 IMAGES, CAPTIONS, LENGTH, FEATURES = 8, 3, 7, 5
 

@@ -1,0 +1,139 @@
+"""The options of ``cxc-eccv train char-gru``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, asdict, dataclass
+from typing import Literal
+
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.sources.collections.coco import COLLECTION as COCO
+from cxc_eccv.sources.collections.collection import Collection
+from cxc_eccv.sources.collections.flickr8k import COLLECTION as FLICKR8K
+from cxc_eccv.studies.baselines.command_line import CommandLine, option
+from cxc_eccv.studies.baselines.model_card import Settings
+
+PAPER = {"captions": 1, "intervals": "binomial_images"}
+PRESETS: Mapping[str, Settings] = {
+    "flickr8k": {
+        "train_on": ["flickr8k/train"],
+        "select_on": ["flickr8k/dev"],
+        "report_on": "flickr8k/test",
+        "highest_rate": 1e-3,
+        **PAPER,
+    },
+    "coco": {
+        "train_on": ["coco/train", "coco/restval"],
+        "select_on": ["coco/val"],
+        "report_on": "test",
+        "highest_rate": 1e-4,
+        **PAPER,
+    },
+}
+"""Preset to the options of the paper's runs (Tables 2 and 3) that differ from the defaults."""
+
+OF_NO_WEIGHT = ("preset", "output_dir", "data_dir", "image_folder", "report_on", "intervals")
+"""Options that do not change the ensemble."""
+
+ELSEWHERE = (*OF_NO_WEIGHT, "image_features", "image_model", "ensemble", "epochs")
+"""Options that change neither the weights at a given step nor the choice among the snapshots."""
+
+
+@dataclass
+class CharGruArguments:
+    """Options of the character GRU's training; the defaults are the paper's, except for the data."""
+
+    output_dir: str = option(MISSING, "Folder for checkpoints, snapshots, ensemble and report.")
+    preset: Literal["flickr8k", "coco"] | None = option(
+        None, "Use the paper's data, splits and learning rate as defaults."
+    )
+    data_dir: str | None = option(None, "Mirror folder with the raw files, or 'sample'.")
+    train_on: list[str] = option(
+        ["flickr8k/all", "coco/val"],
+        "Parts of the data: flickr8k/train, flickr8k/all, flickr30k/val, coco/train, coco/restval.",
+    )
+    select_on: list[str] | None = option(None, "Parts whose images select the snapshots: flickr8k/dev, coco/val.")
+    held_out: int = option(500, "Without --select-on: training images held out to select snapshots by.")
+    report_on: Literal["val", "validation", "test", "flickr8k/dev", "flickr8k/test"] | None = option(
+        None, "Split of COCO or Flickr8k to score the ensemble on; writes OUTPUT-DIR/report."
+    )
+    intervals: Literal["bootstrap", "binomial", "binomial_images", "none"] = option(
+        "bootstrap", "Intervals of the report."
+    )
+    image_features: str | None = option(None, "Embeddings file with a vector per image; default: captions only.")
+    image_model: str | None = option(
+        None,
+        "Instead: image model whose features to extract into OUTPUT-DIR/image_features.npz, the mean over ten crops.",
+    )
+    image_folder: str | None = option(None, "Folder with the images for --image-model, at any depth.")
+    coco_tokens: bool = option(True, "Use COCO captions as lower-case tokens with a full stop; else unchanged.")
+    recurrent_unit: Literal["gru", "lstm"] = option("gru", "Recurrent unit.")
+    hidden_size: int = option(1024, "Units per direction.")
+    pooling: Literal["attention", "max"] = option("attention", "How steps are pooled.")
+    margin: float = option(0.2, "Margin of the hinge loss.")
+    highest_rate: float = option(1e-3, "Upper bound of the learning rate; the paper's is 1e-4 for COCO.")
+    lowest_rate: float = option(1e-6, "Lower bound of the learning rate.")
+    epochs: int = option(32, "Passes over every caption of every image.")
+    cycle_epochs: int = option(4, "Epochs of a cycle, which ends with a snapshot.")
+    images: int = option(32, "Images of a batch, over all processes.")
+    captions: int = option(5, "Captions of each image in a batch.")
+    ensemble: int = option(2, "Number of snapshots in the ensemble: the best on the selection images.")
+    bf16: bool = option(False, "Train in bfloat16.")
+    seed: int = option(0, "Seed of the weights and of the order of the images.")
+
+    def __post_init__(self) -> None:
+        if not self.margin > 0:
+            raise InvalidOption(f"--margin {self.margin}: give a number above 0")
+        cycles = self.epochs // self.cycle_epochs if self.cycle_epochs > 0 else 0
+        if cycles < max(self.ensemble, 1) or self.ensemble < 1:
+            raise InvalidOption(
+                f"{self.epochs} epochs have {cycles} cycles of {self.cycle_epochs}, but the ensemble needs "
+                f"{self.ensemble} snapshots; train longer or use fewer snapshots, at least one of each"
+            )
+        if (self.image_model is None) != (self.image_folder is None) or (self.image_model and self.image_features):
+            raise InvalidOption("give --image-features FILE, or --image-model MODEL with --image-folder FOLDER")
+        if self.preset is not None and not self.has_images:
+            raise InvalidOption(
+                f"--preset {self.preset} trains on images and captions; give --image-features FILE, or --image-model "
+                "MODEL with --image-folder FOLDER"
+            )
+        if (self.report_on or "").startswith("flickr8k/") and not self.has_images:
+            raise InvalidOption(
+                f"--report-on {self.report_on} measures retrieval between images and captions: give image features, or "
+                "report on COCO, which also has tasks of captions only"
+            )
+        if self.captions == 1 and not self.has_images:
+            raise InvalidOption(
+                "one caption of an image without image features makes no pair; give --image-features, or --captions 2"
+            )
+
+    @property
+    def has_images(self) -> bool:
+        """Whether it trains on image features."""
+        return self.image_features is not None or self.image_model is not None
+
+    @property
+    def parts(self) -> list[str]:
+        """The parts of the data that it reads, each once, such as ``coco/val``."""
+        reported = {"val": "coco/val", "validation": "coco/val", "test": "coco/test"}
+        names = [*self.train_on, *(self.select_on or [])]
+        names += [] if self.report_on is None else [reported.get(self.report_on, self.report_on)]
+        return list(dict.fromkeys(names))
+
+    @property
+    def identity(self) -> Settings:
+        """The options that change the weights or the choice; a run resumes only from checkpoints with the same."""
+        return {name: value for name, value in asdict(self).items() if name not in ELSEWHERE}
+
+
+REPORTS: Mapping[str, tuple[Collection, str]] = {
+    "val": (COCO, "validation"),
+    "validation": (COCO, "validation"),
+    "test": (COCO, "test"),
+    "flickr8k/dev": (FLICKR8K, "validation"),
+    "flickr8k/test": (FLICKR8K, "test"),
+}
+"""Choices of ``--report-on``."""
+
+
+COMMAND = CommandLine("char-gru", [CharGruArguments], PRESETS)

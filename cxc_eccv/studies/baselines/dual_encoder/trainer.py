@@ -1,0 +1,109 @@
+"""The Trainer of dual encoders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR, LRScheduler
+
+from cxc_eccv.studies.baselines.dual_encoder.arguments import (
+    DualEncoderTrainingArguments,
+)
+from cxc_eccv.studies.baselines.dual_encoder.chunks import encode_in_chunks
+from cxc_eccv.studies.baselines.dual_encoder.data import (
+    EpochSampler,
+)
+from cxc_eccv.studies.baselines.dual_encoder.losses import (
+    Objective,
+)
+from cxc_eccv.studies.baselines.trainer import WholeTrainer
+from cxc_eccv.studies.entailment.enhanced import EnhancedTrainer, Row, WeakBatches
+
+Metrics = dict[str, float]
+
+
+def staircase(step: int) -> float:
+    """The paper's factor of the learning rate: 0.1% less after every 1000 steps."""
+    return float(0.999 ** (step // 1000))
+
+
+class DualEncoderTrainer(EnhancedTrainer, WholeTrainer):
+    """Trains a model with ``text_embeds`` and ``image_embeds``; ``score`` computes the metrics of a model.
+
+    The loss of ``added_batches`` of weak positives, times their ``weight``, is added to that of each batch.
+    """
+
+    # The loss is a mean over the batch: Trainer divides it when it accumulates gradients.
+    loss_is_scaled_for_ga = False
+
+    args: DualEncoderTrainingArguments
+    objective: Objective
+
+    def __init__(
+        self,
+        *,
+        objective: Objective,
+        score: Callable[[Any], Metrics] | None = None,
+        paper_schedule: bool = True,
+        added_batches: WeakBatches | None = None,
+        **options: Any,  # noqa: ANN401 - Trainer's own
+    ) -> None:
+        self.objective, self.score, self.paper_schedule = objective, score, paper_schedule
+        # Trainer requires an eval_dataset, which our evaluate does not use.
+        super().__init__(**{"eval_dataset": options.get("train_dataset"), **options})
+        if self.args.chunk_size is not None:
+            encode_in_chunks(self.model, self.args.chunk_size)
+        self._adds_batches = added_batches is not None
+        self.weak_batches = added_batches or self.weak_batches
+
+    def images_of(self, inputs: Row) -> list[int]:
+        """The positions of the batch's images."""
+        positions: list[int] = inputs["image_index"].tolist()
+        return positions
+
+    def step_of_extra_batch(self) -> int | None:
+        """The step of EnhancedTrainer's extra batch, or the current step for batches whose loss is added."""
+        return self.state.global_step if self._adds_batches else super().step_of_extra_batch()
+
+    def training_step(self, *arguments: Any, **options: Any) -> torch.Tensor:  # noqa: ANN401 - Trainer's own
+        """Add the gradients of a batch and of its added weak positives; return the loss of the batch."""
+        loss = super().training_step(*arguments, **options)
+        if self._adds_batches:
+            self.train_on_weak_positives()
+        return loss
+
+    def compute_loss(self, model: torch.nn.Module, inputs: Row, *_: Any, **_options: Any) -> torch.Tensor:  # noqa: ANN401 - Trainer's own
+        """The objective on one batch, against the batches of all processes."""
+        indices = {name: inputs.pop(name) for name in ("text_index", "image_index")}
+        weight = inputs.pop("weight", 1.0)
+        outputs = model(**inputs)
+        images = outputs.image_embeds if self.objective.has_images else None
+        loss: torch.Tensor = weight * self.objective(outputs.text_embeds, images, self._scale(outputs), **indices)
+        return loss
+
+    def create_scheduler(self, num_training_steps: int, optimizer: Optimizer | None = None) -> LRScheduler:
+        """The paper's staircase, or the schedule of the arguments."""
+        if not self.paper_schedule:
+            return super().create_scheduler(num_training_steps, optimizer)
+        if self.lr_scheduler is None:
+            chosen: Any = self.optimizer if optimizer is None else optimizer
+            self.lr_scheduler = LambdaLR(chosen, staircase)
+            self._created_lr_scheduler = True
+        return self.lr_scheduler
+
+    def measure(self) -> Metrics:
+        """The library's metrics on the whole validation split, under their report keys."""
+        return {} if self.score is None else self.score(self.accelerator.unwrap_model(self.model))
+
+    def order(self, dataset: Any, seed: int) -> EpochSampler:  # noqa: ANN401 - as WholeTrainer says
+        """All images, in an order that depends on seed and epoch."""
+        return EpochSampler(len(dataset), seed)
+
+    def _scale(self, outputs: Any) -> torch.Tensor:  # noqa: ANN401 - our output or a CLIP-like one
+        # Models like CLIP have the logarithm of the factor, and return features of unit length.
+        model = self.accelerator.unwrap_model(self.model)
+        scale: torch.Tensor = outputs.scale if "scale" in outputs else model.logit_scale.exp()
+        return scale
