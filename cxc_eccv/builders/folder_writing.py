@@ -19,7 +19,7 @@ import datasets
 from tqdm import tqdm
 
 from cxc_eccv.builders.dataset_cards import LICENCE_FILE, folder_card, licence_file
-from cxc_eccv.builders.declared import BuildOptions, DatasetConfig, select_configs
+from cxc_eccv.builders.declared import BuildOptions, DatasetConfig, dataset_configs, select_configs
 from cxc_eccv.builders.image_columns import IMAGES_AT_ONCE, ImageFolder, embed_images
 from cxc_eccv.builders.mteb_layout import MTEB, mteb_configs, mteb_files
 from cxc_eccv.builders.output import (
@@ -167,7 +167,8 @@ def _image_folder(images: str | Path | None, configs: Sequence[DatasetConfig]) -
     if images is None:
         return None
     if not any(config.photographs for config in configs):
-        raise InvalidOption("images are embedded into config 'captions', which is not built")
+        names = " and ".join(name for name, config in dataset_configs().items() if config.photographs)
+        raise InvalidOption(f"images are embedded into the configs {names}, and none of them is built")
     return ImageFolder(images)
 
 
@@ -239,8 +240,9 @@ class _Builder:
             features, groups, present, missing = config.features, row_groups(table), 0, 0
             if self.images is not None and config.photographs:
                 features = datasets.Features({**config.features, "image": datasets.Image()})
-                present = sum(self.images.find(name) is not None for name in table["file_name"].to_pylist())
-                missing = table.num_rows - present
+                names = set(table["file_name"].to_pylist())
+                present = sum(self.images.find(name) is not None for name in names)
+                missing = len(names) - present
                 groups = embed_images(table, self.images, portable_schema(features))
                 n_groups = -(-table.num_rows // IMAGES_AT_ONCE)
                 groups = iter(tqdm(groups, f"{split} images", n_groups, disable=not self.progress))

@@ -110,8 +110,10 @@ def embed_images(table: pa.Table, folder: ImageFolder, schema: pa.Schema) -> Ite
     with ThreadPoolExecutor() as threads:
         for start in range(0, table.num_rows, IMAGES_AT_ONCE):
             rows = table.slice(start, IMAGES_AT_ONCE)
-            images = list(threads.map(folder.read, rows["file_name"].to_pylist()))
-            column = pa.chunked_array([pa.array(images, schema.types[-1])])
+            names = rows["file_name"].to_pylist()
+            distinct = list(dict.fromkeys(names))
+            images = dict(zip(distinct, threads.map(folder.read, distinct), strict=True))
+            column = pa.chunked_array([pa.array([images[name] for name in names], schema.types[-1])])
             yield pa.Table.from_arrays([*rows.columns, column], schema=schema)
 
 

@@ -132,7 +132,7 @@ def _choose_splits(name: str, split: str | None) -> tuple[str, ...]:
 def build(
     output: Annotated[Path, typer.Option(help="Folder to write. Files of an earlier build in it are replaced.")],
     images: Annotated[
-        Path | None, typer.Option(help="Folder with the images, at any depth, to embed them in the config captions.")
+        Path | None, typer.Option(help="Folder with the images, at any depth, to embed them in captions and pairs.")
     ] = None,
     layout: Annotated[
         str,

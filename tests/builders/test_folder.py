@@ -201,7 +201,7 @@ WRONG = {
     "config": ({"configs": ["stss"]}, UnknownName, "did you mean 'sts'"),
     "split": ({"splits": ["tset"]}, UnknownName, "did you mean 'test'"),
     "processes": ({"num_proc": 0}, InvalidOption, "num_proc=0"),
-    "images without captions": ({"configs": ["sts"], "images": "."}, InvalidOption, "config 'captions'"),
+    "images without captions": ({"configs": ["sts"], "images": "."}, InvalidOption, "configs captions and pairs"),
     "no folder of images": ({"images": "no/such/folder"}, InvalidOption, "not a folder"),
     "no row of a named config": ({"configs": ["eccv_caption"], "splits": ["train"]}, InvalidOption, "it can have test"),
     "no raw file of a named config": ({"configs": [RATINGS], "splits": ["validation"]}, SourceMissing, "secret/place"),

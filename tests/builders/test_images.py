@@ -1,5 +1,6 @@
 """Images by file name: found, embedded, attached; missing and broken ones are told."""
 
+import os
 import warnings
 from pathlib import Path
 
@@ -9,10 +10,9 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 
-from cxc_eccv.builders.declared import dataset_configs
 from cxc_eccv.builders.folder_writing import build_folder
 from cxc_eccv.builders.image_columns import ImageFolder, attach_images, embed_images
-from cxc_eccv.builders.output import portable_schema
+from cxc_eccv.builders.output import portable_schema, write_shards
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
 from cxc_eccv.sources.download import sample_images
 
@@ -107,17 +107,34 @@ def test_attached_images_are_those_of_their_rows_in_every_split(folder):
     assert colour(attached["test"][0]["image"]) == RED
 
 
-def test_pairs_join_their_photographs_as_their_page_says(tmp_path):
-    assert "`cxc_eccv.attach_images(dataset, folder)`" in dataset_configs()["pairs"].description
-    kept = {"configs": ["captions", "pairs"], "splits": ["test"], "images": "sample", "progress": False}
-    build_folder(tmp_path / "data", data_dir="sample", **kept)
-    captions, pairs = (datasets.load_dataset(str(tmp_path / "data"), name, split="test") for name in kept["configs"])
-    assert "image" not in pairs.column_names
-    attached = attach_images(pairs, sample_images())
-    row_of_image = {image: row for row, image in enumerate(captions["image_id"])}
-    for row in range(0, len(pairs), 37):
-        looked_up = captions[row_of_image[pairs[row]["image_id"]]]["image"]
-        np.testing.assert_array_equal(np.asarray(attached[row]["image"]), np.asarray(looked_up))
+def test_pairs_hold_their_photographs(tmp_path):
+    splits = {"configs": ["pairs"], "splits": ["test"], "data_dir": "sample", "progress": False}
+    summary = build_folder(tmp_path / "with", images="sample", **splits)
+    build_folder(tmp_path / "without", **splits)
+    assert "pairs/test: 300 rows, 60 of 60 images" in str(summary)
+    files = {path.name: path.read_bytes() for path in sample_images().iterdir()}
+    embedded = datasets.load_dataset(str(tmp_path / "with"), "pairs", split="test")
+    undecoded = embedded.cast_column("image", datasets.Image(decode=False))
+    assert all(row["image"]["bytes"] == files[row["file_name"]] for row in undecoded)
+    attached = attach_images(datasets.load_dataset(str(tmp_path / "without"), "pairs", split="test"), sample_images())
+    assert embedded.column_names == attached.column_names
+    np.testing.assert_array_equal(np.asarray(attached[42]["image"]), np.asarray(embedded[42]["image"]))
+
+
+def test_file_stores_a_repeated_photograph_once(tmp_path):
+    generator = np.random.default_rng(0)
+    (tmp_path / "images").mkdir()
+    names = [f"{number}.png" for number in range(20)]
+    for name in names:
+        noise = generator.integers(0, 256, (220, 240, 3), dtype=np.uint8)
+        Image.fromarray(noise).save(tmp_path / "images" / name)
+    features = datasets.Features({"file_name": datasets.Value("string"), "image": datasets.Image()})
+    size = sum(map(os.path.getsize, (tmp_path / "images").iterdir()))
+    table = pa.table({"file_name": np.repeat(names, 5)})
+    groups = embed_images(table, ImageFolder(tmp_path / "images"), portable_schema(features))
+    shards = write_shards(groups, tmp_path, "train")
+    assert shards.num_bytes > 5 * size > 12e6
+    assert sum(shards.sizes) < 1.02 * size
 
 
 def test_every_column_of_file_names_gets_an_image(folder):

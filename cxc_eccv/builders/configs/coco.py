@@ -144,9 +144,10 @@ PAIRS = DatasetConfig(
     title="Training pairs: image, caption, and weak positives",
     description="One row per caption, with the id and the file name of its image. `weak_positives` are captions of "
     "other images that, by some source, describe this image too. A loss should not use them as negatives and may use "
-    "them as extra positives. `judged_negatives` are captions that people rejected: negatives that are sure. The "
-    "photographs are not in the rows, where each would stand five times: `cxc_eccv.attach_images(dataset, folder)` "
-    "adds them from their files, and the config `captions` of a folder built with `--images` holds each once.",
+    "them as extra positives. `judged_negatives` are captions that people rejected: negatives that are sure. "
+    "Built with `--images`, a row holds its photograph too: a file stores it once, but a copy in the cache of "
+    "`datasets` stores it five times. Stream this config, or take `captions`, with a row per photograph. "
+    "`cxc_eccv.attach_images(dataset, folder)` adds photographs from their files.",
     collection="MS-COCO captions in Karpathy splits. Weak positives come from CxC, ECCV Caption and entailment labels "
     "where the split has them. The training splits have none: their lists are empty unless you mine weak positives.",
     **columns(
@@ -168,6 +169,7 @@ PAIRS = DatasetConfig(
     sources=MERGED_GROUPS,
     defects=("Only validation and test were re-annotated; training on them spoils every published comparison.",),
     example='print(dataset[0]["caption"], len(dataset[0]["weak_positives"]))',
+    photographs=True,
 )
 
 
