@@ -65,22 +65,10 @@ def train(command: Sequence[str]) -> Trained:
     """Train, save model and processor, and score the split of ``--report-on``."""
     arguments = Arguments(*COMMAND.read(command))
     data, training = arguments.data, arguments.training
+    # Checks the options and files before a model is loaded.
+    objective = _make_objective(arguments)
     library = Library(data.data_dir, mined=data.weak_positives)
-    # Checks the options before anything is loaded.
-    arguments.check_image_features()
-    loss = arguments.objective
-    objective = Objective(arguments.mode, loss.loss, loss.text_weight, loss.margin)
-    check_weak_positives(loss, data)
-    split = None if data.report_on is None else SPLIT_NAMES[data.report_on]
-    is_sample = data.images == SAMPLE and mirror_folder(data.data_dir) == mirror_folder(SAMPLE)
-    if data.recolour and (arguments.mode == "t2t" or not is_sample):
-        raise InvalidOption("--recolour works only with the embedded sample: give --data-dir sample --images sample")
-    features = None if data.image_features is None else ImageFeatures.read(data.image_features)
-    if features is not None:
-        for scored in arguments.scored_splits:
-            features.of_ids(library.split(scored).image_ids)
-    if arguments.has_image_tower and data.images is not None and data.pairs_file is None:
-        image_paths(list(part_images(library, data.train_on).values()), data.images)
+    features = _read_images(arguments, library)
     set_seed(training.seed)
     model, processing = starting_model(arguments.model, arguments.mode, 0 if features is None else features.width)
     check_checkpointing(model, training)
@@ -95,6 +83,7 @@ def train(command: Sequence[str]) -> Trained:
             f"{len(pairs)} images are too few for a batch of {batch}; use a smaller --per-device-train-batch-size"
         )
     objective, weak = setup.add_positives(objective, pairs)
+    split = None if data.report_on is None else SPLIT_NAMES[data.report_on]
     # Trainer sets the seed again, so that the weights do not depend on this.
     before = None if split is None else setup.score_split(model, split)
     trainer = setup.make_trainer(model, objective, pairs, weak, held)
@@ -111,6 +100,30 @@ def train(command: Sequence[str]) -> Trained:
         return trained
     report = setup.score_split(trainer.model, split)
     return replace(trained.scored(report, training_data=record), before=before)
+
+
+def _make_objective(arguments: Arguments) -> Objective:
+    """The loss, before judged and weak positives; InvalidOption for options that exclude each other."""
+    arguments.check_image_features()
+    loss, data = arguments.objective, arguments.data
+    check_weak_positives(loss, data)
+    is_sample = data.images == SAMPLE and mirror_folder(data.data_dir) == mirror_folder(SAMPLE)
+    if data.recolour and (arguments.mode == "t2t" or not is_sample):
+        raise InvalidOption("--recolour works only with the embedded sample: give --data-dir sample --images sample")
+    return Objective(arguments.mode, loss.loss, loss.text_weight, loss.margin)
+
+
+def _read_images(arguments: Arguments, library: Library) -> ImageFeatures | None:
+    """The vectors of images, which cover the splits to score; without them, check that the photographs are there."""
+    data = arguments.data
+    if data.image_features is None:
+        if arguments.has_image_tower and data.images is not None and data.pairs_file is None:
+            image_paths(list(part_images(library, data.train_on).values()), data.images)
+        return None
+    features = ImageFeatures.read(data.image_features)
+    for scored in arguments.scored_splits:
+        features.of_ids(library.split(scored).image_ids)
+    return features
 
 
 @dataclass(frozen=True, slots=True)
