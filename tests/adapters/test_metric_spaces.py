@@ -78,7 +78,7 @@ def test_a_space_starts_and_answers(run_python, environment, tmp_path, self_cont
     """The exported one in an environment made from its own requirements, without this package."""
     folder = exported(tmp_path) if self_contained else write_space("map_at_r", tmp_path)
     required = (folder / "requirements.txt").read_text(encoding="utf-8").splitlines()
-    python = environment(*[str(ROOT) if line.startswith("cxc_eccv") else line for line in required])
+    python = environment(*[f"{ROOT}[metrics]" if line.startswith("cxc_eccv[metrics]") else line for line in required])
     with started(python, folder, tmp_path) as address:
         told = json.loads(run_python(CALL, address, json.dumps(CALLS), python=python))
     assert told[0] == {"map_at_r": 0.625}

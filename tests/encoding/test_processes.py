@@ -107,10 +107,10 @@ from cxc_eccv.encoding import split_ranks
 from cxc_eccv.registry import task
 from cxc_eccv.runs import load_embeddings
 from cxc_eccv.sources.library import Library
-run, library = load_embeddings(sys.argv[1]), Library("sample")
+run, split = load_embeddings(sys.argv[1]), Library("sample").split("test")
 dist.init_process_group("gloo")
 for direction in ("i2t", "t2i", "t2t", "i2i"):
-    judgments = task("cxc").judgments(library, "test", direction)
+    judgments = task("cxc").judgments(split, direction)
     for folds, asked in enumerate((judgments, in_folds(judgments))):
         found = split_ranks(run, direction, asked)
         place = f"{sys.argv[2]}/{direction}-{folds}-{dist.get_rank()}.npz"
