@@ -22,16 +22,16 @@ pytestmark = pytest.mark.thorough
 PAIRS = 10
 
 
-def batch(mode):
+def batch(mode, dtype=torch.float32):
     """Ten pairs of a mode."""
-    images = {} if mode == "t2t" else {"pixel_values": pixels(PAIRS)}
+    images = {} if mode == "t2t" else {"pixel_values": pixels(PAIRS).to(dtype)}
     return inputs(2 * PAIRS if "t2t" in mode else PAIRS) | images
 
 
 def gradients(built, mode, loss="softmax", forward=None, factor=1.0):
     """Gradients of every weight of a model, of a loss times a factor."""
     built.zero_grad()
-    tensors = batch(mode)
+    tensors = batch(mode, built.dtype)
     out = (forward or built)(**tensors)
     rows = torch.arange(len(tensors["input_ids"]))
     value = Objective(mode, loss, 0.5, margin=2.0)(
@@ -51,16 +51,15 @@ def chunked(built, size):
 @pytest.mark.parametrize("mode", ["t2t", "i2t", "t2t+i2t"])
 @pytest.mark.parametrize("loss", [*SOFTMAXES, *TRIPLETS])
 def test_chunks_have_the_gradients_of_the_batch(loss, mode, size):
-    built = model(images="i2t" in mode, freeze_text=False, scale=2.0, learned_scale=True).train()
+    # In float32 sums of another order differ by about 1e-6, depending on the processor.
+    built = model(images="i2t" in mode, freeze_text=False, scale=2.0, learned_scale=True).double().train()
     expected = gradients(built, mode, loss)
     computed = gradients(chunked(built, size), mode, loss, factor=1024.0)  # as fp16 scales the loss
     assert ("log_scale" in expected) == (loss in SOFTMAXES)
     assert computed.keys() >= expected.keys()
-    # The sums of triplet_all are larger than one.
-    tolerance = 1e-6 * max(1, max(gradient.abs().max().item() for gradient in expected.values()))
     for name, gradient in computed.items():
         other = expected.get(name, torch.zeros_like(gradient))
-        torch.testing.assert_close(gradient, other, rtol=0, atol=tolerance, msg=name)
+        torch.testing.assert_close(gradient, other, rtol=0, atol=1e-11, msg=name)
 
 
 def dropping(images):
