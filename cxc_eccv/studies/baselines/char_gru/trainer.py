@@ -13,10 +13,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import DataLoader
 
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.studies.baselines.char_gru.data import (
-    SharedBatches,
-    collate,
-)
+from cxc_eccv.studies.baselines.char_gru.data import SharedBatches, collate
 from cxc_eccv.studies.baselines.char_gru.model import hinge_loss_of_views
 from cxc_eccv.studies.baselines.char_gru.snapshots import HeldOut
 from cxc_eccv.studies.baselines.processes import gather

@@ -11,11 +11,7 @@ from cxc_eccv.evaluation.report import REPORT_FOLDER
 from cxc_eccv.sources.download import sample_images
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.caption_groups import ALL, parts_of
-from cxc_eccv.studies.baselines.dual_encoder.arguments import (
-    SAMPLE,
-    Arguments,
-    DataArguments,
-)
+from cxc_eccv.studies.baselines.dual_encoder.arguments import SAMPLE, Arguments, DataArguments
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
 from cxc_eccv.studies.baselines.dual_encoder.sentence_form import has_sentence_form
 from cxc_eccv.studies.baselines.model_card import Settings, Trained, without_places

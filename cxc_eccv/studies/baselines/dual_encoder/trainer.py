@@ -9,16 +9,10 @@ import torch
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
-from cxc_eccv.studies.baselines.dual_encoder.arguments import (
-    DualEncoderTrainingArguments,
-)
+from cxc_eccv.studies.baselines.dual_encoder.arguments import DualEncoderTrainingArguments
 from cxc_eccv.studies.baselines.dual_encoder.chunks import encode_in_chunks
-from cxc_eccv.studies.baselines.dual_encoder.data import (
-    EpochSampler,
-)
-from cxc_eccv.studies.baselines.dual_encoder.losses import (
-    Objective,
-)
+from cxc_eccv.studies.baselines.dual_encoder.data import EpochSampler
+from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
 from cxc_eccv.studies.baselines.trainer import WholeTrainer
 from cxc_eccv.studies.entailment.enhanced import EnhancedTrainer, Row, WeakBatches
 

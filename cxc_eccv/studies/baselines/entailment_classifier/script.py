@@ -20,12 +20,7 @@ from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.evaluation.report import REPORT_FOLDER
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.dual_encoder.arguments import SAMPLE
-from cxc_eccv.studies.baselines.entailment_classifier.arguments import (
-    COMMAND,
-    Arguments,
-    DataArguments,
-    starting_model,
-)
+from cxc_eccv.studies.baselines.entailment_classifier.arguments import COMMAND, Arguments, DataArguments, starting_model
 from cxc_eccv.studies.baselines.entailment_classifier.data import (
     LengthSampler,
     PairCollator,
