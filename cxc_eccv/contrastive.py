@@ -171,7 +171,10 @@ def _check_rows(rows: Sequence[Row]) -> None:
         )
     without = [row["caption_id"] for row in rows if row["image"] is None]
     if without:
-        raise InvalidOption(f"the row of caption {without[0]} has no image; load with missing_images='drop'")
+        raise InvalidOption(
+            f"the row of caption {without[0]} has no image. Leave such rows out: with ce.load(..., "
+            "missing_images='drop'), or dataset.filter(lambda row: row['image'] is not None)"
+        )
 
 
 def multi_positive_loss(

@@ -79,8 +79,8 @@ def build_folder(
         layout: ``datasets``, or ``mteb`` for corpus, queries and qrels of CxC and ECCV Caption as mteb reads them, with
             a file of its tasks (:mod:`cxc_eccv.builders.mteb_layout`).
         data_dir: local mirror folder, ``"sample"``, or None for ``CXC_ECCV_DATA``, else the download cache.
-        images: folder with the images, embedded into config ``captions``; missing ones become null and are counted. The
-            layout ``mteb`` has them in ``images``, and needs them all.
+        images: folder with the images, embedded into the configs ``captions`` and ``pairs``; missing ones become null
+            and are counted. The layout ``mteb`` has them in ``images``, and needs them all.
         num_proc: processes; each works on whole splits. A script needs ``if __name__ == "__main__":`` for several.
         options: conflict policy and rating thresholds.
         progress: show bars.

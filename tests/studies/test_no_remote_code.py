@@ -9,7 +9,8 @@ import entailment_models  # noqa: E402 - after the skip
 from foreign_code import REFUSED, TOKENIZER  # noqa: E402
 
 from cxc_eccv.errors import ModelError  # noqa: E402
-from cxc_eccv.studies.baselines.dual_encoder.arguments import ModelArguments, starting_model  # noqa: E402
+from cxc_eccv.studies.baselines.dual_encoder.arguments import ModelArguments  # noqa: E402
+from cxc_eccv.studies.baselines.dual_encoder.starting import starting_model  # noqa: E402
 from cxc_eccv.studies.entailment.scoring import load_classifier  # noqa: E402
 
 

@@ -49,7 +49,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from cxc_eccv.encoding import encode
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.baselines.dual_encoder.arguments import word_tokenizer
+from cxc_eccv.studies.baselines.dual_encoder.starting import word_tokenizer
 
 PICTURES, COCO_SIZE, BATCH, WIDTH = 64, (640, 480), 64, 384
 PHOTOGRAPHS = "coco/images_sample"

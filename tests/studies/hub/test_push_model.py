@@ -9,7 +9,7 @@ import torch
 from transformers import AutoModel
 
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
-from cxc_eccv.studies.baselines.dual_encoder.arguments import text_backbone
+from cxc_eccv.studies.baselines.dual_encoder.starting import text_backbone
 from cxc_eccv.sources.library import Library
 
 text, tokenizer = text_backbone("sample")

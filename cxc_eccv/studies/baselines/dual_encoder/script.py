@@ -27,7 +27,6 @@ from cxc_eccv.studies.baselines.dual_encoder.arguments import (
     Arguments,
     DataArguments,
     DualEncoderTrainingArguments,
-    starting_model,
 )
 from cxc_eccv.studies.baselines.dual_encoder.card import describe
 from cxc_eccv.studies.baselines.dual_encoder.data import (
@@ -49,6 +48,7 @@ from cxc_eccv.studies.baselines.dual_encoder.losses import (
     check_weak_positives,
 )
 from cxc_eccv.studies.baselines.dual_encoder.sentence_form import has_sentence_form, save_sentence_form
+from cxc_eccv.studies.baselines.dual_encoder.starting import starting_model
 from cxc_eccv.studies.baselines.dual_encoder.trainer import DualEncoderTrainer, Metrics
 from cxc_eccv.studies.baselines.features import ImageFeatures
 from cxc_eccv.studies.baselines.model_card import Trained

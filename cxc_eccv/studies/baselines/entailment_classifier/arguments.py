@@ -29,7 +29,8 @@ from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.sources.download import sample_images
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.command_line import CommandLine, option
-from cxc_eccv.studies.baselines.dual_encoder.arguments import SAMPLE, small_bert, word_tokenizer
+from cxc_eccv.studies.baselines.dual_encoder.arguments import SAMPLE
+from cxc_eccv.studies.baselines.dual_encoder.starting import small_bert, word_tokenizer
 from cxc_eccv.studies.baselines.model_card import Settings
 from cxc_eccv.studies.baselines.processes import process_rank
 from cxc_eccv.studies.baselines.resuming import identify_run

@@ -28,11 +28,11 @@ from cxc_eccv.studies.baselines.dual_encoder.arguments import (
     DataArguments,
     DualEncoderTrainingArguments,
     ModelArguments,
-    starting_model,
 )
 from cxc_eccv.studies.baselines.dual_encoder.data import PairReader
 from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
 from cxc_eccv.studies.baselines.dual_encoder.script import train
+from cxc_eccv.studies.baselines.dual_encoder.starting import starting_model
 from cxc_eccv.studies.baselines.dual_encoder.trainer import DualEncoderTrainer, staircase
 from cxc_eccv.studies.baselines.trainer import EpochCallback
 
