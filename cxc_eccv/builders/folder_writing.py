@@ -6,7 +6,7 @@ The files are moved to their places at the end. Processes share the work by spli
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
@@ -121,10 +121,7 @@ def build_folder(
         total = sum(split in config.splits for config in chosen for split in wanted)
         with tqdm(total=total, desc="build", unit="config", disable=not progress) as bar:
             if num_proc == 1 or len(wanted) < 2:
-                outcomes = []
-                for outcome in chain.from_iterable(build(split, library) for split in wanted):
-                    outcomes.append(outcome)
-                    bar.update()
+                outcomes = _build_here(build, library, wanted, bar)
                 sources = library.files_used()
             else:
                 outcomes, sources = _build_in_processes(
@@ -142,11 +139,7 @@ def build_folder(
         _require_images(parts, files)
         _require_labels_used(library, wanted, sources)
         summary = BuildSummary(target, options, find_origin(library, sources), tuple(parts), tuple(not_built))
-        folder_card(summary, library.catalog).save(folder / "README.md")
-        built = [parts[0].config for parts in summary.configs.values()]
-        shows = any(part.images_found for part in summary.splits)
-        licences = licence_file(built, library.catalog, sources, images=shows)
-        (folder / LICENCE_FILE).write_text(licences, encoding="utf-8")
+        _write_texts(folder, summary, library, sources)
         for name, text in mteb_files().items() if layout == MTEB else ():
             (folder / name).write_text(text, encoding="utf-8")
         _write_manifest(folder, summary)
@@ -180,6 +173,14 @@ def _choose_splits(wanted: Sequence[str] | None, library: Library) -> list[str]:
     for name in names:
         library.split(name)  # raises if the split is unknown or the raw files lack it
     return [split for split in SPLITS if split in names]
+
+
+def _build_here(build: Build, library: Library, splits: Sequence[str], bar: tqdm[Any]) -> list[Outcome]:
+    outcomes = []
+    for outcome in chain.from_iterable(build(split, library) for split in splits):
+        outcomes.append(outcome)
+        bar.update()
+    return outcomes
 
 
 def _build_in_processes(
@@ -304,6 +305,15 @@ def _require_images(parts: Sequence[SplitSummary], images: ImageFolder | None) -
             f"none of the {missing} images was found in {images.folder.resolve()} or below it. "
             "Files need their COCO names, such as COCO_val2014_000000391895.jpg."
         )
+
+
+def _write_texts(folder: Path, summary: BuildSummary, library: Library, sources: Mapping[str, str]) -> None:
+    """Write the card and the terms of the sources."""
+    folder_card(summary, library.catalog).save(folder / "README.md")
+    built = [parts[0].config for parts in summary.configs.values()]
+    shows = any(part.images_found for part in summary.splits)
+    licences = licence_file(built, library.catalog, sources, images=shows)
+    (folder / LICENCE_FILE).write_text(licences, encoding="utf-8")
 
 
 def _write_manifest(folder: Path, summary: BuildSummary) -> None:

@@ -23,7 +23,7 @@ import os
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -158,8 +158,8 @@ def process(path: Path, processor: BaseImageProcessor) -> None:
     processor(images=[decode(path)], return_tensors="pt")
 
 
-def main() -> None:
-    """Print the shares."""
+def make_parser() -> argparse.ArgumentParser:
+    """The options."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", help="folder or Hub id of all-MiniLM-L6-v2 (a BERT of its sizes)")
     parser.add_argument("--captions", type=int, default=25_000, help="how many (25,000)")
@@ -167,7 +167,44 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=1, help="rounds, of which the least counts (1)")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--rows", action="store_true", help="print rows of the table of tools/gpu.sh")
-    options = parser.parse_args()
+    return parser
+
+
+def print_rows(options: argparse.Namespace, kinds: Sequence[str], spent: Mapping[str, Cost]) -> None:
+    """Print rows of the table of ``tools/gpu.sh``."""
+    name = "BERT of MiniLM's sizes" if options.model is None else Path(options.model).name
+    whole = spent["encode, MiniLM"].wall
+    figure = f"{options.captions / whole:,.0f} captions/s | {whole / spent['MiniLM alone'].wall:.2f} x its forward"
+    print(f"| encode captions, {name} | {figure} |")
+    for kind in kinds:
+        taken, pillow = spent[f"free, {kind}"].wall, spent[f"resize {kind}"].wall
+        figure = f"{options.images / taken:,.0f} images/s | {taken / pillow:.2f} x decoding and resizing in Pillow"
+        print(f"| encode {kind}, a model that costs nothing | {figure} |")
+
+
+def print_table(options: argparse.Namespace, kinds: Sequence[str], spent: Mapping[str, Cost], tokens: int) -> None:
+    """Print what each piece of work costs, and what is ours."""
+    bare = spent["MiniLM alone"]
+    print(
+        f"{options.captions:,} captions, {options.images:,} images, least of {options.repeat}; seconds, share of "
+        "MiniLM alone, milliseconds of processor time for one item"
+    )
+    print(f"{'':20}{'wall':>8}{'proc.':>8}{'wall':>8}{'proc.':>8}{'ms':>8}")
+    for name, own in spent.items():
+        count = options.images if name.endswith(tuple(kinds)) else options.captions
+        speed = f"  {tokens / own.wall:,.0f} tokens/s" if "MiniLM" in name else ""
+        print(
+            f"{name:20}{own.wall:8.2f}{own.processor:8.2f} {own.share(bare)}{own.processor / count * 1e3:8.2f}{speed}"
+        )
+    for kind in kinds:
+        both = sum_of([spent["free, captions"], spent[f"free, {kind}"]])
+        floor = sum_of([spent["tokens"], spent[f"resize {kind}"]])
+        print(f"captions and {kind}: {both.share(bare)}, of which tokens, decoding and resizing {floor.share(bare)}")
+
+
+def main() -> None:
+    """Print the shares."""
+    options = make_parser().parse_args()
     known = Library(os.environ.get("CXC_ECCV_DATA") or "sample").split("test").captions["text"].to_pylist()
     texts = [known[row % len(known)] for row in range(options.captions)]
     captions = list(enumerate(texts))
@@ -205,32 +242,10 @@ def main() -> None:
         forward_all(model, batches[:1])
         rounds = [{name: cost(each) for name, each in work.items()} for _ in range(options.repeat)]
     spent = {name: least([costs[name] for costs in rounds]) for name in work}
-    bare = spent["MiniLM alone"]
     if options.rows:
-        name = "BERT of MiniLM's sizes" if options.model is None else Path(options.model).name
-        whole = spent["encode, MiniLM"].wall
-        figure = f"{len(texts) / whole:,.0f} captions/s | {whole / bare.wall:.2f} x its forward"
-        print(f"| encode captions, {name} | {figure} |")
-        for kind in kinds:
-            taken, pillow = spent[f"free, {kind}"].wall, spent[f"resize {kind}"].wall
-            figure = f"{options.images / taken:,.0f} images/s | {taken / pillow:.2f} x decoding and resizing in Pillow"
-            print(f"| encode {kind}, a model that costs nothing | {figure} |")
-        return
-    print(
-        f"{len(texts):,} captions, {options.images:,} images, {len(photographs)} photographs; least of "
-        f"{options.repeat}; seconds, share of MiniLM alone, milliseconds of processor time for one item"
-    )
-    print(f"{'':20}{'wall':>8}{'proc.':>8}{'wall':>8}{'proc.':>8}{'ms':>8}")
-    for name, own in spent.items():
-        count = options.images if name.endswith(tuple(kinds)) else len(texts)
-        speed = f"  {tokens / own.wall:,.0f} tokens/s" if "MiniLM" in name else ""
-        print(
-            f"{name:20}{own.wall:8.2f}{own.processor:8.2f} {own.share(bare)}{own.processor / count * 1e3:8.2f}{speed}"
-        )
-    for kind in kinds:
-        both = sum_of([spent["free, captions"], spent[f"free, {kind}"]])
-        floor = sum_of([spent["tokens"], spent[f"resize {kind}"]])
-        print(f"captions and {kind}: {both.share(bare)}, of which tokens, decoding and resizing {floor.share(bare)}")
+        print_rows(options, list(kinds), spent)
+    else:
+        print_table(options, list(kinds), spent, tokens)
 
 
 if __name__ == "__main__":
