@@ -93,13 +93,7 @@ def compare(
     first, *rest = (
         ScoredReport.of(model.name, model) if isinstance(model, Report) else model for model in (baseline, *others)
     )
-    if not rest:
-        raise InvalidOption(f"{first.name} is the only report; a comparison needs at least two")
-    names = [report.name for report in (first, *rest)]
-    if len(set(names)) < len(names) or not all(names):
-        raise InvalidOption(
-            f"models need different names, not {', '.join(map(repr, names))}; ScoredReport.of(name, report) gives one"
-        )
+    _check_names([first.name, *(other.name for other in rest)])
     plans = {other.name: _plan(first, other, metrics) for other in rest}
     n_tests = sum(len(plan.tested) for plan in plans.values())
     if samples is None:
@@ -135,6 +129,15 @@ def compare(
         labels=first.report.labels,
         brief_notes=(*seen, *notes_on(first, *rest), *coverage_note(first, *rest), *notes),
     )
+
+
+def _check_names(names: Sequence[str]) -> None:
+    if len(names) < 2:
+        raise InvalidOption(f"{names[0]} is the only report; a comparison needs at least two")
+    if len(set(names)) < len(names) or not all(names):
+        raise InvalidOption(
+            f"models need different names, not {', '.join(map(repr, names))}; ScoredReport.of(name, report) gives one"
+        )
 
 
 @dataclass(frozen=True, slots=True)

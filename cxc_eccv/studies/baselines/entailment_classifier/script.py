@@ -34,7 +34,7 @@ from cxc_eccv.studies.baselines.processes import process_rank
 from cxc_eccv.studies.baselines.resuming import train_resumably
 from cxc_eccv.studies.baselines.trainer import WholeTrainer, check_checkpointing
 from cxc_eccv.studies.entailment.classifier import EntailmentClassifier, EntailmentConfig
-from cxc_eccv.studies.entailment.labelled import find_labelled, read_labelled, record_seen
+from cxc_eccv.studies.entailment.labelled import SeenPairs, find_labelled, read_labelled, record_seen
 from cxc_eccv.studies.entailment.measures import choose_threshold, fit_calibration, measure_classifier
 from cxc_eccv.studies.entailment.processing import EntailmentProcessor
 from cxc_eccv.studies.entailment.quality import report_classifier, warn_of_training_data
@@ -78,16 +78,27 @@ def train(command: Sequence[str]) -> Trained:
     trained = _describe(arguments, library, trained_model.config)
     if training.push_to_hub:
         trained = replace(trained, push=partial(trainer.push_to_hub, "Report and card"))
+    classifier = Classifier.of(trained_model.train(False), processor, trained.name)
+    return replace(trained, pairs=_score_pairs(classifier, data, library, seen))
+
+
+def _score_pairs(classifier: Classifier, data: DataArguments, library: Library, seen: SeenPairs) -> ScoredPairs | None:
+    """The pairs of ``--report-on`` with their probabilities and the report; None without the option."""
     if data.report_on is None:
-        return trained
-    trained_model.train(False)
-    classifier = Classifier.of(trained_model, processor, trained.name)
+        return None
     labelled = read_labelled(data.report_on, library, images=data.image_folder if classifier.has_visual else None)
     probabilities = classifier.score(*labelled.ask(classifier, data.image_folder))
-    facts = {"fingerprint": classifier.fingerprint, "training_data": trained_model.config.training_data, "seen": seen}
-    facts |= {"model": classifier.name, "threshold": trained_model.config.threshold}
-    report = report_classifier(labelled, probabilities, library, **facts)
-    return replace(trained, pairs=ScoredPairs(report, labelled, probabilities))
+    report = report_classifier(
+        labelled,
+        probabilities,
+        library,
+        model=classifier.name,
+        threshold=classifier.threshold,
+        training_data=classifier.training_data,
+        seen=seen,
+        fingerprint=classifier.fingerprint,
+    )
+    return ScoredPairs(report, labelled, probabilities)
 
 
 NEW = ("text_head", "visual_head", "joint_head", "text_gate", "visual_gate", "visual_projection", "image_projection")

@@ -98,8 +98,7 @@ def explain(
     A query fails if the top item belongs to another image. CA is the share of the right image's concepts that the
     retrieved image shows, NCS how close the others are in WordNet, CE how many instances the common ones differ by, and
     SD how many of these differ in size by 100% or more (--size-threshold), relative to the smaller one and to the right
-    image. CE and SD
-    need boxes.
+    image. CE and SD need boxes.
 
     Several files are compared with the first, with intervals of the differences over the queries that both models fail,
     and the concepts that one of them misses significantly more often.
