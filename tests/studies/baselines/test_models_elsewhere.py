@@ -87,6 +87,7 @@ def elsewhere(folders, tmp_path_factory):
     settings = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(place / "hf"), "OMP_NUM_THREADS": "1"}
     done = subprocess.run([*map(str, command)], env=settings, capture_output=True, text=True, check=False, timeout=500)
     assert done.returncode == 0, done.stderr[-3000:]
+    assert "Do you wish to run the custom code?" not in done.stdout, "transformers asks at the terminal"
     return place
 
 

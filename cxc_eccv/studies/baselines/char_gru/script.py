@@ -72,7 +72,7 @@ LOADING = """\
 from transformers import AutoModel, AutoTokenizer
 
 model = AutoModel.from_pretrained("FOLDER", trust_remote_code=True)
-tokenizer = AutoTokenizer.from_pretrained("FOLDER")
+tokenizer = AutoTokenizer.from_pretrained("FOLDER", trust_remote_code=True)
 inputs = tokenizer(["A dog runs."], return_tensors="pt")
 vectors = model.get_text_features(inputs["input_ids"], inputs["attention_mask"]).pooler_output
 """

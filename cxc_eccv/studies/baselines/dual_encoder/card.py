@@ -28,7 +28,7 @@ LOADING = """\
 from transformers import AutoModel, {processor}
 
 model = AutoModel.from_pretrained("FOLDER"{code})
-processor = {processor}.from_pretrained("FOLDER")
+processor = {processor}.from_pretrained("FOLDER"{code})
 inputs = processor(text=["A dog runs."], return_tensors="pt")
 vectors = model.get_text_features(inputs["input_ids"], inputs["attention_mask"]).pooler_output
 """
