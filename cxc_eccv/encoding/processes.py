@@ -51,15 +51,22 @@ class Processes:
         return np.asarray(tensor.cpu().numpy())
 
 
+def current_processes() -> Processes:
+    """The processes of the current group, else this process alone."""
+    if dist.is_available() and dist.is_initialized():
+        return Processes(dist.get_rank(), dist.get_world_size())
+    return Processes()
+
+
 @contextmanager
 def join_processes() -> Iterator[Processes]:
     """The processes of the current group, else of torchrun in a group for this context, else this process alone."""
     if dist.is_available() and dist.is_initialized():
-        yield Processes(dist.get_rank(), dist.get_world_size())
+        yield current_processes()
     elif int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ:
         _make_group()
         try:
-            yield Processes(dist.get_rank(), dist.get_world_size())
+            yield current_processes()
             # Without it, a process that ends early would close the connection of the others.
             dist.barrier()
         finally:

@@ -11,11 +11,11 @@ import torch
 from numpy.typing import NDArray
 
 from cxc_eccv.encoding.loading import inference
+from cxc_eccv.encoding.processes import current_processes
 from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds
 from cxc_eccv.runs import load_embeddings
 from cxc_eccv.sources.reading import first_duplicate
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup
-from cxc_eccv.studies.baselines.processes import process_rank
 from cxc_eccv.studies.baselines.trainer import AnyModel
 from cxc_eccv.terminal import say
 from cxc_eccv.types import Embeddings, IntArray, find_positions
@@ -49,7 +49,7 @@ class ImageFeatures:
                 f"{self.embeddings.ids[0]}; give a file of the images of --train-on"
             )
         missing = int((~has_features).sum())
-        if missing and process_rank() == 0:
+        if missing and current_processes().rank == 0:
             say(f"{missing} of {len(groups)} training images have no vector in --image-features: left out", err=True)
         return [group for group, is_there in zip(groups, has_features, strict=True) if is_there]
 

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from cxc_eccv.studies.baselines.processes import process_rank
+from cxc_eccv.encoding.processes import current_processes
 
 # Tokenizers and processors of transformers share no type.
 AnyTokenizer = Any
@@ -19,7 +19,7 @@ def token_ids(tokenizer: AnyTokenizer, texts: Sequence[str], kind: str = "captio
     context = int(tokenizer.model_max_length)
     longer = [row for row, ids in enumerate(whole) if len(ids) > context]
     if longer:
-        if process_rank() == 0:
+        if current_processes().rank == 0:
             message = f"{len(longer)} of {len(whole)} {kind} exceed the context of {context} tokens and are truncated"
             warnings.warn(message, stacklevel=2)
         cut = tokenizer([texts[row] for row in longer], return_attention_mask=False, truncation=True)["input_ids"]

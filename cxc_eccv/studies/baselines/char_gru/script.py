@@ -11,7 +11,7 @@ from transformers import AutoTokenizer, TrainingArguments, set_seed
 
 from cxc_eccv.encoding import Encoding, encode
 from cxc_eccv.encoding.checkpoints import load_part
-from cxc_eccv.encoding.processes import Processes
+from cxc_eccv.encoding.processes import current_processes
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.sources.collections.coco import COLLECTION as COCO
@@ -32,7 +32,6 @@ from cxc_eccv.studies.baselines.char_gru.snapshots import SNAPSHOTS, CycleCallba
 from cxc_eccv.studies.baselines.char_gru.trainer import CharGruTrainer, cyclic_cosine
 from cxc_eccv.studies.baselines.features import ImageFeatures
 from cxc_eccv.studies.baselines.model_card import Trained, without_places
-from cxc_eccv.studies.baselines.processes import process_count, process_rank
 from cxc_eccv.studies.baselines.resuming import train_resumably
 from cxc_eccv.types import Embeddings, Report
 from cxc_eccv.types.model_options import check_source
@@ -58,7 +57,7 @@ def train(command: Sequence[str]) -> Trained:
     hashes = {} if features_file is None else {"image_features_sha256": sha256_of(features_file)}
     trainer = _make_trainer(groups, selecting, arguments, features)
     train_resumably(trainer, {**arguments.identity, **hashes})
-    processes = Processes(process_rank(), process_count())
+    processes = current_processes()
     if processes.rank == 0:
         _save_ensemble(folder, arguments)
     processes.wait()
@@ -96,7 +95,7 @@ def _describe(folder: Path, library: Library, arguments: CharGruArguments) -> Tr
         has_images=arguments.has_images,
         base_models=(),
         parts=arguments.train_on,
-        settings=without_places({**settings, "processes": process_count()}),
+        settings=without_places({**settings, "processes": current_processes().count}),
         loading=[LOADING, *([LOADING_FEATURES] if arguments.has_images else [])],
         # No other command converts COCO captions to the tokens that the model may need.
         scoring=(),

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from cxc_eccv.contrastive import in_batch_softmax, mean_of_positives
+from cxc_eccv.encoding.processes import current_processes
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.judgments.qrels import merged_qrels
 from cxc_eccv.sources.collections.collection import find_collection
@@ -24,7 +25,7 @@ from cxc_eccv.sources.readers import MinedPairs
 from cxc_eccv.studies.baselines.caption_groups import ALL, CaptionGroup, parts_of
 from cxc_eccv.studies.baselines.dual_encoder.arguments import DataArguments, ObjectiveArguments
 from cxc_eccv.studies.baselines.dual_encoder.data import LoadedItems, PairCollator
-from cxc_eccv.studies.baselines.processes import gather, process_rank
+from cxc_eccv.studies.baselines.gathering import gather
 from cxc_eccv.studies.entailment.enhanced import Row, WeakBatches
 from cxc_eccv.types import IntArray, Judgments, find_positions
 
@@ -210,7 +211,7 @@ class Objective:
 
     def _one_way(self, direction: str, queries: Items, items: Items, scale: torch.Tensor) -> torch.Tensor:
         """The loss of this process's queries against the items of all processes."""
-        columns, offset = gather(items.indices), process_rank() * len(queries.indices)
+        columns, offset = gather(items.indices), current_processes().rank * len(queries.indices)
         positives = self.positives.mark(direction, queries.indices, columns, offset=offset)
         ignored = self.ignored.mark(direction, queries.indices, columns, offset=offset) & ~positives
         return self.compare(queries.features, gather(items.features), scale, (positives, ignored))

@@ -25,6 +25,7 @@ from transformers import (
 )
 
 from cxc_eccv.encoding.checkpoints import load_part
+from cxc_eccv.encoding.processes import current_processes
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.sources.download import sample_images
 from cxc_eccv.sources.library import Library
@@ -32,7 +33,6 @@ from cxc_eccv.studies.baselines.command_line import CommandLine, option
 from cxc_eccv.studies.baselines.dual_encoder.arguments import SAMPLE
 from cxc_eccv.studies.baselines.dual_encoder.starting import small_bert, word_tokenizer
 from cxc_eccv.studies.baselines.model_card import Settings
-from cxc_eccv.studies.baselines.processes import process_rank
 from cxc_eccv.studies.baselines.resuming import identify_run
 from cxc_eccv.studies.baselines.trainer import ScriptArguments
 from cxc_eccv.studies.entailment.classifier import KINDS, EntailmentClassifier
@@ -82,7 +82,7 @@ class ModelArguments:
                 f"{asked} trains a visual branch, which needs images: give their folder with --images, or train only "
                 "the text branch with --branches text"
             )
-        if process_rank() == 0:
+        if current_processes().rank == 0:
             warnings.warn(
                 "without --images only the text branch is trained, and the classifier will not look at images. Give a "
                 "folder with --images to train both branches, or --branches text to avoid this warning",

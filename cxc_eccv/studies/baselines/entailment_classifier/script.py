@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader
 from transformers import set_seed
 
 from cxc_eccv.encoding.loading import inference
+from cxc_eccv.encoding.processes import current_processes
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.evaluation.report import REPORT_FOLDER
 from cxc_eccv.sources.library import Library
@@ -30,7 +31,6 @@ from cxc_eccv.studies.baselines.entailment_classifier.data import (
     soft_targets,
 )
 from cxc_eccv.studies.baselines.model_card import ScoredPairs, Trained, without_places
-from cxc_eccv.studies.baselines.processes import process_rank
 from cxc_eccv.studies.baselines.resuming import train_resumably
 from cxc_eccv.studies.baselines.trainer import WholeTrainer, check_checkpointing
 from cxc_eccv.studies.entailment.classifier import EntailmentClassifier, EntailmentConfig
@@ -178,7 +178,7 @@ def _make_trainer(
 ) -> EntailmentTrainer:
     looks = model.config.has_visual
     items = PairItems(pairs.trained, soft_targets(pairs.trained, arguments.objective.soft_labels), pairs.files)
-    if process_rank() == 0 and (cut := processor.count_cut(*items.sides(looks))):
+    if current_processes().rank == 0 and (cut := processor.count_cut(*items.sides(looks))):
         warnings.warn(
             f"{cut:,} of {len(items):,} pairs to train on are longer than the context; their premises are truncated",
             stacklevel=2,

@@ -8,10 +8,10 @@ import torch
 from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
+from cxc_eccv.encoding.processes import current_processes
 from cxc_eccv.studies.baselines.char_gru.model import CharGruConfig, CharGruModel
 from cxc_eccv.studies.baselines.char_gru.script import train
 from cxc_eccv.studies.baselines.char_gru.trainer import hinge_loss_of_processes
-from cxc_eccv.studies.baselines.processes import process_count, process_rank
 
 IMAGES, CAPTIONS, LENGTH, FEATURES = 8, 3, 7, 5
 
@@ -24,9 +24,9 @@ def step(with_images, pooling="attention"):
     ids = torch.randint(2, 12, (IMAGES, CAPTIONS, LENGTH))
     mask = (torch.arange(LENGTH) < torch.randint(1, LENGTH + 1, (IMAGES, CAPTIONS, 1))).long()
     features = torch.randn(IMAGES, FEATURES)
-    wrapped = DistributedDataParallel(built) if process_count() > 1 else built
-    share = IMAGES // process_count()
-    mine = slice(process_rank() * share, (process_rank() + 1) * share)
+    wrapped = DistributedDataParallel(built) if current_processes().count > 1 else built
+    share = IMAGES // current_processes().count
+    mine = slice(current_processes().rank * share, (current_processes().rank + 1) * share)
     out = wrapped(ids[mine] * mask[mine], mask[mine], features[mine] if with_images else None)
     loss = hinge_loss_of_processes(out.views, 0.5)
     loss.backward()
@@ -38,6 +38,6 @@ CASES = [(False, "attention"), (True, "attention"), (True, "max")]
 if __name__ == "__main__":
     folder, *command = sys.argv[1:]
     report = train(command).report
-    (Path(folder) / f"{process_rank()}.json").write_text(json.dumps(report.scores))
+    (Path(folder) / f"{current_processes().rank}.json").write_text(json.dumps(report.scores))
     distributed.barrier()
     distributed.destroy_process_group()

@@ -5,9 +5,9 @@ from dual_encoder_models import inputs, model, pixels
 from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
+from cxc_eccv.encoding.processes import current_processes
 from cxc_eccv.studies.baselines.dual_encoder.chunks import encode_in_chunks
 from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
-from cxc_eccv.studies.baselines.processes import process_count, process_rank
 
 MODES = {"t2t": False, "i2t": True, "t2t+i2t": True}
 PAIRS = 8
@@ -20,10 +20,10 @@ def step(mode, loss, chunk_size=None):
         built.activation_checkpointing_enable()
     if chunk_size is not None:
         encode_in_chunks(built, chunk_size)
-    wrapped = DistributedDataParallel(built, find_unused_parameters=True) if process_count() > 1 else built
+    wrapped = DistributedDataParallel(built, find_unused_parameters=True) if current_processes().count > 1 else built
     every = inputs(2 * PAIRS)
-    share = PAIRS // process_count()
-    mine = torch.arange(process_rank() * share, (process_rank() + 1) * share)
+    share = PAIRS // current_processes().count
+    mine = torch.arange(current_processes().rank * share, (current_processes().rank + 1) * share)
     rows = torch.cat([mine, mine + PAIRS]) if "t2t" in mode else mine
     images = {"pixel_values": pixels(PAIRS)[mine]} if MODES[mode] else {}
     out = wrapped(input_ids=every["input_ids"][rows], attention_mask=every["attention_mask"][rows], **images)
@@ -31,6 +31,6 @@ def step(mode, loss, chunk_size=None):
     value.backward()
     grads = {name: parameter.grad for name, parameter in built.named_parameters() if parameter.grad is not None}
     value = value.detach()
-    if process_count() > 1:
+    if current_processes().count > 1:
         distributed.all_reduce(value)
-    return value / process_count(), grads
+    return value / current_processes().count, grads

@@ -1,4 +1,4 @@
-"""The processes of a run that torchrun starts, and the exchange of their values."""
+"""The values of all processes, to use as negatives, with their gradients."""
 
 from __future__ import annotations
 
@@ -7,15 +7,7 @@ from typing import Any
 import torch
 from torch import distributed
 
-
-def process_count() -> int:
-    """Number of processes of this run; 1 without torchrun."""
-    return distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
-
-
-def process_rank() -> int:
-    """Number of this process, from 0."""
-    return distributed.get_rank() if process_count() > 1 else 0
+from cxc_eccv.encoding.processes import current_processes
 
 
 class _AllGather(torch.autograd.Function):
@@ -23,7 +15,7 @@ class _AllGather(torch.autograd.Function):
 
     @staticmethod
     def forward(_context: Any, values: torch.Tensor) -> torch.Tensor:  # noqa: ANN401 - autograd's own
-        parts = [torch.empty_like(values) for _ in range(process_count())]
+        parts = [torch.empty_like(values) for _ in range(current_processes().count)]
         distributed.all_gather(parts, values)
         return torch.cat(parts)
 
@@ -31,7 +23,8 @@ class _AllGather(torch.autograd.Function):
     def backward(_context: Any, gradient: torch.Tensor) -> torch.Tensor:  # noqa: ANN401 - autograd's own
         total = gradient.clone(memory_format=torch.contiguous_format)
         distributed.all_reduce(total)
-        return total.chunk(process_count())[process_rank()]
+        processes = current_processes()
+        return total.chunk(processes.count)[processes.rank]
 
 
 def gather(values: torch.Tensor) -> torch.Tensor:
@@ -40,7 +33,7 @@ def gather(values: torch.Tensor) -> torch.Tensor:
     Gradients from the losses of other processes are summed; data-parallel training then averages over processes, so
     training on K rows per process equals training on all rows in one process. K must be equal on all processes.
     """
-    if process_count() == 1:
+    if current_processes().count == 1:
         return values
     gathered: torch.Tensor = _AllGather.apply(values.contiguous())  # type: ignore[no-untyped-call] # torch's own
     return gathered
