@@ -298,7 +298,7 @@ def _batch(groups: Sequence[Group], pairs: Mapping[str, Pair], draws: Draws) -> 
         medians = [key for key in keys if pairs[key].spec.aggregate == "median"]
         means = [key for key in keys if key not in medians]
         for key in medians:
-            drawn[key] = np.stack([bootstrap.medians(column) for column in pairs[key].values.T])
+            drawn[key] = np.stack([bootstrap.medians(column, pairs[key].folds) for column in pairs[key].values.T])
         if means:
             scores = bootstrap.means(np.concatenate([pairs[key].values for key in means], axis=1))
             drawn |= dict(zip(means, scores.reshape(len(means), -1, draws.samples), strict=True))

@@ -30,11 +30,15 @@ NO_VALUES = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryValues:
-    """One metric's value for each query (Q,), by ascending unique ids, and the image behind each query."""
+    """One metric's value for each query (Q,), by ascending unique ids, and the image behind each query.
+
+    ``folds`` are the folds of the queries, in a task that averages over folds.
+    """
 
     query_ids: IntArray
     values: FloatArray
     clusters: IntArray
+    folds: IntArray | None = None
 
     def __post_init__(self) -> None:
         if not np.isfinite(self.values).all():
@@ -44,12 +48,13 @@ class QueryValues:
             raise ValueError(f"query {self.query_ids[1:][repeated][0]} twice")
 
     @classmethod
-    def of(cls, query_ids: object, values: object, clusters: object) -> QueryValues:
+    def of(cls, query_ids: object, values: object, clusters: object, folds: object = None) -> QueryValues:
         """The values of queries in any order."""
         ids = np.asarray(query_ids, dtype=np.int64)
         order = np.argsort(ids, kind="stable")
         images = np.asarray(clusters, dtype=np.int64)
-        return cls(ids[order], np.asarray(values, dtype=np.float64)[order], images[order])
+        of_queries = None if folds is None else np.asarray(folds, dtype=np.int64)[order]
+        return cls(ids[order], np.asarray(values, dtype=np.float64)[order], images[order], of_queries)
 
 
 def query_values(table: pa.Table, source: str | Path) -> dict[str, QueryValues]:
@@ -59,12 +64,15 @@ def query_values(table: pa.Table, source: str | Path) -> dict[str, QueryValues]:
     codes = encoded.indices.to_numpy()
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(len(encoded.dictionary) + 1))
-    columns = [table[name].to_numpy() for name in ("query_id", "value", "cluster")]
+    ids, scores, clusters = (table[name].to_numpy() for name in ("query_id", "value", "cluster"))
+    folds = table["fold"].combine_chunks()
     values = {}
     for key, start, stop in zip(encoded.dictionary.to_pylist(), bounds[:-1], bounds[1:], strict=True):
         rows = order[start:stop]
+        of_key = folds.take(rows)
+        of_queries = None if of_key.null_count else of_key
         try:
-            values[key] = QueryValues.of(*(column[rows] for column in columns))
+            values[key] = QueryValues.of(ids[rows], scores[rows], clusters[rows], of_queries)
         except ValueError as error:
             raise MalformedSource(source, key, error, "one finite value per query") from None
     return values
@@ -100,7 +108,8 @@ class ScoredReport:
             >>> from cxc_eccv.types import Result
             >>> from cxc_eccv.types.provenance import Provenance
             >>> values = pa.table({"query_id": [3, 5], "task": ["coco_5k"] * 2, "direction": ["i2t"] * 2,
-            ...                    "metric": ["mrr"] * 2, "value": [0.5, 1.0], "cluster": [3, 5]})
+            ...                    "metric": ["mrr"] * 2, "value": [0.5, 1.0], "cluster": [3, 5],
+            ...                    "fold": pa.nulls(2, pa.int64())})
             >>> report = Report((Result("coco_5k", "i2t", "mrr", 0.75, 2),), {}, Provenance(split="test"), values)
             >>> ScoredReport.of("mine", report).per_query["coco_5k/i2t/mrr"].clusters.tolist()
             [3, 5]
@@ -335,6 +344,7 @@ class Pair:
     """One metric of two models, or with :meth:`join` of more: values (Q, M) and the image (Q,) behind each query.
 
     A metric over a whole task has no values. Its parts are keys of other pairs, and its images are those of its parts.
+    ``folds`` are the folds of the queries, in a task that averages over folds.
     """
 
     results: tuple[Result, ...]
@@ -342,6 +352,7 @@ class Pair:
     values: FloatArray
     images: IntArray
     parts: tuple[str, ...] = ()
+    folds: IntArray | None = None
 
     @classmethod
     def join(cls, pairs: Sequence[Pair]) -> Pair:
@@ -349,7 +360,7 @@ class Pair:
         first = pairs[0]
         results = (first.results[0], *(pair.results[1] for pair in pairs))
         values = np.concatenate([first.values[:, :1], *(pair.values[:, 1:] for pair in pairs)], axis=1)
-        return cls(results, first.spec, values, first.images, first.parts)
+        return cls(results, first.spec, values, first.images, first.parts, first.folds)
 
 
 def pair_up(baseline: ScoredReport, other: ScoredReport) -> tuple[dict[str, Pair], dict[str, str]]:
@@ -393,7 +404,7 @@ def _align(results: tuple[Result, Result], spec: Spec, old: QueryValues, new: Qu
         return f"the models are scored on different queries: {apart:,} queries count for only one of them"
     if not np.array_equal(old.clusters, new.clusters):
         return "the reports disagree on the images of its queries"
-    return Pair(results, spec, np.stack([old.values, new.values], axis=1), old.clusters)
+    return Pair(results, spec, np.stack([old.values, new.values], axis=1), old.clusters, folds=old.folds)
 
 
 def _pair_of_whole(results: tuple[Result, Result], spec: Spec, pairs: Mapping[str, Pair | str]) -> Pair | str:

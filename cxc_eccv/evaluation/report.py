@@ -139,6 +139,7 @@ PER_QUERY_SCHEMA = pa.schema(
         ("value", pa.float64()),
         ("best_rank", pa.int64()),
         ("cluster", pa.int64()),
+        ("fold", pa.int64()),
     ]
 )
 
@@ -147,7 +148,7 @@ def per_query_table(scored: Sequence[Scored]) -> pa.Table:
     """One row per metric and query, in the order of the report.
 
     ``best_rank`` is the rank of the query's best positive, or null; ``cluster`` is the image of the query, which
-    intervals resample.
+    intervals resample; ``fold`` is the query's fold, or null in a task without folds.
     """
     batches = []
     for row in scored:
@@ -156,8 +157,10 @@ def per_query_table(scored: Sequence[Scored]) -> pa.Table:
         once = pa.array(np.zeros(queries.ids.size, dtype=np.int32))
         named = (row.result.task, row.result.direction, row.result.metric)
         names = [pa.DictionaryArray.from_arrays(once, [name]) for name in named]
-        best = pa.nulls(queries.ids.size, pa.int64()) if queries.best_ranks is None else queries.best_ranks
-        columns = [pa.array(queries.ids), *names, pa.array(queries.values), best, pa.array(row.images)]
+        none = pa.nulls(queries.ids.size, pa.int64())
+        best = none if queries.best_ranks is None else queries.best_ranks
+        folds = none if queries.folds is None else pa.array(queries.folds)
+        columns = [pa.array(queries.ids), *names, pa.array(queries.values), best, pa.array(row.images), folds]
         batches.append(pa.RecordBatch.from_arrays(columns, schema=PER_QUERY_SCHEMA))
     return pa.Table.from_batches(batches, schema=PER_QUERY_SCHEMA)
 

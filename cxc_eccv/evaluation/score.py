@@ -238,21 +238,25 @@ class Scorer:
         for group in groups.values():
             images = images_behind(group[0][1].ids, self._find_split(part), direction)
             aggregates = [rows[index].variant.spec.aggregate for index, _ in group]
-            samples = self._draw(images, aggregates, [queries.values for _, queries in group])
+            samples = self._draw(images, aggregates, [queries for _, queries in group])
             for (index, _), drawn in zip(group, samples, strict=True):
                 resampled[index] = replace(rows[index], images=images, samples=drawn)
         return resampled
 
     def _draw(
-        self, images: IntArray, aggregates: Sequence[str], values: Sequence[FloatArray]
+        self, images: IntArray, aggregates: Sequence[str], queries: Sequence[QueryValues]
     ) -> Sequence[FloatArray | None]:
         """(S,) samples of the mean or the median of each metric's values."""
         if self._draws is None:
-            return [None] * len(values)
-        bootstrap, named = ClusterBootstrap(images, self._draws), list(zip(aggregates, values, strict=True))
-        averaged = [column for aggregate, column in named if aggregate == "mean"]
+            return [None] * len(queries)
+        bootstrap = ClusterBootstrap(images, self._draws)
+        named = list(zip(aggregates, queries, strict=True))
+        averaged = [each.values for aggregate, each in named if aggregate == "mean"]
         means = iter(bootstrap.means(np.stack(averaged, axis=1)) if averaged else ())
-        return [next(means) if aggregate == "mean" else bootstrap.medians(column) for aggregate, column in named]
+        return [
+            next(means) if aggregate == "mean" else bootstrap.medians(each.values, each.folds)
+            for aggregate, each in named
+        ]
 
     def _find_split(self, part: PlannedPart) -> Split:
         return self._library.split(self._request.split, part.task.collection)

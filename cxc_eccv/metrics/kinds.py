@@ -13,7 +13,8 @@ import numpy as np
 
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.judgments.plausible import Criterion
-from cxc_eccv.types import FloatArray
+from cxc_eccv.types import FloatArray, IntArray
+from cxc_eccv.types.ids import find_fold_rows
 
 UNITS = {"percent": 100, "correlation": 1, "rank": 1, "number": 1}
 """Unit of a value to the factor with which it is shown."""
@@ -127,9 +128,18 @@ class Spec:
         for values in itertools.product(*self.parameters.values()):
             yield dict(zip(self.parameters, values, strict=True))
 
-    def average(self, values: FloatArray) -> float:
-        """The median of (Q,) values if the metric is a median, else their mean."""
-        return float(np.median(values) if self.aggregate == "median" else values.mean())
+    def average(self, values: FloatArray, folds: IntArray | None = None) -> float:
+        """The mean of (Q,) values, or their median if the metric is a median: of every fold, averaged over folds.
+
+        Example:
+            >>> from cxc_eccv.metrics.median_rank import SPEC
+            >>> ranks, folds = np.array([1.0, 2.0, 3.0, 9.0]), np.array([0, 0, 0, 1])
+            >>> SPEC.average(ranks), SPEC.average(ranks, folds)
+            (2.5, 5.5)
+        """
+        if self.aggregate == "mean":
+            return float(values.mean())
+        return float(np.mean([np.median(values[rows]) for rows in find_fold_rows(folds, values.size)]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.kernels import drawn_places, drawn_sums, times_drawn
 from cxc_eccv.types import FloatArray, IntArray, check_whole
-from cxc_eccv.types.ids import check_confidence
+from cxc_eccv.types.ids import check_confidence, find_fold_rows
 from cxc_eccv.types.provenance import Provenance
 
 SAMPLES = 1_000
@@ -77,8 +77,10 @@ class Intervals:
 class Draws:
     """The random draws behind every interval of a report."""
 
-    def __init__(self, seed: int, samples: int = SAMPLES) -> None:
-        self.seed, self.samples = seed, samples
+    def __init__(self, seed: int, samples: int = SAMPLES, fold: int | None = None) -> None:
+        self.seed = seed
+        self.samples = samples
+        self._fold = fold
         self._times: dict[int, NDArray[np.integer]] = {}
         self._lock = Lock()
 
@@ -86,8 +88,13 @@ class Draws:
         """(S, count) number of times each of ``count`` clusters is drawn in each sample, with replacement."""
         with self._lock:
             if count not in self._times:
-                self._times[count] = times_drawn(np.random.default_rng(self.seed), self.samples, count)
+                seed = self.seed if self._fold is None else [self.seed, self._fold]
+                self._times[count] = times_drawn(np.random.default_rng(seed), self.samples, count)
             return self._times[count]
+
+    def of_fold(self, fold: int) -> Draws:
+        """As many draws of the clusters of a fold, which do not depend on those of other folds."""
+        return Draws(self.seed, self.samples, fold)
 
 
 def draw_batches(seed: int, samples: int) -> Iterator[Draws]:
@@ -106,6 +113,8 @@ class ClusterBootstrap:
 
     def __init__(self, clusters: IntArray, draws: Draws, among: IntArray | None = None) -> None:
         drawn = np.unique(clusters if among is None else among)
+        self._clusters = clusters
+        self._draws = draws
         self._members = np.searchsorted(drawn, clusters)
         self._sizes = np.bincount(self._members, minlength=drawn.size)
         self._times = draws.times(self._sizes.size)
@@ -121,7 +130,20 @@ class ClusterBootstrap:
         sums = np.stack([np.bincount(self._members, column, self._sizes.size) for column in values.T])
         return drawn_sums(self._times, sums) / self._totals
 
-    def medians(self, values: FloatArray) -> FloatArray:
+    def medians(self, values: FloatArray, folds: IntArray | None = None) -> FloatArray:
+        """(S,) medians of every sample; with the (Q,) folds of the queries, means over folds of medians.
+
+        With folds, the clusters of each fold are drawn from those of its queries, as many as there are.
+        """
+        if folds is None:
+            return self._find_sample_medians(values)
+        of_folds = []
+        for fold, rows in enumerate(find_fold_rows(folds, values.size)):
+            bootstrap = ClusterBootstrap(self._clusters[rows], self._draws.of_fold(fold))
+            of_folds.append(bootstrap.medians(values[rows]))
+        return np.asarray(np.mean(of_folds, axis=0))
+
+    def _find_sample_medians(self, values: FloatArray) -> FloatArray:
         """(S,) medians of every sample.
 
         Only values in a window around the middle are looked at; the others are counted. Samples whose median falls

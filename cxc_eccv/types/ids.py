@@ -107,6 +107,18 @@ def number_within(sizes: IntArray) -> IntArray:
     return np.arange(indptr[-1]) - np.repeat(indptr[:-1], sizes)
 
 
+def find_fold_rows(folds: IntArray | None, count: int) -> list[IntArray]:
+    """The rows of every fold, folds ascending, from the fold of each row; without folds all ``count`` rows.
+
+    Example:
+        >>> [rows.tolist() for rows in find_fold_rows(np.array([7, 5, 7]), 3)]
+        [[1], [0, 2]]
+    """
+    if folds is None:
+        return [np.arange(count)]
+    return [np.flatnonzero(folds == fold) for fold in np.unique(folds)]
+
+
 def measure_span(ids: NDArray[Any], n_looked_up: int | None = None) -> tuple[int, int, bool]:
     """The lowest id, the range of the ids, and whether a lookup table over that range pays off."""
     low = int(ids.min())

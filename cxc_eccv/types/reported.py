@@ -110,7 +110,8 @@ class Report:
         provenance: version and hash of the data, package versions, run file, command.
         per_query: the value of every query, or None unless evaluated with ``per_query=True``. Columns: ``query_id``,
             ``task``, ``direction``, ``metric``, ``value``, and ``best_rank``, the rank of the query's best positive,
-            null where the task ranks no positives.
+            null where the task ranks no positives, ``cluster``, the image that intervals resample, and ``fold``, null
+            in a task without folds.
         examples: chosen queries with their top items, or None unless evaluated with ``per_query=True``.
 
     Example:

@@ -15,7 +15,8 @@ DATA = {"edition": "official", "version": "1", "fingerprint": "f", "files": {"ka
 def rows(key, queries, values, clusters):
     task, direction, metric = key.split("/")
     names = [[name] * len(queries) for name in (task, direction, metric)]
-    columns = [np.asarray(queries), *names, np.asarray(values, float), pa.nulls(len(queries)), np.asarray(clusters)]
+    nulls = pa.nulls(len(queries))
+    columns = [np.asarray(queries), *names, np.asarray(values, float), nulls, np.asarray(clusters), nulls]
     return pa.table(columns, PER_QUERY_SCHEMA.names).cast(PER_QUERY_SCHEMA)
 
 

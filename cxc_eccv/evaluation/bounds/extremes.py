@@ -22,6 +22,7 @@ from cxc_eccv.judgments.plausible import PlausibleHits
 from cxc_eccv.metrics.kinds import HIGHEST_GAIN, PlausibleMetric, RankMetric, Spec, TopMetric, Variant
 from cxc_eccv.ranking.known_depth import FAR
 from cxc_eccv.types import Bounds, FloatArray, IntArray, Judgments, PositiveRanks, TopK, find_positions, look_up_gains
+from cxc_eccv.types.ids import find_fold_rows
 from cxc_eccv.types.judgments import orient
 
 TINY = np.finfo(np.float64).tiny
@@ -41,7 +42,7 @@ def bounds_of_ranks(
     unjudged = retrieved.within(variant.k)
     expected = None if probabilities is None else _expect(variant, retrieved, np.where(unjudged, probabilities, 0.0))
     in_sight = unjudged[:, : variant.k or retrieved.depth]
-    return _make_bounds(variant, extremes_of_ranks(variant, retrieved), in_sight, expected)
+    return _make_bounds(variant, extremes_of_ranks(variant, retrieved), in_sight, expected, retrieved.folds)
 
 
 def extremes_of_ranks(variant: Variant[RankMetric], retrieved: Retrieved) -> tuple[FloatArray, FloatArray]:
@@ -59,7 +60,10 @@ def _expect(variant: Variant[RankMetric], retrieved: Retrieved, chances: FloatAr
     if spec.term is not None:
         return float(expect_sums(partial(spec.term, **variant.parameters), retrieved, chances).mean())
     values, weights = expect_best(variant.compute, retrieved, chances)
-    return expected_median(values, weights) if spec.aggregate == "median" else float((values * weights).sum(1).mean())
+    if spec.aggregate == "mean":
+        return float((values * weights).sum(1).mean())
+    folds = find_fold_rows(retrieved.folds, len(values))
+    return float(np.mean([expected_median(values[rows], weights[rows]) for rows in folds]))
 
 
 def bounds_of_top(
@@ -115,9 +119,13 @@ def bounds_of_sums(
 
 
 def _make_bounds(
-    variant: Variant[Spec], extremes: tuple[FloatArray, FloatArray], unjudged: Flags, expected: float | None
+    variant: Variant[Spec],
+    extremes: tuple[FloatArray, FloatArray],
+    unjudged: Flags,
+    expected: float | None,
+    folds: IntArray | None = None,
 ) -> Bounds:
-    low, high = map(variant.spec.average, extremes)
+    low, high = (variant.spec.average(values, folds) for values in extremes)
     return Bounds(low, high, int(unjudged.sum()), unjudged.size, expected)
 
 

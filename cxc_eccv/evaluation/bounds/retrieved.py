@@ -29,6 +29,7 @@ class Retrieved:
     lowest: IntArray  # (Q, D) rank of the last item with the same score that is not a known positive
     n_unjudged: IntArray  # (Q,) number of unjudged items in the whole gallery
     depth: int  # for metrics without K; D may be larger, for a metric at K
+    folds: IntArray | None = None  # (Q,) fold of each query, in a task that averages over folds
 
     def within(self, k: int | None) -> Flags:
         """(Q, D) bool, the unjudged items that a metric at K, or without K, looks at."""
@@ -114,7 +115,7 @@ def retrieve(judged: Judgments, tops: Sequence[TopRows], ranks: PositiveRanks, d
         unjudged[rows] = ~known
         n_unjudged[rows] = ranks.n_gallery[rows] - np.diff(labelled.indptr)
         ends[rows], lowest[rows] = span_ties(top, gains > 0, _ranks_of_rows(ranks, rows))
-    return Retrieved(ranks, ids, unjudged, above, ends, lowest, n_unjudged, depth or width)
+    return Retrieved(ranks, ids, unjudged, above, ends, lowest, n_unjudged, depth or width, judged.query_folds)
 
 
 def _add_known(judged: Judgments, queries: IntArray, items: IntArray) -> Judgments:

@@ -60,6 +60,7 @@ class QueryValues:
     ids: IntArray
     values: FloatArray
     best_ranks: pa.Array | None = None  # null where no positive is ranked
+    folds: IntArray | None = None  # fold of each query, in a task that averages over folds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,7 +79,8 @@ class Values:
     @classmethod
     def of_queries(cls, variant: Variant[Spec], queries: QueryValues, ties: int) -> Self:
         """The mean or median over queries."""
-        return cls(variant.spec.average(queries.values), queries.values.size, ties, queries=queries)
+        number = variant.spec.average(queries.values, queries.folds)
+        return cls(number, queries.values.size, ties, queries=queries)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -352,7 +354,7 @@ class MeasuredRanks(Measured[RankMetric]):
         ranks = self.ranks
         values = variant.compute(ranks)
         best = pa.array(ranks.best, mask=np.diff(ranks.indptr) == 0)
-        queries = QueryValues(ranks.query_ids, values, best)
+        queries = QueryValues(ranks.query_ids, values, best, self.need.judged.query_folds)
         return Values.of_queries(variant, queries, int(np.count_nonzero(ranks.ties)))
 
     def bounds(self, variant: Variant[RankMetric]) -> Bounds | None:
