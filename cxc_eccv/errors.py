@@ -33,6 +33,7 @@ The command line prints any of these as one message and exits with status 2.
 from __future__ import annotations
 
 import difflib
+import errno
 import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
@@ -212,12 +213,30 @@ class NoSuchFile(CxcEccvError, FileNotFoundError):
 
     def __init__(self, path: Path) -> None:
         folder, hint = path.parent, ""
-        if folder.is_dir():
+        if _is_too_long(path):
+            hint = "; a name in this path is longer than file systems allow"
+        elif folder.is_dir():
             near = difflib.get_close_matches(path.name[:100], sorted(file.name for file in folder.iterdir()), n=3)
             hint = f"; did you mean {' or '.join(str(folder / name) for name in near)}?" if near else ""
         else:
             hint = f"; there is no folder {str(folder)!r}"
         super().__init__(f"{path}: no such file{hint}")
+
+
+def refuse_long_name(path: Path) -> None:
+    """Raise NoSuchFile if a name in the path is longer than file systems allow, for which pathlib has an OSError."""
+    if _is_too_long(path):
+        raise NoSuchFile(path)
+
+
+def _is_too_long(path: Path) -> bool:
+    try:
+        path.stat()
+    except OSError as error:
+        return error.errno == errno.ENAMETOOLONG
+    except ValueError:  # a NUL character
+        return False
+    return False
 
 
 class UnknownName(CxcEccvError):

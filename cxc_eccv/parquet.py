@@ -23,12 +23,10 @@ RATIO = 64
 """How many times its size a larger file may expand; real tables, texts and vectors stay below 30."""
 
 LONGEST_REASON = 300
-"""Most characters of pyarrow's messages, which may quote long names."""
+"""Most characters of messages of pyarrow and NumPy, which may quote long names and headers."""
 
-PICKLED = (
-    "holds Python objects (object dtype), which are never unpickled; save a plain number array, for example "
-    "np.stack(vectors).astype('float32')"
-)
+OBJECTS = "holds Python objects (object dtype), which are never unpickled"
+PICKLED = f"{OBJECTS}; save a plain number array, for example np.stack(vectors).astype('float32')"
 
 WIDEST = 8
 """Bytes of the widest number; a repeated one takes hardly a byte of the file."""
@@ -53,10 +51,19 @@ def read_npy(stream: IO[bytes]) -> NDArray[Any]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", UserWarning)  # of a header that only Python 2 could have written
+            warnings.simplefilter("error", RuntimeWarning)  # of a shape that does not fit int64
             array: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
     except ValueError as error:
-        raise ValueError(PICKLED if "allow_pickle" in str(error) else str(error)) from None
-    except (UserWarning, TypeError, SyntaxError, tokenize.TokenError, MemoryError) as error:
+        raise ValueError(PICKLED if "allow_pickle" in str(error) else str(error)[:LONGEST_REASON]) from None
+    except (
+        UserWarning,
+        RuntimeWarning,
+        TypeError,
+        SyntaxError,
+        tokenize.TokenError,
+        OverflowError,
+        MemoryError,
+    ) as error:
         raise ValueError(f"a header that cannot be parsed ({error})") from None
     if stream.read(1):  # reading to the end also makes a zip archive compare its checksum
         raise ValueError("bytes after the end of the array")

@@ -10,7 +10,7 @@ from typing import TypeVar
 import cxc_eccv.metrics
 import cxc_eccv.tasks
 from cxc_eccv.discovery import find_declared
-from cxc_eccv.errors import UnknownName
+from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.metrics.kinds import Spec
 from cxc_eccv.tasks.task import Task
 
@@ -18,6 +18,9 @@ Entry = TypeVar("Entry")
 
 DEPTH = re.compile(r"(?<=@)\d+|(?<=_at_)\d+")
 """The depth K in the name of a metric."""
+
+DIGITS = 20
+"""Most digits of a depth in a name; Python refuses to read thousands."""
 
 
 @cache
@@ -65,6 +68,7 @@ def metric_variants(name: str) -> tuple[Spec, list[dict[str, int]]]:
 
     Raises:
         UnknownName: the metric is unknown; the message suggests the nearest name.
+        InvalidOption: the number in its name is too long.
 
     Example:
         >>> metric_variants("recall_at_20")[1], metric_variants("recall_at_k")[1]
@@ -80,6 +84,8 @@ def metric_variants(name: str) -> tuple[Spec, list[dict[str, int]]]:
         depths = DEPTH.findall(text)
         spec = known.get(DEPTH.sub("k", text))
         if spec is not None and len(depths) == 1:
+            if len(depths[0]) > DIGITS:
+                raise InvalidOption(f"{spec.name}: k has {len(depths[0]):,} digits, expected at most {DIGITS}")
             return spec, [{"k": int(depths[0])}]
     spec = metric(name)
     return spec, list(spec.variants())

@@ -11,7 +11,16 @@ from cxc_eccv.discovery import study_modules
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation.policies import Unjudged
 from cxc_eccv.metrics.unjudged import policies
-from cxc_eccv.sources.columns import LABEL, NUMBER, PROBABILITY, TABLES, Forms, read_columns
+from cxc_eccv.sources.columns import (
+    LABEL,
+    NUMBER,
+    PROBABILITY,
+    TABLES,
+    Forms,
+    find_ending,
+    read_columns,
+    refuse_misnamed,
+)
 
 IDS: Forms = {"image_id": NUMBER, "caption_id": NUMBER}
 
@@ -22,7 +31,7 @@ CLASSIFIER = "the folder or Hub id of a classifier"
 def policy(value: str, images: Path | None = None, device: str | None = None) -> Unjudged:
     """The value of ``--unjudged``: a policy, the table in a file, or a classifier by its folder or Hub id."""
     path = Path(value)
-    if path.suffix in TABLES:
+    if find_ending(path) in TABLES:
         return read_columns(path, "predicted labels", {**IDS, "label": LABEL, "probability": PROBABILITY})
     if value in policies():
         return value
@@ -33,7 +42,7 @@ def policy(value: str, images: Path | None = None, device: str | None = None) ->
 def probabilities_or_judge(value: str, images: Path | None = None) -> pa.Table | Unjudged:
     """The probabilities of pairs in a file, or a classifier by its folder or Hub id."""
     path = Path(value)
-    if path.suffix in TABLES:
+    if find_ending(path) in TABLES:
         return read_probabilities(path)
     others = (f"a file of probabilities ({', '.join(TABLES)})", CLASSIFIER)
     return _load_judge(value, UnknownName("source of probabilities", value, others), images)
@@ -61,4 +70,8 @@ def read_probabilities(path: Path) -> pa.Table:
 def read_summaries(path: Path) -> pa.Table:
     """The summaries in a file, with image_id and summary, and query_position if an image has several."""
     forms = {"image_id": NUMBER, "query_position": NUMBER}
-    return read_columns(path, "summaries", forms, "image_id", "summary")
+    table = read_columns(path, "summaries", forms, "image_id", "summary")
+    if "query_position" not in table.column_names:
+        expected = "positions of queries in a column query_position"
+        refuse_misnamed(path, table, ("image_id", "summary"), "query_position", expected)
+    return table

@@ -45,7 +45,7 @@ from cxc_eccv.encoding.open_clip import (
 from cxc_eccv.encoding.processes import local_rank
 from cxc_eccv.encoding.shards import fingerprint
 from cxc_eccv.encoding.text_input import NO_PROMPT, Prompt, in_lower_case, never_saw_capitals
-from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError
+from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, refuse_long_name
 from cxc_eccv.extras import require
 from cxc_eccv.ranking.device import torch_on
 from cxc_eccv.runs.run import SIMILARITIES, check_name
@@ -228,6 +228,7 @@ def load_model(
     if isinstance(model, LoadedModel):
         return model
     source = str(model) if isinstance(model, str | Path) else ""
+    refuse_long_name(Path(source))
     is_clip, origin = is_open_clip(source), Origin(revision, trust_remote_code)
     _check_origin(source, origin, processor)
     if is_clip:

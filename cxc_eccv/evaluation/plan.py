@@ -12,7 +12,7 @@ import numpy as np
 from cxc_eccv import registry
 from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, MissingIds, SourceMissing, UnknownName
 from cxc_eccv.evaluation.needs import NEEDS, Need
-from cxc_eccv.evaluation.relabelling import drop_other_labels, find_sources, relabel, why_not_relabelled
+from cxc_eccv.evaluation.relabelling import drop_other_labels, find_sources, keep_labels, relabel, why_not_relabelled
 from cxc_eccv.evaluation.request import Request, Sides
 from cxc_eccv.metrics.kinds import Variant, WholeMetric
 from cxc_eccv.registry import metric_variants, tasks
@@ -102,7 +102,8 @@ def make_plan(request: Request, library: Library, sides: Sides, *, whole: Split 
     plan = Plan(request, library, parts, skipped, refused, splits, labels)
     for each in chosen:
         task, named = each.task, each.is_named
-        if labels and (reason := why_not_relabelled(task)) is not None:
+        remedy = keep_labels(request.sources, library)
+        if labels and (reason := why_not_relabelled(task, remedy)) is not None:
             skipped[task.name] = reason
             if named:
                 refused.append(InvalidOption(f"{task.name} cannot be computed: {reason}"))
@@ -158,7 +159,8 @@ def _plan_parts(plan: Plan, sides: Sides, chosen: ChosenTask) -> tuple[list[Plan
             raise
         return [], {task.name: str(error)}
     if plan.sources:
-        fitting, reasons = drop_other_labels(task, {name: metrics.parts[name] for name in (*names, "")})
+        remedy = keep_labels(plan.request.sources, plan.library)
+        fitting, reasons = drop_other_labels(task, {name: metrics.parts[name] for name in (*names, "")}, remedy)
         metrics = replace(metrics, parts=fitting)
     for name in [name for name in names if f"{task.name}/{name}" not in reasons]:
         try:

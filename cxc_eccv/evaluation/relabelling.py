@@ -67,25 +67,30 @@ def find_repeats(judged: Iterable[tuple[str, str, Judgments]]) -> dict[str, str]
     return repeats
 
 
-def why_not_relabelled(task: Task) -> str | None:
-    """Why other labels cannot replace those of a task, or None."""
+def keep_labels(sources: str | Sequence[str] | None, library: Library) -> str:
+    """What a user leaves out so that tasks keep their own labels: the named sources, else the library's tables."""
+    if sources is not None:
+        return "leave out sources (--sources)"
+    tables = library.table_names
+    return f"leave out the {'table' if len(tables) == 1 else 'tables'} of labels {', '.join(tables)} (--labels)"
+
+
+def why_not_relabelled(task: Task, remedy: str = "") -> str | None:
+    """Why other labels cannot replace those of a task, with the remedy; None if they can."""
     for reads in ("labels", "matches"):
         if task.parts_with(reads):
-            return _refusal(reads)
+            return _refusal(reads, remedy)
     if not task.collection.is_default:
-        return (
-            f"sources of labels are for COCO's pairs, and this task has those of {task.collection.title}; leave out "
-            "sources (--sources)"
-        )
+        return f"sources of labels are for COCO's pairs, and this task has those of {task.collection.title}; {remedy}"
     return None
 
 
-def _refusal(reads: str) -> str:
-    return f"sources of labels replace positives, but this needs {OTHERS[reads]}; leave out sources (--sources)"
+def _refusal(reads: str, remedy: str) -> str:
+    return f"sources of labels replace positives, but this needs {OTHERS[reads]}; {remedy}"
 
 
 def drop_other_labels(
-    task: Task, parts: Mapping[str, tuple[Variant[Spec], ...]]
+    task: Task, parts: Mapping[str, tuple[Variant[Spec], ...]], remedy: str
 ) -> tuple[dict[str, tuple[Variant[Spec], ...]], dict[str, str]]:
     """The metrics of each part that need only positives; and key to reason for the other parts and metrics."""
     kept, reasons = {}, {}
@@ -93,9 +98,9 @@ def drop_other_labels(
         lost = {variant.label: variant.spec.reads for variant in variants if variant.spec.reads in OTHERS}
         kept[part] = tuple(variant for variant in variants if variant.label not in lost)
         if lost and not kept[part]:
-            reasons[f"{task.name}/{part}"] = _refusal(next(iter(lost.values())))
+            reasons[f"{task.name}/{part}"] = _refusal(next(iter(lost.values())), remedy)
         else:
-            reasons |= {f"{task.name}/{part}/{label}": _refusal(reads) for label, reads in lost.items()}
+            reasons |= {f"{task.name}/{part}/{label}": _refusal(reads, remedy) for label, reads in lost.items()}
     return kept, reasons
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 import cxc_eccv
-from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
+from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, refuse_long_name
 from cxc_eccv.evaluation.needs import Scored
 from cxc_eccv.evaluation.plan import Plan, PlannedPart
 from cxc_eccv.evaluation.policies import Judge
@@ -98,6 +98,7 @@ def read_report(path: Path) -> Report:
 
 def find_report(path: Path) -> Path:
     """The ``report.json`` at a path: the file itself, or that in a folder, or in the folder of a trained model."""
+    refuse_long_name(path)
     places = [path / REPORT, path / REPORT_FOLDER / REPORT] if path.is_dir() else [path]
     files = [place for place in places if place.is_file()]
     if len(files) > 1:

@@ -6,7 +6,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from cxc_eccv.errors import DataError
+from cxc_eccv.errors import DataError, refuse_long_name
 from cxc_eccv.evaluation.examples import SCHEMA
 from cxc_eccv.evaluation.report import (
     DIGEST,
@@ -71,6 +71,7 @@ def load_report(path: str | Path) -> Report:
 
     Raises:
         DataError: there is no such report, or a table is damaged or was not written with this report.json.
+        NoSuchFile: a name in the path is longer than file systems allow.
 
     Example:
         >>> import tempfile
@@ -81,6 +82,7 @@ def load_report(path: str | Path) -> Report:
         <Report of a run: 0 results of 0 tasks, test split>
     """
     path = Path(path)
+    refuse_long_name(path)
     file = path / REPORT if path.is_dir() else path
     report = read_report(file)
     if file.with_name(PER_QUERY).is_file():

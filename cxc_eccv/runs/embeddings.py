@@ -19,7 +19,7 @@ import safetensors
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import MalformedRun
-from cxc_eccv.parquet import PICKLED, read_npy, refuse_expansion
+from cxc_eccv.parquet import OBJECTS, PICKLED, read_npy, refuse_expansion
 from cxc_eccv.runs.run import (
     MODEL,
     EmbeddingsRun,
@@ -29,7 +29,7 @@ from cxc_eccv.runs.run import (
     whole_ids,
 )
 from cxc_eccv.types import Embeddings
-from cxc_eccv.types.ids import check_ids, check_vectors
+from cxc_eccv.types.ids import advise_ids, check_ids, check_vectors
 from cxc_eccv.writing import replaced_file
 
 PAIRS = {"images": ("image_ids", "image_embeddings"), "captions": ("caption_ids", "caption_embeddings")}
@@ -210,7 +210,8 @@ def read_npz(path: Path) -> dict[str, NDArray[Any]]:
                     arrays[name] = read_npy(stream)
     except DAMAGE as error:
         if str(error) == PICKLED:
-            raise MalformedRun(f"{place}: {PICKLED}") from None
+            advice = f"{OBJECTS}. {advise_ids(name)}" if name.endswith("_ids") else PICKLED
+            raise MalformedRun(f"{place}: {advice}") from None
         raise MalformedRun(
             f"{place}: not a readable .npz archive, cut short or damaged ({error}); save it again with np.savez"
         ) from None

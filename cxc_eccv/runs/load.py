@@ -45,6 +45,8 @@ NAMED = re.compile(rf"(?<![a-z0-9])({'|'.join(DIRECTIONS)})(?![a-z0-9])")
 
 PARQUET_FORMS = "query_id, direction, rank, item_id or query_id, direction, item_ids"
 
+READ_COLUMNS = ("query_id", "direction", "rank", "item_id", "item_ids")
+
 TREC_RECORD = [("query", "i8"), ("q0", "U1"), ("item", "i8"), ("rank", "i8"), ("score", "f8"), ("tag", "U1")]
 TREC_LINE = re.compile(
     r"\s*[-+]?\d{1,19}\s+\S+\s+[-+]?\d{1,19}\s+[-+]?\d{1,19}\s+[-+]?(nan|inf\w*|[.\d]+(e[-+]?\d+)?)\s+\S+\s*",
@@ -232,7 +234,9 @@ class _Origin(TypedDict):
 def _read_parquet(path: Path, direction: str | None) -> dict[str, RankedLists]:
     """Direction to its rankings, from a row per query and item, or a row per query with a list of items."""
     table = _read_table(path)
-    make = _read_nested if "item_ids" in table.column_names else _read_long
+    is_nested = "item_ids" in table.column_names
+    make = _read_nested if is_nested else _read_long
+    _refuse_unread_scores(path, table, "scores" if is_nested else "score")
     origin: _Origin = {"path": path, "sha256": hash_file(path)}
     if "direction" not in table.column_names:
         only = _find_direction(path, direction)
@@ -263,6 +267,21 @@ def _read_table(path: Path) -> pa.Table:
     if not table.num_rows:
         raise MalformedRun(f"{path}: has no rows; it needs the columns {PARQUET_FORMS}")
     return table
+
+
+def _refuse_unread_scores(path: Path, table: pa.Table, name: str) -> None:
+    """Refuse floating-point numbers beside a lacking column of scores: ties of scores change ranks."""
+    if name in table.column_names:
+        return
+    for field in table.schema:
+        if field.name in READ_COLUMNS:
+            continue
+        kind = field.type.value_type if _is_list(field.type) else field.type
+        if pa.types.is_floating(kind):
+            raise MalformedRun(
+                f"{path}, column {field.name}: holds floating-point numbers, and there is no column {name}, which "
+                "shows the ties of a ranking. Rename this column if it holds the scores; remove it if it does not."
+            )
 
 
 def _pick(path: str | Path, table: pa.Table, name: str, fits: Any, wanted: str = "text") -> pa.Array:  # noqa: ANN401

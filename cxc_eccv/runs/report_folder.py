@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from cxc_eccv.errors import MalformedRun
+from cxc_eccv.errors import MalformedRun, refuse_long_name
 
 REPORT, OPTIONS = "report.json", "run.yaml"
 ARRAYS = (".npz", ".safetensors")
@@ -14,6 +14,7 @@ ARRAYS = (".npz", ".safetensors")
 def find_files(path: str | Path) -> list[Path]:
     """The files of the model of a report's folder, from its ``run.yaml`` or in the folder; else the path itself."""
     path = Path(path)
+    refuse_long_name(path)
     folder = path.parent if path.name == REPORT else path
     if not (folder / REPORT).is_file():
         return [path]

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cxc_eccv.errors import CxcEccvError, MalformedRun, NoSuchFile
+from cxc_eccv.errors import CxcEccvError, MalformedRun, NoSuchFile, refuse_long_name
 from cxc_eccv.types import Embeddings, IntArray, find_sides
 from cxc_eccv.types.ids import check_ids, shorten
 from cxc_eccv.types.provenance import ItemFacts, RunFacts
@@ -68,6 +68,7 @@ def whole_ids(values: ArrayLike, owner: str) -> NDArray[Any]:
 
 def refuse_unreadable(path: Path) -> None:
     """Raise NoSuchFile if there is no such file, MalformedRun if it cannot be opened."""
+    refuse_long_name(path)
     if path.is_dir():
         raise MalformedRun(f"{path}: is a folder, not a file")
     if not path.is_file():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +15,7 @@ from cxc_eccv.errors import DataError, MalformedSource
 from cxc_eccv.sources.reading import read_csv, read_json_lines, read_table, shown
 
 TABLES = (".parquet", ".csv", ".jsonl")
-"""Endings of files with a table."""
+"""Endings of files with a table; ``.csv.gz`` and ``.jsonl.gz`` are read too."""
 
 
 class Form(NamedTuple):
@@ -50,7 +52,7 @@ Forms = Mapping[str, Form]
 
 
 def read_columns(path: Path, what: str, forms: Forms, *needed: str) -> pa.Table:
-    """The table in a file of a user, with a row per line or object.
+    """The table in a file of a user, with a row per line or object; its names of columns are folded.
 
     Args:
         path: file that ends in one of :data:`TABLES`.
@@ -58,7 +60,7 @@ def read_columns(path: Path, what: str, forms: Forms, *needed: str) -> pa.Table:
         forms: forms of the columns that hold numbers, wherever the table has them.
         needed: columns that it must have.
     """
-    if path.suffix not in TABLES:
+    if find_ending(path) not in TABLES:
         raise DataError(f"{path}: {what} are read from {', '.join(TABLES)}, with {' and '.join(needed)}")
     try:
         table = _read(path, what, forms)
@@ -70,20 +72,120 @@ def read_columns(path: Path, what: str, forms: Forms, *needed: str) -> pa.Table:
     return table
 
 
+def find_ending(path: Path) -> str:
+    """The ending of a table's name, in lower case: ``.csv`` also of ``.csv.gz``, as gzipped text is read too."""
+    ending = path.suffix.lower()
+    if path.suffix == ".gz":
+        packed = Path(path.stem).suffix.lower()
+        ending = packed if packed in (".csv", ".jsonl") else ending
+    return ending
+
+
 def name_row(path: Path, row: int) -> str:
     """Where a row of such a table is, for errors."""
-    if path.suffix == ".parquet":
+    ending = find_ending(path)
+    if ending == ".parquet":
         return f"row {row}"
-    return f"line {row + 2 if path.suffix == '.csv' else [line for line, _ in read_json_lines(path)][row]}"
+    return f"line {row + 2 if ending == '.csv' else [line for line, _ in read_json_lines(path)][row]}"
+
+
+@lru_cache(maxsize=1024)  # JSON lines repeat the names
+def fold_name(name: str) -> str:
+    r"""The name of a column as it is compared: in lower case, without blanks around it and characters of no width.
+
+    Example:
+        >>> fold_name("\ufeffPositive "), fold_name("image_id\u200b")
+        ('positive', 'image_id')
+    """
+    visible = "".join(character for character in name if unicodedata.category(character) != "Cf")
+    return visible.strip().casefold()
+
+
+def fold_names(path: Path, names: Sequence[str]) -> list[str]:
+    """The names of a table's columns as they are compared; refuse two that are then the same."""
+    first: dict[str, str] = {}
+    for name in names:
+        folded = fold_name(name)
+        if folded in first:
+            raise MalformedSource(
+                path, "", f"the columns {shown(first[folded])} and {shown(name)}", "names that differ in their letters"
+            )
+        first[folded] = name
+    return list(first)
+
+
+WORDS = """
+yes yep yeah no nope not non none true false match matches matched matching mismatch mismatched mismatches unmatched
+nonmatch nomatch positive positives negative negatives pos neg relevant relevance irrelevant nonrelevant related
+unrelated correct incorrect right wrong good bad ok okay valid invalid accept accepted reject rejected pass passed fail
+failed agree agreed disagree disagreed similar similarity dissimilar same different identical equal unequal equivalent
+paraphrase duplicate entail entails entailed entailment neutral contradict contradicts contradiction hit miss tick
+ticked checked does doesn do don unsure maybe uncertain unknown undecided skip skipped null nan na inf infinity perfect
+excellent fair poor high medium low exact exactly full fully partial partially mostly somewhat slightly barely very
+strong strongly weak weakly highly more less is isn are it this that an the of out at all to star stars point points
+label labels verdict verdicts judgment judgments judgement judgements rating ratings rated score scores grade grades
+gain gains probability probabilities prob confidence degree level value weight vote votes answer answers annotation
+annotations class target truth gold predicted prediction
+ja nein oui si sí nao não sim да нет vrai faux wahr falsch richtig verdadero falso verdadeiro はい いいえ 匹配 不匹配
+相关 不相关 正确 错误
+"""
+
+VERDICTS = frozenset(WORDS.split())
+"""Words of verdicts, and the small words between them."""
+
+MARK = re.compile(r"\d+e?\d*|.")
+"""A number, or a single character."""
+
+
+def is_verdict(text: str) -> bool:
+    """Whether all words of a text are numbers, single characters or words of verdicts; so it may say what matches.
+
+    Example:
+        >>> [is_verdict(text) for text in ("100% YES", "no match", "3/5", "x", "A dog runs.", "anna")]
+        [True, True, True, True, False, False]
+    """
+    words = re.findall(r"[^\W_]+", text.casefold())
+    return all(word in VERDICTS or MARK.fullmatch(word) is not None for word in words)
+
+
+def refuse_misnamed(path: Path, table: pa.Table, known: Collection[str], lacking: str, expected: str) -> None:
+    """Refuse a table without an optional column if one of another name may hold its values.
+
+    Whatever is not ``known`` must be of texts that are no verdicts, such as captions or the names of annotators.
+
+    Args:
+        path: the file, for the error.
+        table: its columns, with folded names.
+        known: columns whose meaning is known.
+        lacking: the columns that it lacks, for the error.
+        expected: which column should hold what, for the error.
+    """
+    for name in table.column_names:
+        if name in known:
+            continue
+        values = table[name].to_pylist()
+        texts = [value for value in values if isinstance(value, str) and value.strip()]
+        others = [value for value in values if value is not None and not isinstance(value, str)]
+        marks = others or [text for text in texts if is_verdict(text)]
+        if marks or is_verdict(name) or not texts:
+            example = shown((marks or texts)[0]) if texts or marks else "no value"
+            raise MalformedSource(
+                path,
+                f"column {shown(name)}",
+                f"{example} in it, and no column {lacking}",
+                f"{expected}. Rename this column if it holds them; remove it if it does not",
+            )
 
 
 def _read(path: Path, what: str, forms: Forms) -> pa.Table:
-    if path.suffix == ".parquet":
+    ending = find_ending(path)
+    if ending == ".parquet":
         table = read_table(path, f"a table of {what}")
+        table = table.rename_columns(fold_names(path, table.column_names))
         for name in forms.keys() & set(table.column_names):
             _read_numbers(path, name, table[name].to_pylist(), forms[name])
         return table
-    if path.suffix == ".csv":
+    if ending == ".csv":
         columns = read_csv(path).to_pydict()
     else:  # a column that a line lacks is null there
         rows = [row for _, row in read_json_lines(path)]
@@ -91,7 +193,7 @@ def _read(path: Path, what: str, forms: Forms) -> pa.Table:
             name: [row.get(name) for row in rows] for name in dict.fromkeys(name for row in rows for name in row)
         }
     arrays = {}
-    for name, values in columns.items():
+    for name, values in zip(fold_names(path, list(columns)), columns.values(), strict=True):
         try:
             arrays[name] = pa.array(_read_numbers(path, name, values, forms[name]) if name in forms else values)
         except (pa.ArrowException, OverflowError) as error:
@@ -103,8 +205,9 @@ def _read(path: Path, what: str, forms: Forms) -> pa.Table:
 def _read_numbers(path: Path, name: str, values: Sequence[object], form: Form) -> list[object]:
     """The values, cells of CSV as numbers; refuse the first that has not the form."""
     numbers = []
+    is_csv = find_ending(path) == ".csv"
     for row, value in enumerate(values):
-        is_written = path.suffix == ".csv" and form.cell.fullmatch(str(value))
+        is_written = is_csv and form.cell.fullmatch(str(value))
         number = form.read(str(value)) if is_written else value
         if type(number) not in form.types or not form.lowest <= number <= form.highest:  # type: ignore[operator]
             raise MalformedSource(path, f"{name_row(path, row)}, column {name!r}", shown(value), form.expected)

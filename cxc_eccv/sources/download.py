@@ -22,7 +22,14 @@ from typing import Literal, NamedTuple, TypeVar
 from filelock import FileLock
 from platformdirs import user_cache_dir
 
-from cxc_eccv.errors import DownloadFailed, HashMismatch, InvalidOption, MalformedSource, SourceMissing
+from cxc_eccv.errors import (
+    DownloadFailed,
+    HashMismatch,
+    InvalidOption,
+    MalformedSource,
+    SourceMissing,
+    refuse_long_name,
+)
 from cxc_eccv.sources.catalog import OFFICIAL, SAMPLE, Archive, Catalog, Entry, fingerprint_files, load_catalog
 from cxc_eccv.sources.reading import open_content, shown
 from cxc_eccv.types.provenance import ModifiedFile
@@ -88,6 +95,7 @@ def mirror_folder(data_dir: str | Path | None = None) -> Path | None:
     if data_dir == SAMPLE:
         return Path(str(resources.files("cxc_eccv"))) / SAMPLE
     folder = Path(data_dir).expanduser()
+    refuse_long_name(folder)
     if not folder.is_dir():
         raise InvalidOption(f"{origin}: {str(data_dir)!r} is not a folder")
     return folder
@@ -96,6 +104,7 @@ def mirror_folder(data_dir: str | Path | None = None) -> Path | None:
 def image_folder(images: str | Path) -> Path:
     """The folder of photographs ``images``; ``sample`` is that of the embedded sample unless a folder has this name."""
     folder = Path(images).expanduser()
+    refuse_long_name(folder)
     if folder.is_dir():
         return folder
     if str(images) == SAMPLE:

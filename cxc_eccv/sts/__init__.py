@@ -258,12 +258,12 @@ def _encode(encoder: Encoder, pairs: SentencePairs) -> tuple[Vectors, Vectors]:
     texts = pairs.left + pairs.right
     # Each distinct text is encoded once, so that equal texts have equal vectors.
     places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
-    encoded = np.asarray(encoder(list(places)))
-    if encoded.ndim != 2 or len(encoded) != len(places) or not np.isfinite(encoded).all():
-        raise MalformedRun(
-            f"the encoder returned {encoded.shape} for {len(places)} texts; expected finite (N, D) vectors"
-        )
-    vectors = Embeddings(np.arange(len(places)), encoded).vectors
+    encoded = encoder(list(places))
+    try:
+        vectors = Embeddings(np.arange(len(places)), encoded).vectors
+    except MalformedRun as error:
+        reason = str(error).removeprefix("embeddings, vectors: ")
+        raise MalformedRun(f"the encoder's vectors of {len(places)} texts, whose ids count from 0: {reason}") from None
     zero = np.flatnonzero(~vectors.any(axis=1))
     if zero.size:
         first = list(places)[zero[0]]

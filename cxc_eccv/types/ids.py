@@ -181,10 +181,10 @@ def check_ids(path: object, name: str, values: NDArray[Any]) -> IntArray:
     if values.ndim != 1 or not values.size:
         raise MalformedRun(f"{path}, {name}: has shape {values.shape}, expected (N,) with at least one id")
     if values.dtype.kind not in "iu":
-        raise MalformedRun(
-            f"{path}, {name}: has type {values.dtype}, ids must be integers. "
-            f"Save the COCO ids with {name}.astype('int64')."
-        )
+        advice = f"Save the COCO ids with {name}.astype('int64')."
+        if values.dtype.kind in "OSU":
+            advice = advise_ids(name)
+        raise MalformedRun(f"{path}, {name}: has type {values.dtype}, ids must be integers. {advice}")
     if values.dtype == np.uint64 and int(values.max()) > np.iinfo(np.int64).max:
         raise MalformedRun(f"{path}, {name}: id {values.max()} does not fit int64")
     ids = values.astype(np.int64)
@@ -197,6 +197,12 @@ def check_ids(path: object, name: str, values: NDArray[Any]) -> IntArray:
             "repeated. Keep one row per id."
         )
     return ids
+
+
+def advise_ids(name: str) -> str:
+    """The line of Python that makes ids of numbers or of the names of files, for errors."""
+    line = rf"{name} = [int(re.findall(r'\d+', str(name))[-1]) for name in {name}]"
+    return f"Save the COCO ids, which are the last number in the names of COCO's files: import re; {line}"
 
 
 def check_vectors(path: object, name: str, vectors: NDArray[Any], ids: IntArray) -> NDArray[np.float32]:

@@ -1,5 +1,6 @@
 """Tables that users name: each is read as it stands, or refused with file, place and remedy."""
 
+import gzip
 import json
 from datetime import datetime, time
 from decimal import Decimal
@@ -8,8 +9,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cxc_eccv.cli.user_tables import policy, read_captions, read_probabilities, read_summaries
-from cxc_eccv.errors import DataError
+from cxc_eccv.cli.user_tables import (
+    policy,
+    probabilities_or_judge,
+    read_captions,
+    read_probabilities,
+    read_summaries,
+)
+from cxc_eccv.errors import DataError, MalformedSource
 
 
 @pytest.mark.parametrize(
@@ -74,10 +81,10 @@ def test_a_probability_is_from_0_to_1(tmp_path, value):
 
 
 def test_json_lines_are_read_as_they_stand(tmp_path):
-    rows = [{"image_id": 1, "summary": "A “dog”.", "probability": 1}, {"image_id": 2, "more": [1, 2]}]
+    rows = [{"caption_id": 1, "text": "A “dog”.", "probability": 1}, {"caption_id": 2, "more": [1, 2]}]
     (tmp_path / "mine.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n\n")
-    names = ("image_id", "summary", "probability", "more")
-    assert read_summaries(tmp_path / "mine.jsonl").to_pylist() == [
+    names = ("caption_id", "text", "probability", "more")
+    assert read_captions(tmp_path / "mine.jsonl").to_pylist() == [
         {name: row.get(name) for name in names} for row in rows
     ]
 
@@ -96,6 +103,30 @@ def test_column_of_parquet_that_holds_no_numbers(tmp_path, name, value):
     pq.write_table(pa.Table.from_pylist([row]), tmp_path / "mine.parquet")
     with pytest.raises(DataError, match=f"row 0, column '{name}': found .*, expected a (whole )?number"):
         read_probabilities(tmp_path / "mine.parquet")
+
+
+def test_names_of_columns_are_folded(tmp_path):
+    (tmp_path / "mine.csv").write_text("Image_ID,caption_id ,Label\u200b,PROBABILITY\n1,2,1,0.25\n")
+    row = {"image_id": 1, "caption_id": 2, "label": 1, "probability": 0.25}
+    assert policy(str(tmp_path / "mine.csv")).to_pylist() == [row]
+    assert read_probabilities(tmp_path / "mine.csv")["probability"].to_pylist() == [0.25]
+
+
+@pytest.mark.parametrize("read", [lambda path: policy(str(path)), lambda path: probabilities_or_judge(str(path))])
+def test_gzipped_tables_are_read(tmp_path, read):
+    path = tmp_path / "mine.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"image_id": 1, "caption_id": 2, "probability": 0.25}'))
+    assert read(path)["probability"].to_pylist() == [0.25]
+
+
+@pytest.mark.parametrize("name", ["position", "query", "n"])
+def test_position_of_summaries_under_another_name(tmp_path, name):
+    """Without its column, all summaries are those for the first position, and may hold the query itself."""
+    (tmp_path / "mine.csv").write_text(f"image_id,summary,{name}\n1,A dog.,3\n")
+    with pytest.raises(MalformedSource, match=f"column '{name}': found '3' in it, and no column query_position"):
+        read_summaries(tmp_path / "mine.csv")
+    (tmp_path / "mine.csv").write_text("image_id,summary,model\n1,A dog.,bart\n")
+    assert read_summaries(tmp_path / "mine.csv").num_rows == 1
 
 
 def test_labels_as_words(tmp_path):

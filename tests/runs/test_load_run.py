@@ -197,6 +197,11 @@ def test_text_that_leaves_something_open_is_refused(name, text, words, tmp_path)
         ({"query_id": [1], "item_ids": [[2, None]]}, "column item_ids: has 1 nulls, the first in row 1"),
         ({"query_id": [1], "item_ids": [2]}, "column item_ids: has type int64, expected lists"),
         ({"query_id": [1], "rank": [1], "item_id": [2], "score": ["a"]}, "column score: has type string"),
+        (
+            {"query_id": [1], "rank": [1], "item_id": [2], "Score": [0.5]},
+            "column Score: holds .* there is no column score,",
+        ),
+        ({"query_id": [1], "item_ids": [[2]], "score": [[0.5]]}, "column score: holds .* there is no column scores,"),
         ({"query_id": [], "rank": [], "item_id": []}, "has no rows"),
         (
             {"query_id": pa.array([2**63], pa.uint64()), "item_ids": [[1]]},

@@ -1,6 +1,8 @@
 """Labels from a plain table: a source under the name of its file, of the splits that its ids are of."""
 
+import gzip
 import json
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +17,7 @@ from cxc_eccv import registry
 from cxc_eccv.errors import CxcEccvError, InvalidOption, MalformedSource, SourceMissing
 from cxc_eccv.judgments.qrels import merge, merged_qrels
 from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.readers.pairs import read_label_files
 from cxc_eccv.tasks.task import NotApplicable
 
 QUIET = {"intervals": "none", "progress": False}
@@ -69,6 +72,146 @@ def test_either_column_says_what_is_positive(tmp_path, pairs, columns):
     assert file.table["gain"].to_pylist() == gains.to_pylist()
 
 
+FOLDED = ["Positive", "POSITIVE", " positive", "positive ", "positive\u200b", "\ufeffpositive", "\u2060Positive\u00a0"]
+FOLDED += ["Gain", "GAIN", "gain ", "gain\u200c", "\ufeffgain"]
+VERDICTS = [
+    "Label",
+    "label",
+    "LABELS",
+    "match",
+    "Match ",
+    "is_match",
+    "matched",
+    "relevant",
+    "relevance",
+    "y",
+    "y_true",
+]
+VERDICTS += [
+    "is_positive",
+    "isPositive",
+    "positives",
+    "pos",
+    "negative",
+    "gains",
+    "gain_1",
+    "score",
+    "rating",
+    "verdict",
+]
+VERDICTS += [
+    "probability",
+    "prob",
+    "correct",
+    "entailment",
+    "gold_label",
+    "target",
+    "answer",
+    "vote",
+    "judgement",
+    "grade",
+]
+VERDICTS += ["flag", "human", "Unnamed: 0"]
+FORMATS = ["csv", "jsonl", "parquet"]
+
+
+def read_positives(path, library):
+    """Pairs of a table that are positive, of all its splits."""
+    split = library.split("test")
+    files = read_label_files(path, lambda: {"test": (split.image_ids, split.caption_ids)})
+    rows = [row for file in files for row in file.table.to_pylist()]
+    return {(row["image_id"], row["caption_id"]) for row in rows if row["positive"]}
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+@pytest.mark.parametrize("name", FOLDED + VERDICTS)
+def test_verdicts_under_any_name_never_make_all_positive(tmp_path, sample_library, pairs, name, ending):
+    """Of 200 pairs 100 match: a header is understood, or refused by its name."""
+    values = np.arange(pairs.num_rows) % 2
+    ids = pairs.select(["image_id", "caption_id"])
+    path = write(tmp_path / f"mine.{ending}", ids.append_column(name, pa.array(values)))
+    if name in FOLDED:
+        expected = {(row["image_id"], row["caption_id"]) for row in ids.filter(values == 1).to_pylist()}
+        assert len(expected) == 100
+        assert read_positives(path, sample_library) == expected
+    else:
+        shown = re.escape(name.strip().casefold())
+        with pytest.raises(MalformedSource, match=rf"column '{shown}': found '?0'? in it.*column positive .*Rename"):
+            read_positives(path, sample_library)
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("said", [True, False]),
+        ("said", [0.25, None]),
+        ("said", ["yes", "No"]),
+        ("said", ["match", "no match"]),
+        ("said", ["100% YES", "mostly NO"]),
+        ("said", ["ENTAILMENT", "neutral"]),
+        ("said", ["4 stars", "1 of 5"]),
+        ("said", ["0,5", "1"]),
+        ("said", ["x", ""]),
+        ("said", ["", ""]),
+        ("said", ["nan", "1e-05"]),
+        ("said", ["a dog", "true"]),
+        ("label", ["passt", "passt nicht"]),
+    ],
+)
+def test_column_that_may_hold_verdicts_is_refused(tmp_path, sample_library, pairs, name, values, ending):
+    table = pairs.select(["image_id", "caption_id"]).slice(0, 2).append_column(name, pa.array(values))
+    with pytest.raises(MalformedSource, match=rf"column '{name}': found .* in it, and no column positive or gain"):
+        read_positives(write(tmp_path / f"mine.{ending}", table), sample_library)
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("caption", ["A dog runs.", "No dogs are on the 2 beds."]),
+        ("annotator", ["anna", "w2"]),
+        ("file_name", ["COCO_val2014_000000000042.jpg", "COCO_val2014_000000000073.jpg"]),
+        ("note", ["blurry, I think", ""]),
+    ],
+)
+def test_column_of_other_texts_is_ignored(tmp_path, sample_library, pairs, name, values, ending):
+    table = pairs.select(["image_id", "caption_id"]).slice(0, 2).append_column(name, pa.array(values))
+    assert len(read_positives(write(tmp_path / f"mine.{ending}", table), sample_library)) == 2
+
+
+def test_category_of_pandas_is_a_text(tmp_path, sample_library, pairs):
+    names = pa.array(["anna", "ben"]).dictionary_encode()
+    table = pairs.select(["image_id", "caption_id"]).slice(0, 2).append_column("annotator", names)
+    assert len(read_positives(write(tmp_path / "mine.parquet", table), sample_library)) == 2
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+@pytest.mark.parametrize("name", ["Positive", "positive ", "\u200bpositive"])
+def test_two_names_that_fold_alike_are_refused(tmp_path, sample_library, pairs, name, ending):
+    table = pairs.drop_columns("gain").append_column(name, pairs["positive"])
+    with pytest.raises(MalformedSource, match=r"found the columns 'positive' and .*names that differ in their letters"):
+        read_positives(write(tmp_path / f"mine.{ending}", table), sample_library)
+
+
+def test_names_of_ids_are_folded_too(tmp_path, sample_library, pairs):
+    table = pairs.rename_columns(["Image_ID", "caption_id ", "positive", "gain"])
+    path = write(tmp_path / "mine.parquet", table)
+    assert read_positives(path, sample_library) == read_positives(write(path, pairs), sample_library)
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_gzipped_table_is_read(tmp_path, sample_library, pairs, ending):
+    path = write(tmp_path / f"mine.{ending}", pairs)
+    packed = tmp_path / f"packed.{ending}.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert Library("sample", labels=packed).label_names == ("packed",)
+    assert read_positives(packed, sample_library) == read_positives(path, sample_library)
+    packed.write_bytes(gzip.compress(path.read_bytes().rstrip() + b"\n" + path.read_bytes().splitlines()[-1]))
+    with pytest.raises(MalformedSource, match=r"line 20[12]: found .* again"):
+        read_positives(packed, sample_library)
+
+
 def test_without_verdicts_all_pairs_are_positive(tmp_path, pairs):
     library = Library("sample", labels=write(tmp_path / "mine.csv", pairs.select(["image_id", "caption_id"])))
     assert len(positives_of(library)) == pairs.num_rows
@@ -102,7 +245,6 @@ def test_table_of_several_splits_is_one_source(tmp_path, sample_library, pairs):
         ("image_id,caption_id,gain\n{i},{c},4\n", "line 2, column 'gain': found '4', expected a number from 0 to 1"),
         ("image_id,caption_id,gain,positive\n{i},{c},0,1\n", "line 2: found gain 0, expected a gain above 0"),
         ("image_id,caption_id,gain,positive\n{i},{c},1,0\n", "line 2: found gain 1, expected a gain below 1"),
-        ("image_id,caption_id,label\n{i},{c},0\n", "column 'label': found no column positive or gain beside it"),
         (
             "image_id,caption_id\n{i},{c}\n{i},9999999\n",
             "line 3, column 'caption_id': found id 9999999, expected one of",

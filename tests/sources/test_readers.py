@@ -287,6 +287,18 @@ class TestEntailment:
         row = table.to_pylist()[0]
         assert (row["premise"], row["label"], row["votes"]) == (["x", "y"], 1, ["1", "1", "0"])
 
+    def test_names_of_columns_are_folded(self, tmp_path):
+        cells = 'Image,Premise ,hypothesis,LABEL,votes\na.jpg,"[""x"", ""y""]",z,1,"[1, 1, 0]"\n'
+        table = read_entailment(written(tmp_path, "p.jsonl", json.dumps(OWN) + "\n")).table
+        assert table.equals(read_entailment(written(tmp_path, "p.csv", cells)).table)
+
+    def test_both_names_of_a_label_must_agree(self, tmp_path):
+        """Hugging Face's copies number entailment 0, and keep the word beside it."""
+        agreeing = written(tmp_path, "p.jsonl", json.dumps(OWN | {"label": 1, "gold_label": "entailment"}))
+        assert read_entailment(agreeing).table["label"].to_pylist() == [1]
+        other = written(tmp_path, "q.jsonl", json.dumps(OWN | {"label": 0, "gold_label": "entailment"}))
+        refused(read_entailment, other, "line 1", "label 0 and gold_label 'entailment'", "one label")
+
     def test_snli_ve_columns(self, tmp_path):
         lines = [
             {"Flickr30K_ID": "9", "sentence1": "p", "sentence2": "h", "gold_label": gold, "pairID": gold}

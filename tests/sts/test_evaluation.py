@@ -128,12 +128,14 @@ def test_written_out(report):
 @pytest.mark.parametrize(
     ("bad", "words"),
     [
-        (lambda texts: encoder(texts)[:-1], r"expected finite \(N, D\) vectors"),
-        (lambda texts: encoder(texts) * np.nan, r"expected finite \(N, D\) vectors"),
+        (lambda texts: encoder(texts)[:-1], r"vectors of 28 texts.*has 27 rows for 28 ids"),
+        (lambda texts: encoder(texts) * np.nan, r"vectors of 28 texts.*value nan in row 0.*28 of 28 vectors are not"),
         (lambda texts: np.ones((len(texts), 3), dtype=np.float32), "the same similarity"),
-        (lambda texts: encoder(texts)[:, 0], r"expected finite \(N, D\) vectors"),
+        (lambda texts: encoder(texts)[:, 0], r"vectors of 28 texts.*has shape \(28,\), expected \(N, D\)"),
+        (lambda texts: [[1.0]] * 27 + [[1.0, 2.0]], "rows of unequal length"),
+        (lambda texts: [["a"]] * 28, "has type <U1"),
     ],
-    ids=["one-lacks", "nan", "all-equal", "flat"],
+    ids=["one-lacks", "nan", "all-equal", "flat", "ragged", "texts"],
 )
 def test_an_encoder_that_gives_nonsense(small_library, bad, words):
     with pytest.raises(MalformedRun, match=words):

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import MalformedSource
+from cxc_eccv.sources.columns import fold_name
 from cxc_eccv.sources.reading import parse_number, read_csv, read_lines, shown
 from cxc_eccv.types import FloatArray, IntArray
 
@@ -44,7 +45,7 @@ class CrowdAnswers:
 
 def has_crowd_answers(path: Path) -> bool:
     """Whether the columns of a CSV file are those of ECCV Caption's raw answers, or most of them."""
-    header = {name.strip('"') for name in read_lines(path)[0].split(",")}
+    header = {fold_name(name).strip('"') for name in read_lines(path)[0].split(",")}
     return len(header & set(COLUMNS)) > 2 and "image_id" not in header
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import MalformedSource, UnknownName
+from cxc_eccv.sources.columns import fold_name, fold_names
 from cxc_eccv.sources.reading import (
     first_repeated_pair,
     integer,
@@ -191,7 +192,8 @@ def read_entailment(path: Path) -> EntailmentPairs:
     rows: list[dict[str, Any]] = []
     left_out: Counter[str] = Counter()
     seen: dict[tuple[object, ...], str] = {}
-    for place, record in _records(path):
+    for place, written in _records(path):
+        record = dict(zip(fold_names(path, list(written)), written.values(), strict=True))
         row = _row(path, place, record)
         if row["gold_label"] == "-":
             left_out["no majority among the annotators"] += 1
@@ -219,17 +221,21 @@ def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _cell(path: Path, line: int, name: str, value: str) -> object:
     """The value of a cell; lists of premises or votes are JSON."""
-    listed = value.startswith("[") and name in (*ALIASES["premise"], *ALIASES["votes"])
+    listed = value.startswith("[") and fold_name(name) in (*ALIASES["premise"], *ALIASES["votes"])
     return parse_json(value, path, line) if listed else value
 
 
 def _row(path: Path, place: str, record: Mapping[str, Any]) -> dict[str, Any]:
     row: dict[str, Any] = {}
     for name, aliases in ALIASES.items():
-        present = [alias for alias in aliases if record.get(alias) not in (None, "")]
+        present = [alias for alias in map(fold_name, aliases) if record.get(alias) not in (None, "")]
         if not present and name in ("image", "hypothesis", "label"):
             raise MalformedSource(path, place, f"columns {shown(sorted(record))}", f"a value for {name!r}")
         row[name] = record[present[0]] if present else None
+        meanings = {_read_label(record[alias]) for alias in present} if name == "label" else set()
+        if len(meanings) > 1:
+            values = " and ".join(f"{alias} {shown(record[alias])}" for alias in present)
+            raise MalformedSource(path, place, values, "one label; remove the column that is not people's")
     gold = _name(path, f"{place}, label", str(row["label"]) if type(row["label"]) is bool else row["label"])
     gold = (gold or "").strip().lower()
     if gold not in ENTAILMENT_LABELS and gold != "-":
@@ -247,6 +253,12 @@ def _row(path: Path, place: str, record: Mapping[str, Any]) -> dict[str, Any]:
         items = value if isinstance(value, list) else [value]
         row[name] = [read(path, f"{place}, {name}", item) for item in items]
     return row | {"label": ENTAILMENT_LABELS.get(gold), "gold_label": gold}
+
+
+def _read_label(value: object) -> object:
+    """1 for an entailed pair and 0 for others, from any of its names; other values as they are."""
+    name = str(value).strip().lower()
+    return ENTAILMENT_LABELS.get(name, name)
 
 
 def _name(path: Path, place: str, value: object) -> str | None:

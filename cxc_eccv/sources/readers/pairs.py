@@ -16,10 +16,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cxc_eccv.errors import DownloadFailed, MalformedSource, SourceMissing
+from cxc_eccv.errors import DownloadFailed, MalformedSource, SourceMissing, refuse_long_name
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.sources.catalog import SPLITS
-from cxc_eccv.sources.columns import LABEL, NUMBER, PROBABILITY, TABLES, name_row, read_columns
+from cxc_eccv.sources.columns import (
+    LABEL,
+    NUMBER,
+    PROBABILITY,
+    TABLES,
+    find_ending,
+    name_row,
+    read_columns,
+    refuse_misnamed,
+)
 from cxc_eccv.sources.readers.crowd_answers import has_crowd_answers, read_crowd_answers
 from cxc_eccv.sources.readers.judged import UNREACHABLE_CAPTIONS
 from cxc_eccv.sources.reading import check_content, first_repeated_pair, parse_metadata, read_table, shown
@@ -250,9 +259,6 @@ NO_IDS = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
 FORMS = {"image_id": NUMBER, "caption_id": NUMBER, "positive": LABEL, "gain": PROBABILITY}
 
-OTHER_NAMES = ("label", "probability", "rating", "relevance", "score")
-"""Columns that look like verdicts: a table with one of them, without ``positive`` and ``gain``, is refused."""
-
 
 def read_label_files(path: Path, read_ids: Callable[[], IdsOfSplits]) -> list[LabelFile]:
     """The labels in a file that ``cxc-eccv annotate merge`` wrote, or in a plain table: one for each split.
@@ -266,21 +272,24 @@ def read_label_files(path: Path, read_ids: Callable[[], IdsOfSplits]) -> list[La
             f"{path}: there is no such file of labels. Give a table of image_id and caption_id ({', '.join(TABLES)}), "
             "or what cxc-eccv annotate merge writes."
         )
-    if path.suffix == ".parquet" and FACTS_KEY in (read_table(path, "a table of labels").schema.metadata or {}):
+    if find_ending(path) == ".parquet" and FACTS_KEY in (read_table(path, "a table of labels").schema.metadata or {}):
         return [read_labels(path)]
-    _check_name(path)
-    if path.suffix == ".csv" and has_crowd_answers(path):
-        return [_read_crowd(path, *read_ids().get("test", NO_IDS))]
-    return _read_plain(path, read_ids)
+    name = _name_labels(path)
+    if find_ending(path) == ".csv" and has_crowd_answers(path):
+        return [_read_crowd(path, name, *read_ids().get("test", NO_IDS))]
+    return _read_plain(path, name, read_ids)
 
 
-def _check_name(path: Path) -> None:
-    if not NAME.fullmatch(path.stem):
+def _name_labels(path: Path) -> str:
+    """The name of the file without its ending; refuse one that is no name of labels."""
+    name = Path(path.name.removesuffix(".gz")).stem
+    if not NAME.fullmatch(name):
         expected = "lower-case letters, digits and _, as labels have the name of their file"
-        raise MalformedSource(path, "its name", shown(path.stem), expected)
+        raise MalformedSource(path, "its name", shown(name), expected)
+    return name
 
 
-def _read_crowd(path: Path, image_ids: IntArray, caption_ids: IntArray) -> LabelFile:
+def _read_crowd(path: Path, name: str, image_ids: IntArray, caption_ids: IntArray) -> LabelFile:
     """ECCV Caption's raw answers, each pair once: a match if any of its rows says so, as its authors' reader has it."""
     answers = read_crowd_answers(path)
     inside = ~np.isin(answers.captions, UNREACHABLE_CAPTIONS)
@@ -299,10 +308,10 @@ def _read_crowd(path: Path, image_ids: IntArray, caption_ids: IntArray) -> Label
         "ECCV Caption's crowd said 100% YES or partially YES; left out: rows without whole ids: "
         f"{answers.n_left_out:,}, rows of captions outside the split: {np.count_nonzero(~inside):,}"
     )
-    return LabelFile(path, path.stem, "test", table, note=note)
+    return LabelFile(path, name, "test", table, note=note)
 
 
-def _read_plain(path: Path, read_ids: Callable[[], IdsOfSplits]) -> list[LabelFile]:
+def _read_plain(path: Path, name: str, read_ids: Callable[[], IdsOfSplits]) -> list[LabelFile]:
     table = read_columns(path, "labels", FORMS, "image_id", "caption_id")
     if not table.num_rows:
         raise MalformedSource(path, "", "no row", "at least one labelled pair")
@@ -314,16 +323,15 @@ def _read_plain(path: Path, read_ids: Callable[[], IdsOfSplits]) -> list[LabelFi
     gains, positive = _read_verdicts(path, table)
     whole = pa.table([images, captions, gains, positive], schema=PLAIN_SCHEMA)
     by_split = _find_splits(path, images, captions, read_ids())
-    return [LabelFile(path, path.stem, split, whole.filter(rows)) for split, rows in by_split.items()]
+    return [LabelFile(path, name, split, whole.filter(rows)) for split, rows in by_split.items()]
 
 
 def _read_verdicts(path: Path, table: pa.Table) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """(P,) gains and (P,) whether pairs are positive: without ``positive`` those with a gain above 0, else all."""
     columns = {name: np.asarray(table[name]) for name in ("positive", "gain") if name in table.column_names}
-    misnamed = [name for name in OTHER_NAMES if name in table.column_names]
-    if misnamed and not columns:
+    if not columns:
         expected = "verdicts in a column positive (1 or 0) or gain (0 to 1)"
-        raise MalformedSource(path, f"column {misnamed[0]!r}", "no column positive or gain beside it", expected)
+        refuse_misnamed(path, table, FORMS, "positive or gain", expected)
     gains = columns.get("gain", columns.get("positive", np.ones(len(table)))).astype(np.float64)
     positive = columns.get("positive", gains > 0).astype(bool)
     wrong = np.flatnonzero(gains == np.where(positive, 0, 1))
@@ -368,10 +376,11 @@ def find_labels(named: str | Path, *, offline: str = "") -> tuple[list[Path], Ma
         offline: reason why downloads are off; a dataset is then taken from the cache of huggingface_hub.
     """
     path = Path(named).expanduser()
+    refuse_long_name(path)
     if path.is_dir():
         return _list_files(path, str(named)), {}
     repository = REPOSITORY.fullmatch(str(named))
-    if path.exists() or repository is None or path.suffix in TABLES:
+    if path.exists() or repository is None or find_ending(path) in TABLES:
         return [path], {}
     folder = _download(repository["id"], repository["revision"], offline)
     origin = {"repository": repository["id"], "revision": folder.name}
@@ -379,7 +388,7 @@ def find_labels(named: str | Path, *, offline: str = "") -> tuple[list[Path], Ma
 
 
 def _list_files(folder: Path, place: str) -> list[Path]:
-    paths = sorted(folder.glob("*.parquet")) or sorted(path for path in folder.glob("*") if path.suffix in TABLES)
+    paths = sorted(folder.glob("*.parquet")) or sorted(path for path in folder.glob("*") if find_ending(path) in TABLES)
     if not paths:
         raise SourceMissing(
             f"{place} holds no label file ({', '.join(TABLES)}). Give a table of image_id and caption_id, or what "

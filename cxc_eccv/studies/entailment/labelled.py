@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
 from cxc_eccv.parquet import read_parquet, write_parquet
+from cxc_eccv.sources.columns import fold_names, refuse_misnamed
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import LABELS_SCHEMA, LabelFile, read_entailment, read_labels
 from cxc_eccv.sources.reading import read_table, shown
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".parquet", ".csv", ".jsonl")
 PAIR_IDS = ("image_id", "caption_id")
+ORDERED = ("image_key", "caption_key", "image", "premise", "hypothesis")
+"""Columns that show whether scored pairs are in the order of the labelled ones."""
 
 Asked = tuple[list[str], "list[Path | None] | None", list[str]]
 
@@ -86,9 +89,13 @@ class LabelledPairs:
                 f"{path} has {scored.num_rows:,} probabilities, {self.name} has {self.table.num_rows:,} pairs. Give "
                 "one for each pair, in their order"
             )
-        for name in ("image_key", "caption_key", "premise", "hypothesis"):
-            if name in scored.column_names and scored[name].to_pylist() != self.table[name].to_pylist():
+        shared = [name for name in ORDERED if name in scored.column_names]
+        for name in shared:
+            if scored[name].to_pylist() != self.table[name].to_pylist():
                 raise DataError(f"{path}: the column {name} differs from that of {self.name}; keep the pairs' order")
+        if not {"caption_key", "hypothesis"}.intersection(shared):  # a wrong order would not be noticed
+            expected = "ids of pairs in columns image_id and caption_id"
+            refuse_misnamed(path, scored, ("probability", *shared), "image_id and caption_id", expected)
         return probabilities
 
     def ask(self, classifier: Classifier, images: str | Path | None) -> Asked:
@@ -129,6 +136,7 @@ def read_labelled(name: str, library: Library, *, images: str | Path | None = No
 
 def _read_pairs(path: Path, library: Library) -> pa.Table:
     table = read_table(path, "a table of labelled pairs")
+    table = table.rename_columns(fold_names(path, table.column_names))
     names = set(table.column_names)
     if set(LABELS_SCHEMA.names) <= names:
         return _of_people(read_labels(path), library)

@@ -159,6 +159,8 @@ def test_probabilities_are_found_by_ids_or_by_their_order(pairs, said, tmp_path)
         (pa.concat_tables([by_ids, by_ids.slice(3, 1)]), "row 80 repeats the pair of row 3; give every pair once"),
         (pa.table({"probability": said[1:]}), "has 79 probabilities, .* has 80 pairs"),
         (mixed, "the column image_key differs from that of"),
+        (by_ids.rename_columns(["image_id", "caption", "probability"]), "column 'image_id': found .* and no column"),
+        (by_ids.rename_columns(["iid", "cid", "probability"]), "column 'iid': found .* no column image_id and caption"),
     ):
         with pytest.raises(DataError, match=message):
             pairs.align(table, tmp_path)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 
 from cxc_eccv.errors import DataError, MalformedSource
+from cxc_eccv.sources.columns import fold_names, refuse_misnamed
 from cxc_eccv.sources.reading import parse_number, read_csv, shown
 from cxc_eccv.statistics import Intervals
 from cxc_eccv.types import FloatArray
@@ -70,7 +71,11 @@ def rate_preferences(
 
 def read_preferences(path: Path) -> tuple[FloatArray, tuple[str, ...]]:
     """(S, S) counts for :func:`rate_preferences` and the S names, from a CSV file of choices."""
-    rows = read_csv(path, ["winner", "loser"]).to_pylist()
+    table = read_csv(path, ["winner", "loser"])
+    table = table.rename_columns(fold_names(path, table.column_names))
+    if "count" not in table.column_names:
+        refuse_misnamed(path, table, ("winner", "loser"), "count", "counts of choices in a column count")
+    rows = table.to_pylist()
     names = tuple(dict.fromkeys(row[side] for side in ("winner", "loser") for row in rows))
     wins = np.zeros((len(names), len(names)))
     for line, row in enumerate(rows, start=2):

@@ -64,11 +64,13 @@ def test_systems_that_cannot_be_compared_are_named():
 
 
 def test_choices_are_read_one_by_one_or_counted(tmp_path):
-    (tmp_path / "choices.csv").write_text("worker,winner,loser\n1,A,B\n2,A,B\n1,B,A\n3,C,A\n")
+    (tmp_path / "choices.csv").write_text("worker,winner,loser\nw1,A,B\nw2,A,B\nw1,B,A\nw3,C,A\n")
     wins, names = read_preferences(tmp_path / "choices.csv")
     assert names == ("A", "B", "C")
     assert wins.tolist() == [[0, 2, 0], [1, 0, 0], [1, 0, 0]]
     (tmp_path / "counted.csv").write_text("winner,loser,count\nA,B,2\nB,A,1\nC,A,1\n")
+    assert read_preferences(tmp_path / "counted.csv")[0].tolist() == wins.tolist()
+    (tmp_path / "counted.csv").write_text("winner,loser,Count \nA,B,2\nB,A,1\nC,A,1\n")
     assert read_preferences(tmp_path / "counted.csv")[0].tolist() == wins.tolist()
 
 
@@ -79,6 +81,7 @@ def test_choices_are_read_one_by_one_or_counted(tmp_path):
         ("winner,loser\nA,\n", "line 2.*two systems"),
         ("winner,loser,count\nA,B,2\nB,A,-1\n", "line 3, column 'count'.*whole number"),
         ("winner,loser,count\nA,B,1.5\n", "line 2, column 'count'.*whole number"),
+        ("winner,loser,n\nA,B,2\nB,A,1\n", "column 'n': found '2' in it, and no column count"),
         ("x,A,B\nA,0,3\nB,1,0\n", "a column 'winner'"),
     ],
 )
