@@ -152,7 +152,7 @@ def plan_run(run: Run, request: Request, library: Library) -> Plan:
         )
     ranked(run, request.make_options())
     plan = make_plan(request, library, run)
-    raise_all([*plan.refused, *find_faults(run, plan)])
+    raise_all(find_faults(run, plan))
     return plan
 
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from cxc_eccv.errors import CxcEccvError, SourceMissing, UnknownIds, raise_all
+from cxc_eccv.errors import CxcEccvError, MissingIds, SourceMissing, UnknownIds, raise_all
 from cxc_eccv.evaluation.answers import Answers
 from cxc_eccv.evaluation.bounds import bounds_of_sums
+from cxc_eccv.evaluation.mistaken_ids import describe_mistaken_ids
 from cxc_eccv.evaluation.needs import Measured, Need, QueryValues, Scored, Undefined
 from cxc_eccv.evaluation.plan import Plan, PlannedPart
 from cxc_eccv.evaluation.request import Request
@@ -74,10 +75,22 @@ def measure(ranker: Ranked, plan: Plan) -> list[MeasuredPart]:
     return [MeasuredPart(part, tuple(map(finish, part.needs))) for part in plan.parts]
 
 
-def find_faults(run: Run, plan: Plan) -> list[CxcEccvError]:
-    """An error for each side of a run that lacks items, or has unknown ones."""
+def find_faults(run: Run, plan: Plan, split: Split | None = None) -> list[CxcEccvError]:
+    """What keeps a plan from being computed: one error for mistaken ids, else what it refuses and the ids at fault.
+
+    ``split`` is what the plan scores, if it stands for the split of the tasks.
+    """
+    missing = ranked(run).find_missing(plan.needs)
     unknown = find_unknown_ids(run, plan.needs, plan.library, {part.task.collection for part in plan.parts})
-    return [*ranked(run).find_missing(plan.needs), *unknown]
+    faults = [*plan.refused, *missing, *unknown]
+    # Where items may be missing, the row numbers that are ids by chance would be scored without an error.
+    if faults or plan.request.allow_missing:
+        scored = [*(plan.find_split(part.task) for part in plan.parts), *plan.splits.values()]
+        whole = split or next((each.whole for each in scored), None)
+        mistake = None if whole is None else describe_mistaken_ids(run, whole)
+        if mistake is not None:
+            return [MissingIds(mistake) if missing else UnknownIds(mistake)]
+    return faults
 
 
 def find_unknown_ids(

@@ -16,6 +16,8 @@ from spoilt_runs import (
     fill,
     lengthen,
     npz,
+    number_items,
+    number_rows,
     overflow,
     pickled,
     rankings,
@@ -73,7 +75,12 @@ CASES["embeddings"] = {
     "missing gallery items": missing(
         npz(shorten("caption_ids", "caption_embeddings")), "lacks 1 of 300 captions", "not comparable"
     ),
-    "swapped images and captions": missing(npz(swap), "look swapped in the file"),
+    "swapped images and captions": missing(
+        npz(swap), "images and captions are swapped", "image_ids, caption_ids = caption_ids, image_ids"
+    ),
+    "row numbers as ids": missing(
+        npz(number_rows), "the image ids (0 to 59) and", "image_ids = split.image_ids[image_ids]"
+    ),
     "mismatched dimensions": malformed(
         npz(assign(caption_embeddings=lambda vectors: vectors[:, :5])), "8 dimensions", "shared space"
     ),
@@ -107,7 +114,8 @@ CASES["scores"] = {
     "missing gallery items": missing(
         scores(shorten("caption_ids", "scores", axis=1)), "lacks 1 of 300 captions", "not comparable"
     ),
-    "swapped images and captions": missing(scores(swap_scores), "look swapped in the file"),
+    "swapped images and captions": missing(scores(swap_scores), "images and captions are swapped"),
+    "row numbers as ids": missing(scores(number_rows), "caption ids (0 to 299) are row numbers", "split.caption_ids["),
     "scores turned round": malformed(scores(swap_ids), "save scores.T"),
     "mismatched rows": malformed(scores(assign(image_ids=lambda ids: ids[1:])), "(60, 300), expected (59, 300)"),
     "empty arrays": malformed(
@@ -141,8 +149,11 @@ CASES["rankings"] = {
         ["recall_at_k(k=10) of query", "Rank at least 10"],
         NAMED,
     ),
-    "swapped images and captions": missing(rankings(swap_directions), "the two directions look swapped"),
-    "items of the wrong modality": unknown(rankings(swap_items), "look swapped"),
+    "swapped images and captions": missing(rankings(swap_directions), "are swapped", "i2t, t2i = t2i, i2t"),
+    "row numbers as ids": missing(rankings(number_items), "caption ids (0 to 299) are row numbers"),
+    "items of the wrong modality": unknown(
+        rankings(swap_items), "the image ids are caption ids", "image_ids = split.image_ids"
+    ),
     "empty dict": malformed(rankings(lambda content: {"i2t": {}, "t2i": {}}), "run.json, i2t: holds no query"),
     "empty ranking": malformed(
         rankings(change_first(lambda items: [])), "run.json, t2i", "is empty", "rank its gallery"

@@ -177,6 +177,16 @@ def swap_ids(arrays):
     arrays["image_ids"], arrays["caption_ids"] = arrays["caption_ids"], arrays["image_ids"]
 
 
+def number_rows(arrays):
+    for name in ("image_ids", "caption_ids"):
+        arrays[name] = np.arange(arrays[name].size)
+
+
+def number_items(content):
+    """Every query ranks the items by their row numbers."""
+    return {"i2t": {str(image): [*range(300)] for image in range(60)}}
+
+
 def swap_scores(arrays):
     swap_ids(arrays)
     arrays["scores"] = arrays["scores"].T

@@ -1,0 +1,160 @@
+"""Row numbers and swapped sides get one sentence, and the line of Python in it gives the numbers of the right ids."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cxc_eccv.errors import MissingIds, UnknownIds
+from cxc_eccv.evaluation.mistaken_ids import describe_mistaken_ids
+from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
+from cxc_eccv.studies.explain.failed_queries import check_run
+from cxc_eccv.types import Embeddings
+
+
+@pytest.fixture
+def arrays(sample_library):
+    split = sample_library.split("test")
+    random = np.random.default_rng(0)
+    return {
+        "image_ids": split.image_ids,
+        "image_embeddings": random.standard_normal((60, 4)).astype(np.float32),
+        "caption_ids": split.caption_ids,
+        "caption_embeddings": random.standard_normal((300, 4)).astype(np.float32),
+    }
+
+
+def make_run(arrays):
+    if "scores" in arrays:
+        return ScoresRun(arrays["image_ids"], arrays["caption_ids"], arrays["scores"])
+    sides = (Embeddings(arrays[f"{side}_ids"], arrays[f"{side}_embeddings"]) for side in ("image", "caption"))
+    return EmbeddingsRun(*sides)
+
+
+def repeat_images(arrays, split):
+    """One row for every caption, with its image."""
+    rows = [split.image_ids.tolist().index(image) for image in split.caption_image_ids.tolist()]
+    for name in arrays.keys() & {"image_embeddings", "scores"}:
+        arrays[name] = arrays[name][rows]
+
+
+def number_from(start, *sides):
+    def change(arrays, _split):
+        for side in sides:
+            arrays[f"{side}_ids"] = np.arange(start, start + arrays[f"{side}_ids"].size)
+
+    return change
+
+
+def shuffle_numbered_rows(arrays, _split):
+    arrays["caption_ids"] = np.random.default_rng(1).permutation(300)
+    arrays["caption_embeddings"] = arrays["caption_embeddings"][arrays["caption_ids"]]
+
+
+def number_repeated_images(arrays, split):
+    repeat_images(arrays, split)
+    arrays["image_ids"] = np.arange(300)
+
+
+def use_captions_as_images(arrays, split):
+    repeat_images(arrays, split)
+    arrays["image_ids"] = arrays["caption_ids"]
+
+
+def swap_ids(arrays, _split):
+    arrays["image_ids"], arrays["caption_ids"] = arrays["caption_ids"], arrays["image_ids"]
+
+
+MISTAKES = {
+    "from 0": number_from(0, "image", "caption"),
+    "from 1": number_from(1, "image", "caption"),
+    "captions alone": number_from(0, "caption"),
+    "repeated images": number_repeated_images,
+    "captions as images": use_captions_as_images,
+}
+
+
+def mend(arrays, message):
+    """The arrays after the line of Python in the message, run as it is written."""
+    mended = dict(arrays)
+    exec(message.splitlines()[-1].strip(), mended)
+    return mended
+
+
+@pytest.mark.parametrize("form", ["embeddings", "scores"])
+@pytest.mark.parametrize("change", MISTAKES.values(), ids=MISTAKES)
+def test_line_gives_the_right_numbers(change, form, arrays, sample_library, report_of):
+    if form == "scores":
+        arrays["scores"] = arrays.pop("image_embeddings") @ arrays.pop("caption_embeddings").T
+    right = report_of(make_run(arrays), confidence=None).scores
+    change(arrays, sample_library.split("test"))
+    with pytest.raises(MissingIds) as refused:
+        report_of(make_run(arrays))
+    assert len(str(refused.value).splitlines()) == 2
+    mended = mend(arrays, str(refused.value))
+    assert report_of(make_run(mended), confidence=None).scores == right
+
+
+def test_row_numbers_may_be_in_any_order(arrays, report_of):
+    right = report_of(make_run(arrays), confidence=None).scores
+    shuffle_numbered_rows(arrays, None)
+    with pytest.raises(MissingIds, match=r"the caption ids \(0 to 299\) are row numbers") as refused:
+        report_of(make_run(arrays))
+    assert report_of(make_run(mend(arrays, str(refused.value))), confidence=None).scores == right
+
+
+@pytest.mark.parametrize("form", ["arrays", "rankings"])
+def test_swapped_sides_get_one_sentence(form, arrays, report_of):
+    swapped = dict(arrays)
+    swap_ids(swapped, None)
+    swapped["image_embeddings"], swapped["caption_embeddings"] = (
+        arrays["caption_embeddings"],
+        arrays["image_embeddings"],
+    )
+    run = make_run(swapped)
+    if form == "rankings":
+        run = RankingsRun.from_dicts(t2i=dict.fromkeys(arrays["image_ids"].tolist(), arrays["caption_ids"]))
+    with pytest.raises(MissingIds, match="images and captions are swapped") as refused:
+        report_of(run)
+    names = {"i2t": "of captions", "t2i": "of images"} if form == "rankings" else swapped
+    mended = mend(names, str(refused.value))
+    if form == "rankings":
+        assert (mended["i2t"], mended["t2i"]) == ("of images", "of captions")
+    else:
+        np.testing.assert_array_equal(mended["image_ids"], arrays["image_ids"])
+        np.testing.assert_array_equal(mended["caption_ids"], arrays["caption_ids"])
+
+
+@pytest.mark.parametrize("tasks", ["all", "coco_5k"])
+def test_row_numbers_are_refused_where_items_may_lack(tasks, arrays, report_of):
+    """Captions 39 and 82 of the sample are row numbers too."""
+    number_from(0, "caption")(arrays, None)
+    with pytest.raises(UnknownIds, match="are row numbers"):
+        report_of(make_run(arrays), tasks, allow_missing=True)
+
+
+def test_more_rows_than_the_split_get_no_line(arrays, report_of):
+    arrays["caption_ids"] = np.arange(301)
+    arrays["caption_embeddings"] = np.ones((301, 4), np.float32)
+    with pytest.raises(
+        MissingIds, match=r"but the test split of COCO has 60 images and 300 captions; the list"
+    ) as refused:
+        report_of(make_run(arrays))
+    assert "split.caption_ids" not in str(refused.value)
+
+
+def test_explained_split_is_the_one_named(arrays, sample_library):
+    number_from(0, "image", "caption")(arrays, None)
+    with pytest.raises(MissingIds, match="row numbers") as refused:
+        check_run(make_run(arrays), sample_library.split("validation"))
+    assert "ce.Library('sample').split('validation')" in str(refused.value)
+
+
+def test_collection_numbered_from_1_stand(sample_library):
+    """The ids of the split itself are 1 to N; a run that lacks the last of them is told which."""
+    split = sample_library.split("test")
+    images = split.images.set_column(0, "image_id", [np.arange(1, 61)])
+    captions = split.captions.set_column(0, "caption_id", [np.arange(1, 301)])
+    numbered = replace(split, images=images, captions=captions)
+    run = ScoresRun(np.arange(1, 61), np.arange(1, 300), np.zeros((60, 299), np.float32))
+    assert describe_mistaken_ids(run, numbered) is None
