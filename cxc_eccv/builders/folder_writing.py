@@ -21,7 +21,7 @@ from tqdm import tqdm
 from cxc_eccv.builders.dataset_cards import LICENCE_FILE, folder_card, licence_file
 from cxc_eccv.builders.declared import BuildOptions, DatasetConfig, dataset_configs, select_configs
 from cxc_eccv.builders.image_columns import IMAGES_AT_ONCE, ImageFolder, embed_images
-from cxc_eccv.builders.mteb_layout import MTEB, mteb_configs, mteb_files
+from cxc_eccv.builders.mteb_layout import MTEB, WITHOUT_PHOTOGRAPHS, mteb_configs, mteb_files
 from cxc_eccv.builders.output import (
     BuildSummary,
     NotBuilt,
@@ -30,6 +30,7 @@ from cxc_eccv.builders.output import (
     find_origin,
     open_library,
     portable_schema,
+    refuse_unloadable,
     replaceable_files,
     row_groups,
     write_manifest,
@@ -105,6 +106,7 @@ def build_folder(
         ['LICENSE.md', 'README.md', 'manifest.json', 'test-00000-of-00001.parquet']
     """
     target = Path(output)
+    refuse_unloadable(target)
     if num_proc < 1:
         raise InvalidOption(f"num_proc={num_proc}: expected 1 or more processes")
     earlier = replaceable_files(target, overwrite=overwrite)
@@ -138,7 +140,9 @@ def build_folder(
         _require_rows(parts, not_built, [] if configs is None else chosen)
         _require_images(parts, files)
         _require_labels_used(library, wanted, sources)
-        summary = BuildSummary(target, options, find_origin(library, sources), tuple(parts), tuple(not_built))
+        notes = (WITHOUT_PHOTOGRAPHS,) if layout == MTEB and files is None else ()
+        origin = find_origin(library, sources)
+        summary = BuildSummary(target, options, origin, tuple(parts), tuple(not_built), notes)
         _write_texts(folder, summary, library, sources)
         for name, text in mteb_files().items() if layout == MTEB else ():
             (folder / name).write_text(text, encoding="utf-8")

@@ -45,21 +45,33 @@ class ImageCell(TypedDict):
 
 
 class ImageFolder:
-    """The files below a folder by name, at any depth; links are followed."""
+    """The files below a folder by name, at any depth; links are followed.
+
+    Endings are compared in lower case, and ``.jpeg`` is ``.jpg``; a file of the very name comes before such others. A
+    ``.png`` is another file than a ``.jpg``: masks of COCO's photographs have these names.
+    """
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = image_folder(folder)
         self._places: dict[str, list[Path]] = {}
         for path in _files_below(self.folder):
-            self._places.setdefault(path.name, []).append(path)
+            self._places.setdefault(_fold_ending(path.name), []).append(path)
 
     def find(self, file_name: str) -> Path | None:
         """The file of that name, or None; a file directly in the folder comes before those in subfolders."""
-        places = next((self._places[name] for name in _names_of(file_name) if name in self._places), [])
+        places = next((places for name in _names_of(file_name) if (places := self._find_places(name))), [])
         direct = [path for path in places if path.parent == self.folder]
-        if len(places) > 1 and not direct:
-            raise DataError(f"{file_name} is in {places[0].parent} and in {places[1].parent}. Name one of these.")
-        return next(iter(direct or places), None)
+        chosen = direct or places
+        if len(chosen) < 2:
+            return next(iter(chosen), None)
+        if chosen[0].parent == chosen[1].parent:
+            raise DataError(f"{file_name} may be {chosen[0]} or {chosen[1]}. Keep one of these.")
+        raise DataError(f"{file_name} is in {chosen[0].parent} and in {chosen[1].parent}. Name one of these.")
+
+    def _find_places(self, file_name: str) -> list[Path]:
+        """The files of this very name, else those whose endings mean the same."""
+        alike = self._places.get(_fold_ending(file_name), [])
+        return [path for path in alike if path.name == file_name] or alike
 
     def find_all(self, file_names: Iterable[str], split: str = "all", advice: str = "") -> dict[str, Path]:
         """The file of every name, each once; raises SourceMissing, with the advice, if one is missing."""
@@ -67,11 +79,22 @@ class ImageFolder:
         files = {name: file for name in names if (file := self.find(name)) is not None}
         if missing := [name for name in names if name not in files]:
             remedy = self._describe_remedy(missing[0], split) + (advice if files else "")
+            if (other := self._find_other_format(missing[0])) is not None:
+                remedy = (
+                    f"{other} may be a mask of it; if it is the photograph, save it under the name {missing[0]}. "
+                    f"{remedy}"
+                )
             raise SourceMissing(
                 f"{len(files):,} of the {len(names):,} photographs found in {self.folder} and the folders in it; the "
                 f"first missing one is {missing[0]}. {remedy}."
             )
         return files
+
+    def _find_other_format(self, file_name: str) -> Path | None:
+        """A file that differs from one of this name in its ending alone."""
+        stems = {Path(name).stem for name in _names_of(file_name)}
+        paths = (path for places in self._places.values() for path in places)
+        return next((path for path in paths if path.stem in stems), None)
 
     def _describe_remedy(self, file_name: str, split: str) -> str:
         if any(path.name == file_name for path in _files_below(sample_images())):
@@ -94,6 +117,13 @@ class ImageFolder:
         except Exception as error:  # Pillow's decoders raise errors of many unrelated kinds.
             raise MalformedSource(path, "", error, "a complete image; download the file again") from None
         return {"bytes": content, "path": file_name}
+
+
+def _fold_ending(file_name: str) -> str:
+    """The name with its ending in lower case, and ``.jpg`` for ``.jpeg``."""
+    stem, dot, ending = file_name.rpartition(".")
+    ending = ending.lower()
+    return f"{stem}{dot}{'jpg' if ending == 'jpeg' else ending}" if stem else file_name
 
 
 def _names_of(file_name: str) -> tuple[str, ...]:

@@ -133,6 +133,14 @@ DESCRIPTION = (
 )
 
 
+TEXT_TASKS = [name for subset, name in SUBSETS.items() if subset.endswith("t2t")]
+
+WITHOUT_PHOTOGRAPHS = (
+    f"without photographs, mteb can run {' and '.join(TEXT_TASKS)} only; for the other tasks build again with --images "
+    "FOLDER"
+)
+
+
 def mteb_files() -> dict[str, str]:
     """File name to text: the tasks in Python for mteb, and the benchmark's ``eval.yaml`` for the Hub."""
     benchmark = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -83,6 +84,7 @@ class BuildSummary:
     provenance: BuildOrigin
     splits: tuple[SplitSummary, ...]
     not_built: tuple[NotBuilt, ...]
+    notes: tuple[str, ...] = ()  # what to know before using the folder
 
     def __str__(self) -> str:
         """A summary of several lines for people."""
@@ -105,7 +107,7 @@ class BuildSummary:
         for skipped in self.not_built:
             reasons.setdefault(skipped.reason, []).append(f"{skipped.config}/{skipped.split}")
         lines += [f"  not built ({reason}): {', '.join(names)}" for reason, names in reasons.items()]
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
 
     @property
     def configs(self) -> dict[str, list[SplitSummary]]:
@@ -225,6 +227,24 @@ def write_manifest(folder: Path, content: Mapping[str, Any], hashes: Mapping[str
     }
     text = json.dumps({"format": FORMAT, **content, "files": files}, indent=2, ensure_ascii=False)
     (folder / MANIFEST_NAME).write_text(text + "\n", encoding="utf-8")
+
+
+PATTERN = re.compile(r"[*?]|\[(?!!\])[^/]+\]|::")
+"""What ``datasets`` reads as a pattern or a chain of addresses in the path of a folder, not as its name.
+
+Its issue 7468: ``[2026] data`` has no files, ``[a]`` is read from ``a``, and ``a*`` has those of ``ab`` too.
+"""
+
+
+def refuse_unloadable(target: Path) -> None:
+    """Refuse a folder that ``datasets.load_dataset`` cannot read under its path."""
+    for path in dict.fromkeys((target.absolute(), target.resolve())):
+        found = PATTERN.search(path.as_posix())
+        if found is not None:
+            raise InvalidOption(
+                f"output {path}: datasets.load_dataset takes {found[0]!r} in a path for a pattern, and would read no "
+                "file or those of other folders. Name a folder whose path has no *, ?, :: or [...]."
+            )
 
 
 def replaceable_files(target: Path, *, overwrite: bool = False) -> set[str]:

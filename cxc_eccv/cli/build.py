@@ -36,6 +36,7 @@ def demo(
     It builds the sample's dataset, trains a small model on it, and scores the model. Images are drawn scenes of
     coloured shapes; the model is a ridge regression from pixels to words. Needs no network and no GPU.
     """
+    from cxc_eccv.builders.output import refuse_unloadable
     from cxc_eccv.demo import earlier_files, run_demo
     from cxc_eccv.report.folder import FILES, HTML, save_report
     from cxc_eccv.sources.download import sample_images
@@ -45,6 +46,7 @@ def demo(
         with tempfile.TemporaryDirectory() as scratch:
             report = run_demo(Path(scratch))
     else:
+        refuse_unloadable(output)
         with replaced_folder(output, (*earlier_files(output), *FILES)) as folder:
             report = run_demo(folder)
             save_report(add_command(report), folder, images=sample_images())

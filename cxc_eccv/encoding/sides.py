@@ -25,7 +25,7 @@ from cxc_eccv.types import IntArray
 from cxc_eccv.types.ids import all_unique, check_ids
 
 COLUMNS = ("caption_id", "text")
-COCO_NAME = re.compile(r"COCO_(?:train|val|test)\d{4}_(\d{12})\.(?:jpe?g|png)", re.IGNORECASE)
+COCO_NAME = re.compile(r"COCO_(?:train|val|test)\d{4}_(\d{12})\.jpe?g", re.IGNORECASE)
 
 BATCHES_AHEAD = 3
 SHARD_SIZE = 1024

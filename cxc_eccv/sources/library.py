@@ -211,6 +211,13 @@ class Library(RawFiles):
 
     def _open_split(self, collection: Collection, name: str) -> Split:
         tables = self._find_tables(collection, name)
+        if collection.descriptions is not None and not tables.images.num_rows:
+            texts, images = (self.path(file) for file in collection.descriptions[0])
+            where = "any split" if name == ALL else f"the split {name!r}"
+            raise DataError(
+                f"{texts} describes no image of {where}, going by the coco_id of images in {images}. Use both files of "
+                "one release of Visual Genome" + ("." if name == ALL else ", or another split.")
+            )
         return Split(self, collection, name, tables.images, tables.captions, tables.cut_caption_ids)
 
     def _find_files(self, collection: Collection) -> list[Path]:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -195,6 +196,40 @@ def test_only_what_is_asked_for_is_built(tmp_path):
     ]
     card = DatasetCard.load(tmp_path / "data" / "README.md")
     assert MetadataConfigs.from_dataset_card_data(card.data).get_default_config_name() == "sts"
+
+
+PATTERNS = ("[2026] data", "[a]", "[!a]", "[[]a", "a*b", "a?b", "a::b")
+NAMES = ("a[b", "]a[", "a[]b", "a{b,c}", "a b", "a:b", "~a", "é#%20")
+
+
+@pytest.fixture(scope="module")
+def rated(tmp_path_factory):
+    """A folder of one config."""
+    output = tmp_path_factory.mktemp("rated") / "data"
+    build(output, configs=["sis"], splits=["test"])
+    return output
+
+
+@pytest.mark.parametrize("name", [*PATTERNS, *NAMES])
+@pytest.mark.parametrize("inside", ["", "data"])
+def test_folder_that_datasets_misreads_is_refused(rated, tmp_path, name, inside):
+    """Beside a folder whose name the pattern matches; ``datasets`` itself decides which names are patterns."""
+    place = tmp_path / name / inside
+    copies = [shutil.copytree(rated, folder) for folder in (place, tmp_path / "aXb" / inside)]
+    try:
+        rows = datasets.load_dataset(str(place), "sis", split="test", streaming=True)
+        read = sum(1 for _ in rows) == pq.read_metadata(next(rated.glob("sis/*"))).num_rows
+    except datasets.exceptions.DataFilesNotFoundError:
+        read = False
+    assert read == (name in NAMES)
+    for folder in copies:
+        shutil.rmtree(folder)
+    if read:
+        assert build(place, configs=["sis"], splits=["test"]).splits
+        return
+    with pytest.raises(InvalidOption, match="for a pattern, and would read no file or those of other folders"):
+        build(place, configs=["sis"], splits=["test"])
+    assert not place.exists()
 
 
 WRONG = {

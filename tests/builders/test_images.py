@@ -59,6 +59,31 @@ def test_an_image_of_coco_is_found_under_the_name_of_either_release(tmp_path, sa
     assert ImageFolder(tmp_path).find("000000391895.jpg").parent.name == "val2017", "its own name goes first"
 
 
+@pytest.mark.parametrize("ending", [".JPG", ".jpeg", ".JPEG", ".Jpg"])
+def test_endings_of_one_format_are_equal(tmp_path, ending):
+    for name in ("COCO_val2014_000000391895", "000000000009", "1000092795"):
+        draw(tmp_path / "photographs" / f"{name}{ending}", "red")
+    files = ImageFolder(tmp_path)
+    for name in ("COCO_val2014_000000391895.jpg", "COCO_val2014_000000000009.jpg", "1000092795.jpg"):
+        assert files.find(name).suffix == ending
+        assert files.read(name)["path"] == name
+
+
+def test_exact_name_precedes_another_ending(folder):
+    draw(folder / "blue.JPG", "white")
+    draw(folder / "blue.jpeg", "white")
+    assert ImageFolder(folder).find("blue.jpg") == folder / "val2014" / "blue.jpg"
+    (folder / "val2014" / "blue.jpg").unlink()
+    with pytest.raises(DataError, match=r"blue\.jpg may be .*blue\.JPG or .*blue\.jpeg\. Keep one"):
+        ImageFolder(folder).find("blue.jpg")
+
+
+def test_png_may_be_a_mask_of_the_photograph(tmp_path):
+    draw(tmp_path / "000000391895.png", "red")
+    with pytest.raises(SourceMissing, match=r"0 of the 1 .*391895\.png may be a mask of it; if"):
+        ImageFolder(tmp_path).find_all(["COCO_val2014_000000391895.jpg"])
+
+
 def test_two_files_of_one_name_need_a_choice(folder):
     draw(folder / "thumbnails" / "blue.jpg", "white")
     with pytest.raises(DataError, match=r"blue\.jpg is in .*thumbnails and in .*val2014"):

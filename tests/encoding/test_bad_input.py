@@ -35,11 +35,11 @@ def cut_short(path):
 def test_a_missing_and_a_broken_image_are_named(pictures, tmp_path):
     model, _, images = tiny_models.vit()
     cut_short(pictures[2][1])
-    with pytest.raises(MalformedSource, match=r"000000000003\.png: found .*, expected a complete image"):
+    with pytest.raises(MalformedSource, match=r"000000000003\.jpg: found .*, expected a complete image"):
         encode(model, images=pictures, processor=images, progress=False)
     pictures[2][1].unlink()
     with pytest.raises(
-        SourceMissing, match=r"000000000003\.png; add the file; cxc-eccv encode --skip-bad-images leaves it out"
+        SourceMissing, match=r"000000000003\.jpg; add the file; cxc-eccv encode --skip-bad-images leaves it out"
     ):
         encode(model, images=pictures, processor=images, progress=False)
 
@@ -50,7 +50,7 @@ def test_bad_images_can_be_left_out_and_are_reported(pictures, tmp_path):
     cut_short(pictures[0][1])
     pictures[3][1].unlink()
     options = {"processor": images, "encoding": Encoding(skip_bad_images=True, batch_size=1), "progress": False}
-    with pytest.warns(UserWarning, match=r"^2 images were left out and have no vector: 1: .*01\.png.*; 4: .*04\.png"):
+    with pytest.warns(UserWarning, match=r"^2 images were left out and have no vector: 1: .*01\.jpg.*; 4: .*04\.jpg"):
         run = encode(model, images=pictures, output=tmp_path / "run.npz", **options)
     assert run.images.ids.tolist() == [2, 3]
     np.testing.assert_allclose(run.images.vectors, whole.images.vectors[1:3], rtol=1e-4, atol=1e-5)

@@ -60,18 +60,23 @@ class Model:
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("mteb") / "layout"
     images = mirror_folder("sample") / "coco/images"
-    build_folder(place, layout="mteb", data_dir="sample", images=images, progress=False)
+    summary = build_folder(place, layout="mteb", data_dir="sample", images=images, progress=False)
+    assert "without photographs" not in str(summary)
     return place
 
 
-@pytest.fixture(scope="module")
-def tasks(folder):
+def load_tasks(folder):
     """The tasks of the folder's own file, by name."""
     spec = importlib.util.spec_from_file_location("mteb_tasks_of_a_folder", folder / "mteb_tasks.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     classes = [item for name, item in vars(module).items() if name.endswith("Retrieval") and name[0] not in "_A"]
     return {task.metadata.name: task for task in classes}
+
+
+@pytest.fixture(scope="module")
+def tasks(folder):
+    return load_tasks(folder)
 
 
 def run(task, model):
@@ -175,9 +180,16 @@ def test_ir_measures_on_the_qrels_gives_our_recall(subset, folder, sample_librar
 
 
 def test_without_photographs_captions_are_ranked(tmp_path):
-    build_folder(tmp_path / "layout", layout="mteb", data_dir="sample", progress=False)
-    images = datasets.load_dataset(str(tmp_path / "layout"), "cxc-i2t-queries", split="test")
+    folder = tmp_path / "layout"
+    summary = build_folder(folder, layout="mteb", data_dir="sample", progress=False)
+    assert "mteb can run CxCT2TRetrieval only" in str(summary).splitlines()[-1]
+    images = datasets.load_dataset(str(folder), "cxc-i2t-queries", split="test")
     assert images.column_names == ["id", "file_name"]
+    tasks = load_tasks(folder)
+    assert run(tasks.pop("CxCT2TRetrieval"), Model())[0]["map_at_r"] > 0
+    for task in tasks.values():
+        with pytest.raises(ValueError, match=r"was built without photographs\. Build it again: cxc-eccv build"):
+            run(task, Model())
 
 
 def test_what_the_layout_cannot_have_is_refused(tmp_path, sample_library):

@@ -53,6 +53,17 @@ _ECCV = r"""
 class _CorrectedCOCORetrieval(AbsTaskRetrieval):
     """Retrieval with many positives per query, which are ranked down to R, the number of a query's positives."""
 
+    def dataset_transform(self, num_proc: int | None = None) -> None:
+        """Refuse images without photographs; without an input, models would fail later or encode nothing."""
+        for subset, splits in self.dataset.items():
+            parts = zip(subset.split("-")[-1].split("2"), ("queries", "corpus"), strict=True)
+            for part in [part for modality, part in parts if modality == "i"]:
+                if any("image" not in sides[part].column_names for sides in splits.values()):
+                    raise ValueError(
+                        f"{self.metadata.name} ranks images, and {_PATH} was built without photographs. Build it again: "
+                        f"cxc-eccv build --layout mteb --output {_PATH} --images val2014"
+                    )
+
     def task_specific_scores(
         self,
         scores: dict[str, dict[str, float]],

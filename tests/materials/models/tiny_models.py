@@ -197,7 +197,7 @@ def picture_files(folder, count, first=1):
     """(image id, file) of noisy images under COCO's names."""
     pairs = []
     for number in range(first, first + count):
-        path = folder / f"COCO_val2014_{number:012d}.png"
+        path = folder / f"COCO_val2014_{number:012d}.jpg"
         picture(number, (32 + 8 * (number % 3), 40)).save(path)
         pairs.append((number, path))
     return pairs

@@ -11,7 +11,7 @@ import pytest
 from slow_ranks import slow_rank, slow_scores
 
 from cxc_eccv.cli.app import main
-from cxc_eccv.errors import MalformedSource
+from cxc_eccv.errors import DataError, MalformedSource
 from cxc_eccv.runs import EmbeddingsRun, load_embeddings, save_embeddings
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
@@ -258,6 +258,40 @@ def test_altered_queries_are_ranked(genome_command, embeddings, tmp_path):
     content = json.loads((tmp_path / "out" / "explain.json").read_text(encoding="utf-8"))
     assert content["scores"]["t2i/adversarial/size/queries"] == 40
     assert content["scores"]["t2i/queries"] == run.captions.ids.size
+
+
+@pytest.fixture
+def genome_of_one(tmp_path):
+    """The sample, and Visual Genome's files of one image and one description."""
+
+    def write(coco_id, phrase):
+        folder = tmp_path / "data"
+        shutil.copytree(mirror_folder("sample"), folder)
+        (folder / "visual_genome").mkdir()
+        image = {"image_id": 1, "coco_id": coco_id, "width": 1, "height": 1}
+        region = {"id": 1, "regions": [{"phrase": phrase}]}
+        (folder / "visual_genome" / "image_data.json").write_text(json.dumps([image]))
+        (folder / "visual_genome" / "region_descriptions.json").write_text(json.dumps([region]))
+        return folder
+
+    return write
+
+
+@pytest.mark.parametrize(("coco_id", "phrase"), [(None, "a dog"), (5, "a dog"), (764118, " ")])
+def test_no_described_image_is_an_error(genome_of_one, coco_id, phrase):
+    """Image 764118 is of the sample's test split, and image 5 is none of its images."""
+    library = Library(genome_of_one(coco_id, phrase))
+    with pytest.raises(DataError, match=r"region_descriptions\.json describes no image of any split"):
+        library.split("all", "visual_genome")
+
+
+@pytest.mark.parametrize("command", ["query-corpus", "explain"])
+def test_split_without_described_image_is_an_error(genome_of_one, command, capsys, embeddings):
+    words = [command, embeddings[0], "--collection", "visual_genome", "--split", "val"]
+    with pytest.raises(SystemExit) as ended:
+        main([*map(str, words), "--data-dir", str(genome_of_one(764118, "a dog"))])
+    assert ended.value.code == 2
+    assert "describes no image of the split 'validation'" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.thorough
