@@ -107,6 +107,15 @@ ESTIMATE = "the value if people had judged all of them, from their answers about
 UNJUDGED = "share of the retrieved pairs that nobody judged"
 """Explanations of the bounds of a number."""
 
+INTERVALS = {
+    "bootstrap": "from a bootstrap that keeps the captions of an image together",
+    "bootstrap_queries": "from a bootstrap over queries with all their rated pairs",
+    "random_halves": "from random halves of the queries, as the metric defines",
+    "binomial": "Wilson's, as if the queries were independent",
+    "binomial_images": "Wilson's, as if there were as many independent queries as images",
+}
+"""Explanations of the methods of intervals."""
+
 UNKNOWN = "precision unknown"
 OVER_IMAGES = "interval over images only"
 PRECISION = "precision: the percentage of the pairs the judge calls entailed that people call so, from drawn pairs"
@@ -166,6 +175,28 @@ def interval_text(result: Result) -> str:
     if result.low is None or result.high is None:
         return ""
     return f"{show_value(result.metric, result.low)} to{NO_BREAK}{show_value(result.metric, result.high)}"
+
+
+def explain_intervals(results: Iterable[Result]) -> str:
+    """How the intervals were made, by metric if not all in one way; empty if the report does not say.
+
+    Example:
+        >>> recall = Result("coco_5k", "i2t", "recall_at_1", 0.5, 9, interval_method="binomial")
+        >>> rank = Result("coco_5k", "i2t", "median_rank", 2.0, 9, interval_method="bootstrap")
+        >>> explain_intervals([recall])
+        "Wilson's, as if the queries were independent"
+        >>> explain_intervals([recall, rank]).partition("; ")[2]
+        'other metrics: from a bootstrap that keeps the captions of an image together'
+    """
+    metrics: dict[str, dict[str, None]] = {}
+    for result in results:
+        if result.interval_method is not None:
+            metrics.setdefault(result.interval_method, {})[metric_name(result.metric)] = None
+    if len(metrics) == 1:
+        return INTERVALS[next(iter(metrics))]
+    usual = metrics.pop("bootstrap", None)
+    texts = [f"{', '.join(names)}: {INTERVALS[method]}" for method, names in metrics.items()]
+    return "; ".join([*texts, *([f"other metrics: {INTERVALS['bootstrap']}"] if usual else [])])
 
 
 def bounds_text(result: Result) -> str:

@@ -17,7 +17,7 @@ from cxc_eccv.evaluation.mistaken_ids import describe_mistaken_ids
 from cxc_eccv.evaluation.needs import Measured, Need, QueryValues, Scored, Undefined
 from cxc_eccv.evaluation.plan import Plan, PlannedPart
 from cxc_eccv.evaluation.request import Request
-from cxc_eccv.metrics.kinds import Variant
+from cxc_eccv.metrics.kinds import RatedMetric, Spec, Variant
 from cxc_eccv.ranking import Ranked, ranked
 from cxc_eccv.ranking.ranked import collect_ids
 from cxc_eccv.ranking.readers import RowReader
@@ -281,9 +281,18 @@ class Scorer:
         if row.queries is not None and row.images is not None and row.variant.spec.binary and kind != "bootstrap":
             trials = np.unique(row.images).size if kind == "binomial_images" else None
             low, high = wilson(row.queries.values, level, trials)
+            method = kind
         else:
             low, high = interval(row.samples, level)
-        return replace(row, result=replace(row.result, low=low, high=high))
+            method = _name_draws(row.variant.spec)
+        return replace(row, result=replace(row.result, low=low, high=high, interval_method=method))
+
+
+def _name_draws(spec: Spec) -> str:
+    """The method of intervals from samples of a metric."""
+    if not isinstance(spec, RatedMetric):
+        return "bootstrap"
+    return "random_halves" if spec.draws_samples else "bootstrap_queries"
 
 
 def _of_shown(part: PlannedPart, reasons: Mapping[str, str]) -> dict[str, str]:

@@ -16,11 +16,13 @@ from cxc_eccv.report.score_tables import (
     caution_lines,
     explain_bounds,
     headline_tables,
+    interval_lines,
     shorten_parts,
 )
 from cxc_eccv.tables import MISSING, Cell, Table, tables_to_console
 from cxc_eccv.terminal import print_shown, shown_html, shown_text, visible
 from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, Report
+from cxc_eccv.types.reported import WILSON
 from cxc_eccv.wording import Shown, list_names, metric_name, score_cell, unit_of
 
 LISTED = 3
@@ -116,7 +118,9 @@ OTHERS = {"not_entailed": "the others count as wrong", "leave_out": "the others 
 
 
 def _footnotes(page: Page) -> Iterator[str]:
-    """What ties and missing labels do to the numbers, where there are any."""
+    """How intervals were made if not by the usual bootstrap; what ties and missing labels do to the numbers."""
+    if any(row.interval_method in WILSON for row in page.results):
+        yield from interval_lines(page.results)
     ties = max((row.ties for row in page.results), default=0)
     if ties:
         yield f"ties: in up to {ties:,} queries of a task; a tied item ranks above the positive"

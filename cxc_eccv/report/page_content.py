@@ -20,6 +20,7 @@ from cxc_eccv.types.reported import group_by_reason
 from cxc_eccv.types.strict_json import JsonObject
 from cxc_eccv.wording import (
     Shown,
+    explain_intervals,
     fold_deviations,
     judge_caution,
     list_names,
@@ -197,6 +198,11 @@ class Page:
         """The confidence of the intervals, or None."""
         facts = self.report.provenance
         return facts.confidence if facts.intervals or facts.confidence else 0.95
+
+    @property
+    def interval_methods(self) -> str:
+        """How the intervals were made, by metric if not all in one way."""
+        return explain_intervals(self.results)
 
     @cached_property
     def scores(self) -> list[TaskScores]:

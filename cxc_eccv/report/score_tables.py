@@ -16,7 +16,7 @@ from cxc_eccv.report.charts import Verdicts, table_depths
 from cxc_eccv.report.page_content import Page, caveat_of
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.terminal import code_span, upper_first, visible
-from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, Report
+from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, Report, Result
 from cxc_eccv.types.reported import SPREAD
 from cxc_eccv.wording import (
     BOUNDS,
@@ -30,6 +30,7 @@ from cxc_eccv.wording import (
     deviation_text,
     direction_name,
     estimate_text,
+    explain_intervals,
     fold_deviations,
     heading_of,
     judge_caution,
@@ -65,7 +66,14 @@ def explain_rows(page: Page) -> list[str]:
     if not page.scores:
         return []
     covered = any(row.coverage is not None for row in page.report.results)
-    return [f"ties: {TIES}", *([f"{JUDGED}: {COVERAGE}"] if covered else []), *explain_bounds(page)]
+    labelled = [f"{JUDGED}: {COVERAGE}"] if covered else []
+    return [*interval_lines(page.results), f"ties: {TIES}", *labelled, *explain_bounds(page)]
+
+
+def interval_lines(results: Iterable[Result]) -> list[str]:
+    """How the intervals were made; empty without intervals."""
+    text = explain_intervals(results)
+    return [f"intervals: {text}"] if text else []
 
 
 def explain_bounds(page: Page) -> list[str]:
@@ -295,6 +303,7 @@ def paper_tables(
             list(_rows(models, keys, intervals=intervals)),
             f"{title.replace(' under ', ' on the queries of ')}, labels {first.labels}" if first.labels else title,
             _describe(first, keys, intervals=intervals, several=len(models) > 1),
+            notes=interval_lines(_select(models, keys)) if intervals else [],
             cautions=list(filter(None, [*cautions, judge_caution(_select(models, keys), split)])),
             data=Page(first).data,
         )
@@ -307,7 +316,7 @@ def _select(models: Models, keys: Sequence[str]) -> list[Shown]:
 
 
 def paper_csv(reports: Mapping[str, Report], tasks: Sequence[str] | None = None, *, intervals: bool = False) -> str:
-    """The tables for a program: values in the units of report.json under its keys, bounds under ``KEY/low``."""
+    """The tables for a program: values in the units of report.json under its keys, intervals under ``KEY/low``."""
     models = _check_alike(reports, intervals=intervals)
     keys = [key for keys in _lay_out(models, tasks).values() for key in keys]
     rows: list[dict[str, object]] = []
@@ -320,6 +329,7 @@ def paper_csv(reports: Mapping[str, Report], tasks: Sequence[str] | None = None,
                 row[f"{key}{SPREAD}"] = result and result.deviation
             if intervals:
                 row |= {f"{key}/low": result and result.low, f"{key}/high": result and result.high}
+                row[f"{key}/interval_method"] = result and result.interval_method
         rows.append(row)
     return rows_to_csv(rows)
 

@@ -232,7 +232,7 @@ class Provenance:
         split: ``validation`` or ``test``.
         seed: of the bootstrap.
         confidence: level of the intervals; null without intervals.
-        intervals: kind of the intervals.
+        intervals: kind of the intervals asked for; each result names its own.
         bounds_depth: number of retrieved items for bounds of metrics without K.
         answers: people's answers that an estimate uses.
         label_files: name to facts of each file of labels behind the task ``annotated``.

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 SPREAD = "_std"
 """Suffix of a metric's label that stands for the standard deviation over its samples."""
 
+WILSON = ("binomial", "binomial_images")
+INTERVAL_METHODS = ("bootstrap", "bootstrap_queries", "random_halves", *WILSON)
+"""How an interval was made: by draws of images with all their captions, of queries with all their rated pairs, or of
+random halves of the queries as the metric defines; or by Wilson's formula, for the number of queries or of images."""
+
+METHOD = Kind(lambda value: value in INTERVAL_METHODS, f"one of {', '.join(INTERVAL_METHODS)}")
 POSITIVE = Kind(lambda value: COUNT.holds(value) and value > 0, "a whole number of at least 1")
 WRITTEN = null_if(lambda record: True)
 WITH_ESTIMATE = null_if(lambda bounds: bounds.estimate is not None)
@@ -72,6 +78,7 @@ class Result:
         coverage: share of the needed pairs that are judged, or None where all are.
         parameters: parameters of the metric.
         bounds: bounds over the labels of unjudged pairs, or None.
+        interval_method: how the interval was made, one of :data:`INTERVAL_METHODS`, or None.
     """
 
     task: str
@@ -85,6 +92,7 @@ class Result:
     coverage: Annotated[float, SHARE] | None = field(default=None, metadata=WRITTEN)
     parameters: Mapping[str, Json] = field(default_factory=dict, metadata=WRITTEN)
     bounds: Bounds | None = None
+    interval_method: Annotated[str, METHOD] | None = None
 
     @property
     def key(self) -> str:
@@ -306,7 +314,7 @@ class Report:
         return report_html(self)
 
 
-COLUMNS = ["task", "direction", "metric", "value", "low", "high", "n_queries", "ties", "coverage"]
+COLUMNS = ["task", "direction", "metric", "value", "low", "high", "interval_method", "n_queries", "ties", "coverage"]
 OF_BOUNDS = (
     *("low", "high", "expected", "estimate", "estimate_low", "estimate_high"),
     *("precision", "precision_low", "precision_high", "unjudged", "retrieved"),

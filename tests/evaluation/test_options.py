@@ -1,5 +1,8 @@
 """Per-query values and kinds of intervals."""
 
+import csv
+from html import unescape
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -7,9 +10,12 @@ from scipy.stats import binomtest
 
 import cxc_eccv as ce
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.evaluation import Request, report_of_ranks
+from cxc_eccv.evaluation import Request, report_from_json, report_of_ranks, report_to_json
 from cxc_eccv.ranking import ranked
 from cxc_eccv.registry import task
+from cxc_eccv.report.page_content import Page
+from cxc_eccv.report.pages import render_html, render_markdown
+from cxc_eccv.report.score_tables import paper_csv, paper_tables
 from cxc_eccv.runs import RankingsRun
 from cxc_eccv.statistics import wilson
 
@@ -121,7 +127,8 @@ def test_intervals_by_image_take_the_images_behind_the_captions(run, report_of):
         np.arange(300) < round(images[wider].value * 300), 0.95, trials=60
     )
     assert images[wider].low < captions[wider].low < captions[wider].high < images[wider].high
-    assert images[same] == captions[same]
+    assert (images[same].low, images[same].high) == (captions[same].low, captions[same].high)
+    assert {row.interval_method for key, row in images.items() if "recall" in key} == {"binomial_images"}
 
 
 def test_binomial_intervals_are_wilsons_for_recall_and_the_bootstrap_elsewhere(run, sample_library):
@@ -135,15 +142,52 @@ def test_binomial_intervals_are_wilsons_for_recall_and_the_bootstrap_elsewhere(r
             known = binomtest(round(row.value * row.n_queries), row.n_queries).proportion_ci(0.95, method="wilson")
             assert (row.low, row.high) == (known.low, known.high)
             assert (row.low, row.high) != (bootstrap[key].low, bootstrap[key].high)
+            assert row.interval_method == "binomial"
         else:
             assert row == bootstrap[key]
+            assert row.interval_method == "bootstrap"
 
 
 def test_no_intervals(run, report_of):
     for options in ({"intervals": "none"}, {"confidence": None}):
         report = report_of(run, ["coco_5k", "cxc/sts"], **options)
-        assert all(row.low is row.high is None for row in report.results)
+        assert all(row.low is row.high is row.interval_method is None for row in report.results)
         assert (report.provenance.confidence, report.provenance.intervals) == (None, "none")
+
+
+def test_correlations_name_their_own_samples(run, report_of):
+    report = report_of(run, "cxc/sts", metrics=["bootstrap_spearman", "kendall_tau_b"], intervals="binomial")
+    methods = {row.metric: row.interval_method for row in report.results}
+    assert methods == {
+        "bootstrap_spearman": "random_halves",
+        "bootstrap_spearman_std": None,
+        "kendall_tau_b": "bootstrap_queries",
+    }
+
+
+def test_pages_say_how_each_interval_was_made(run, report_of):
+    """A console says it only where an interval is not the bootstrap's, which every value has by default."""
+    mixed = report_of(run, ["coco_5k", "cxc/sts"], intervals="binomial")
+    usual = report_of(run, "coco_5k")
+    wilson_text = "R@1, R@5, R@10: Wilson's, as if the queries were independent"
+    bootstrap_text = "from a bootstrap that keeps the captions of an image together"
+    for shown in (str(mixed), render_markdown(Page(mixed)), unescape(render_html(Page(mixed)))):
+        words = " ".join(shown.split())
+        assert wilson_text in words
+        assert "Spearman: from random halves of the queries" in words
+        assert f"other metrics: {bootstrap_text}" in words
+    assert "bootstrap" not in str(usual)
+    assert f"Intervals: {bootstrap_text}" in render_markdown(Page(usual))
+    assert f"95% interval ({bootstrap_text})" in render_html(Page(usual))
+    (table,) = paper_tables({"a": mixed}, ["coco_5k"], intervals=True)
+    assert table.notes == [f"intervals: {wilson_text}; other metrics: {bootstrap_text}"]
+    (row,) = csv.DictReader(paper_csv({"a": mixed}, ["coco_5k"], intervals=True).splitlines())
+    assert row["coco_5k/i2t/recall_at_1/interval_method"] == "binomial"
+    assert row["coco_5k/rsum/interval_method"] == "bootstrap"
+    read = report_from_json(report_to_json(mixed))
+    assert read.results == mixed.results
+    frame = mixed.to_pandas().set_index(["task", "direction", "metric"])["interval_method"]
+    assert frame["coco_5k", "t2i", "recall_at_10"] == "binomial"
 
 
 def test_the_kind_of_intervals_is_recorded(run, report_of):

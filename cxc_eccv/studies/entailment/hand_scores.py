@@ -226,6 +226,7 @@ def _score(entail_task: Task, top: TopK, judged: Judgments) -> Result:
         values.size,
         low=low,
         high=high,
+        interval_method="bootstrap",
         coverage=1.0,
         parameters={"k": top.depth, "unjudged": "manual"},
     )
@@ -330,5 +331,6 @@ def _mean(by_task: Mapping[str, ScoredReport], coco: Result, flickr: Result) -> 
         coco.n_queries + flickr.n_queries,
         low=low,
         high=high,
+        interval_method="bootstrap",
         parameters={name: value for name, value in coco.parameters.items() if name in ("k", "unjudged")},
     )
