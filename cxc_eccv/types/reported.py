@@ -314,7 +314,7 @@ class Report:
         return report_html(self)
 
 
-COLUMNS = ["task", "direction", "metric", "value", "low", "high", "interval_method", "n_queries", "ties", "coverage"]
+COLUMNS = ["task", "direction", "metric", "value", "low", "high", "n_queries", "ties", "coverage", "interval_method"]
 OF_BOUNDS = (
     *("low", "high", "expected", "estimate", "estimate_low", "estimate_high"),
     *("precision", "precision_low", "precision_high", "unjudged", "retrieved"),
