@@ -8,7 +8,6 @@ import pytest
 from cxc_eccv.errors import MissingIds, UnknownIds
 from cxc_eccv.evaluation.mistaken_ids import describe_mistaken_ids
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
-from cxc_eccv.studies.explain.failed_queries import check_run
 from cxc_eccv.types import Embeddings
 
 
@@ -107,10 +106,8 @@ def test_row_numbers_may_be_in_any_order(arrays, report_of):
 def test_swapped_sides_get_one_sentence(form, arrays, report_of):
     swapped = dict(arrays)
     swap_ids(swapped, None)
-    swapped["image_embeddings"], swapped["caption_embeddings"] = (
-        arrays["caption_embeddings"],
-        arrays["image_embeddings"],
-    )
+    swapped["image_embeddings"] = arrays["caption_embeddings"]
+    swapped["caption_embeddings"] = arrays["image_embeddings"]
     run = make_run(swapped)
     if form == "rankings":
         run = RankingsRun.from_dicts(t2i=dict.fromkeys(arrays["image_ids"].tolist(), arrays["caption_ids"]))
@@ -136,21 +133,12 @@ def test_row_numbers_are_refused_where_items_may_lack(tasks, arrays, report_of):
 def test_more_rows_than_the_split_get_no_line(arrays, report_of):
     arrays["caption_ids"] = np.arange(301)
     arrays["caption_embeddings"] = np.ones((301, 4), np.float32)
-    with pytest.raises(
-        MissingIds, match=r"but the test split of COCO has 60 images and 300 captions; the list"
-    ) as refused:
+    with pytest.raises(MissingIds, match="the test split of COCO has 60 images and 300 captions") as refused:
         report_of(make_run(arrays))
     assert "split.caption_ids" not in str(refused.value)
 
 
-def test_explained_split_is_the_one_named(arrays, sample_library):
-    number_from(0, "image", "caption")(arrays, None)
-    with pytest.raises(MissingIds, match="row numbers") as refused:
-        check_run(make_run(arrays), sample_library.split("validation"))
-    assert "ce.Library('sample').split('validation')" in str(refused.value)
-
-
-def test_collection_numbered_from_1_stand(sample_library):
+def test_right_ids_from_1_to_n_stand(sample_library):
     """The ids of the split itself are 1 to N; a run that lacks the last of them is told which."""
     split = sample_library.split("test")
     images = split.images.set_column(0, "image_id", [np.arange(1, 61)])

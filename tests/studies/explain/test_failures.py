@@ -176,6 +176,14 @@ def test_a_run_is_refused_as_evaluate_refuses_it(sample_library):
         assert str(found.value) == str(expected.value)
 
 
+def test_row_numbers_are_of_the_split_that_is_explained(sample_library):
+    content = sample_library.split("validation")
+    whole = random_vectors(content)
+    numbered = EmbeddingsRun(whole.images, Embeddings(np.arange(content.caption_ids.size), whole.captions.vectors))
+    with pytest.raises(MissingIds, match=r"split = ce\.Library\('sample'\)\.split\('validation'\); caption_ids ="):
+        find_failures(numbered, content, "t2i")
+
+
 def test_a_ranking_without_an_item_of_the_gallery_is_refused(sample_library):
     content = sample_library.split()
     run = RankingsRun.from_dicts(t2i={caption: [-5] for caption in content.caption_ids.tolist()})
