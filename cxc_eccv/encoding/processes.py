@@ -108,7 +108,7 @@ def sharded_ranks(
         queries: vectors of all queries.
         judgments: the same on every process; with folds, queries rank the items of their fold (COCO 1K).
         ids: (C,) gallery ids of this process's shard; shards must be disjoint.
-        vectors: (C, D) of any floating type, in memory or memory-mapped.
+        vectors: (C, D) float16, float32 or float64, in memory or memory-mapped.
         similarity: ``cosine`` or ``dot``.
 
     Raises:
@@ -118,7 +118,7 @@ def sharded_ranks(
     Example:
         >>> ids, vectors = np.array([7, 8, 9]), np.array([[3, 4], [4, 3], [3, 4]], dtype=np.float16)
         >>> qrels = Judgments.from_pairs([1], ids, [1], [7])
-        >>> sharded_ranks(Embeddings([1], [[1, 0]]), qrels, ids, vectors).ranks.tolist()
+        >>> sharded_ranks(Embeddings([1], [[1.0, 0.0]]), qrels, ids, vectors).ranks.tolist()
         [3]
     """
     with join_processes() as processes:

@@ -25,6 +25,7 @@ from cxc_eccv.ranking.scores import (
 from cxc_eccv.ranking.ties import rank_positives
 from cxc_eccv.runs.run import SIMILARITIES
 from cxc_eccv.types import Embeddings, IntArray, Judgments, PositiveRanks, find_positions
+from cxc_eccv.types.ids import check_vector_type
 
 ROWS_AT_ONCE = 512
 TILE_WIDTH = 8192
@@ -52,7 +53,7 @@ class LargeGallery:
     Example:
         >>> ids, vectors = np.array([7, 8, 9]), np.array([[3, 4], [4, 3], [3, 4]], dtype=np.float16)
         >>> qrels = Judgments.from_pairs([1], ids, [1], [7])
-        >>> gallery = LargeGallery(Embeddings([1], [[1, 0]]), qrels, Embeddings(ids[:1], vectors[:1]))
+        >>> gallery = LargeGallery(Embeddings([1], [[1.0, 0.0]]), qrels, Embeddings(ids[:1], vectors[:1]))
         >>> counts = gallery.count(ids[:2], vectors[:2]) + gallery.count(ids[2:], vectors[2:])
         >>> gallery.ranks(counts).ranks.tolist()
         [3]
@@ -80,11 +81,11 @@ class LargeGallery:
 
         Args:
             ids: (C,) gallery ids.
-            vectors: (C, D) of any floating type, in memory or memory-mapped; read tile by tile.
+            vectors: (C, D) float16, float32 or float64, in memory or memory-mapped; read tile by tile.
 
         Raises:
             DataError: an id is not in the gallery, or occurs twice.
-            MalformedRun: wrong shapes, NaN or infinite values, values too large or too small for float32, or a zero
+            MalformedRun: wrong shapes or types, NaN or infinite values, values too large or too small for float32, or a zero
                 vector under ``cosine``.
         """
         covered = self._cover(ids, vectors)
@@ -111,10 +112,10 @@ class LargeGallery:
     def _cover(self, ids: IntArray, vectors: NDArray[Any]) -> NDArray[np.uint8]:
         """Which gallery items a shard holds, eight per byte."""
         gallery_ids, width = self._merged.gallery_ids, self._rows.shape[1]
-        if vectors.ndim != 2 or vectors.shape != (ids.size, width) or vectors.dtype.kind != "f":
+        check_vector_type("a shard's vectors", vectors.dtype)
+        if vectors.shape != (ids.size, width):
             raise MalformedRun(
-                f"a shard of {ids.size} ids has vectors of shape {vectors.shape} and type {vectors.dtype}; need "
-                f"{(ids.size, width)} and a floating type"
+                f"a shard of {ids.size} ids has vectors of shape {vectors.shape}; need {(ids.size, width)}"
             )
         indices, present = find_positions(ids, gallery_ids)
         if not present.all():

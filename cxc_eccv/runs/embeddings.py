@@ -43,7 +43,7 @@ FURTHER = "adversarial_"
 TYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2",
     "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "<i1",
-    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "<u1",
+    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "<u1", "BOOL": "?", "C64": "<c8",
 }  # fmt: skip
 NAMES = {np.dtype(code): name for name, code in TYPES.items() if name != "BF16"}
 CHECKSUM = "sha256"
@@ -62,8 +62,8 @@ def load_embeddings(path: str | Path) -> EmbeddingsRun:
     """Read and check an embeddings file.
 
     The file holds ``image_ids`` (N,) and ``caption_ids`` (M,) of any integer type, with ``image_embeddings`` (N, D) and
-    ``caption_embeddings`` (M, D) of any real type; a text-only or image-only file has only one pair. Vectors become
-    float32; pickled objects are never loaded. Optional entries are ``similarity`` (``cosine`` or ``dot``) and
+    ``caption_embeddings`` (M, D) in float16, float32 or float64, in ``.safetensors`` also bfloat16; a text-only or
+    image-only file has only one pair. Vectors become float32; pickled objects are never loaded. Optional entries are ``similarity`` (``cosine`` or ``dot``) and
     ``model``, a name: texts in ``.npz``, metadata in ``.safetensors``. Vectors of altered sentences have names
     such as ``adversarial_<kind>_ids`` and ``adversarial_<kind>_embeddings``.
 
@@ -273,6 +273,8 @@ def _checksum(tensors: list[tuple[str, dict[str, Any]]], metadata: Mapping[str, 
 def _array(path: Path, name: str, entry: Mapping[str, Any]) -> NDArray[Any]:
     kind = entry["dtype"]
     if kind not in TYPES:
-        raise MalformedRun(f"{path}, {name}: has type {kind}; save one of {', '.join(TYPES)}")
+        raise MalformedRun(
+            f"{path}, {name}: has type {kind}; save vectors as float32, float16, bfloat16 or float64, and ids as int64"
+        )
     array = np.frombuffer(entry["data"], dtype=TYPES[kind]).reshape(entry["shape"])
     return (array.astype(np.uint32) << 16).view(np.float32) if kind == "BF16" else array

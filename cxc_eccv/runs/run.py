@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import CxcEccvError, MalformedRun, NoSuchFile, refuse_long_name
 from cxc_eccv.types import Embeddings, IntArray, find_sides
-from cxc_eccv.types.ids import check_ids, shorten
+from cxc_eccv.types.ids import FLOATS, check_ids, shorten, to_array
 from cxc_eccv.types.provenance import ItemFacts, RunFacts
 from cxc_eccv.types.strict_json import JsonFault, decode_json
 from cxc_eccv.writing import replaced_file
@@ -40,17 +40,6 @@ def read_entry(path: Path, array: NDArray[Any], entry: str) -> str:
     if array.size != 1 or array.dtype.kind != "U":
         raise MalformedRun(f"{path}, {entry}: is {shorten(array.tolist())}; save one text, or leave it out")
     return str(array.item())
-
-
-def to_array(owner: str, values: ArrayLike) -> NDArray[Any]:
-    """The values, also nested lists or a tensor, as an array; messages name the owner."""
-    try:
-        return np.asarray(values)
-    except (TypeError, ValueError, RuntimeError) as error:
-        reason = "rows of unequal length" if "inhomogeneous" in str(error) else str(error)
-        raise MalformedRun(
-            f"{owner} is not an array ({reason}); give a NumPy array, such as tensor.float().cpu().numpy()"
-        ) from None
 
 
 def whole_ids(values: ArrayLike, owner: str) -> NDArray[Any]:
@@ -124,7 +113,6 @@ def read_record(path: Path) -> dict[str, Any] | None:
 
 
 ARRAYS = ("image_ids", "caption_ids", "scores")
-TYPES = (np.float16, np.float32, np.float64)
 ROWS_AT_ONCE = 256
 
 
@@ -322,7 +310,7 @@ def make_scores(path: Path, arrays: Mapping[str, NDArray[Any]]) -> ScoresRun:
 
 def _refuse_other_shapes(where: str, run: ScoresRun) -> None:
     shape, wanted = run.scores.shape, (run.image_ids.size, run.caption_ids.size)
-    if run.scores.dtype not in TYPES:
+    if run.scores.dtype not in FLOATS:
         raise MalformedRun(
             f"{where}, scores: has type {run.scores.dtype}, expected float16, float32 or float64. "
             "Save scores.astype('float32')."

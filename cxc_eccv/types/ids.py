@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,9 @@ LABELS = "0 or 1"
 
 LARGEST = 2**63 - 1
 
+FLOATS = (np.float16, np.float32, np.float64)
+"""Types of vectors; those of scores are the same."""
+
 
 def check_whole(name: str, value: object, least: int = 1) -> None:
     """Raise InvalidOption unless an option is an ``int``, not a ``bool``, of at least ``least`` and 64 bits at most.
@@ -40,9 +44,21 @@ def check_whole(name: str, value: object, least: int = 1) -> None:
         raise InvalidOption(f"{name} is a number of more than 64 bits, expected at most {LARGEST:,}")
 
 
+def check_type(name: str, value: object, types: type | tuple[type, ...], expected: str) -> None:
+    """Raise InvalidOption unless an option has one of these types.
+
+    Example:
+        >>> check_type("per_query", "no", bool, "True or False")
+        Traceback (most recent call last):
+        cxc_eccv.errors.InvalidOption: per_query is 'no', expected True or False
+    """
+    if not isinstance(value, types):
+        raise InvalidOption(f"{name} is {shorten(value)}, expected {expected}")
+
+
 def check_confidence(confidence: float) -> float:
-    """The confidence level; raises InvalidOption unless it is between 0 and 1."""
-    if not 0 < confidence < 1:
+    """The confidence level; raises InvalidOption unless it is a number between 0 and 1."""
+    if not isinstance(confidence, Real) or not 0 < confidence < 1:
         raise InvalidOption(f"confidence is {confidence!r}, expected a number between 0 and 1, such as 0.95")
     return confidence
 
@@ -159,19 +175,19 @@ class Embeddings:
     Attributes:
         ids: (N,) unique int64 ids.
         vectors: (N, D) float32, finite, not too small for float32. A float32 torch tensor on the CPU is used without a
-            copy; others are converted.
+            copy; float16, float64 and torch's bfloat16 are converted.
 
     Raises:
-        MalformedRun: wrong shapes, duplicated ids, NaN or infinite values, values too large or too small for float32,
-            or no vectors.
+        MalformedRun: wrong shapes, duplicated ids, vectors of integers or another type that is no float, NaN or
+            infinite values, values too large or too small for float32, masked values, or no vectors.
     """
 
     ids: IntArray
     vectors: NDArray[np.float32]
 
     def __post_init__(self) -> None:
-        ids = check_ids("embeddings", "ids", np.asarray(on_host(self.ids)))
-        vectors = check_vectors("embeddings", "vectors", _array(self.vectors), ids)
+        ids = check_ids("embeddings", "ids", to_array("embeddings, ids", on_host(self.ids)))
+        vectors = check_vectors("embeddings", "vectors", to_array("embeddings, vectors", on_host(self.vectors)), ids)
         object.__setattr__(self, "ids", frozen_ints(ids))
         object.__setattr__(self, "vectors", np.ascontiguousarray(vectors))
 
@@ -207,8 +223,7 @@ def advise_ids(name: str) -> str:
 
 def check_vectors(path: object, name: str, vectors: NDArray[Any], ids: IntArray) -> NDArray[np.float32]:
     """(N, D) vectors as float32, finite and not too small; messages name the array, its file and the ids."""
-    if vectors.dtype.kind not in "fiu":
-        raise MalformedRun(f"{path}, {name}: has type {vectors.dtype}, expected float16, float32 or float64")
+    check_vector_type(f"{path}, {name}", vectors.dtype)
     if vectors.ndim != 2 or not vectors.size:
         raise MalformedRun(f"{path}, {name}: has shape {vectors.shape}, expected (N, D), N and D at least 1")
     if len(vectors) != ids.size:
@@ -228,6 +243,22 @@ def check_vectors(path: object, name: str, vectors: NDArray[Any], ids: IntArray)
             "vectors by one large number (cosine similarity does not depend on their length)."
         )
     return single
+
+
+def check_vector_type(where: str, dtype: np.dtype[Any]) -> None:
+    """Raise MalformedRun unless the type is float16, float32 or float64, in any order of bytes.
+
+    Integers may stand for other numbers than their own, so that their cosines would mean nothing.
+
+    Example:
+        >>> check_vector_type("clip.npz, image_embeddings", np.dtype(">f4"))
+    """
+    if dtype.newbyteorder("=") not in FLOATS:
+        raise MalformedRun(
+            f"{where}: has type {dtype}, expected float16, float32 or float64. If these are packed bits, unpack them "
+            "with np.unpackbits and give floats: 2.0 * np.unpackbits(bits, axis=1) - 1. If these are bfloat16 numbers "
+            "read as int16, save them as float32: tensor.float().cpu().numpy()."
+        )
 
 
 def _refuse_non_finite(where: str, vectors: NDArray[Any], single: NDArray[np.float32], ids: IntArray) -> None:
@@ -254,11 +285,17 @@ def _find_faint_rows(values: NDArray[Any], single: NDArray[np.float32]) -> IntAr
     return np.asarray(low[(values[low] != 0).any(axis=1)])
 
 
-def _array(vectors: ArrayLike) -> NDArray[Any]:
+def to_array(owner: str, values: ArrayLike) -> NDArray[Any]:
+    """The values, also nested lists or a tensor, as an array; messages name the owner."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise MalformedRun(f"{owner} is a masked array; give a plain array, without the masked items")
     try:
-        return np.asarray(on_host(vectors))
-    except ValueError:
-        raise MalformedRun("vectors have rows of unequal length; all vectors need the same dimension") from None
+        return np.asarray(values)
+    except (TypeError, ValueError, RuntimeError) as error:
+        reason = "rows of unequal length" if "inhomogeneous" in str(error) else str(error)
+        raise MalformedRun(
+            f"{owner} is not an array ({reason}); give a NumPy array, such as tensor.float().cpu().numpy()"
+        ) from None
 
 
 def on_host(values: Any) -> Any:  # noqa: ANN401 - arrays, lists, tensors

@@ -92,7 +92,7 @@ def test_a_run_in_another_order_gives_the_same_bits(random):
 
 
 def test_a_zero_vector_has_no_cosine():
-    run = EmbeddingsRun(None, Embeddings([1, 2, 3, 4], [[3, 4], [0, 0], [-1, 2], [0, 0]]))
+    run = EmbeddingsRun(None, Embeddings([1, 2, 3, 4], [[3.0, 4.0], [0.0, 0.0], [-1.0, 2.0], [0.0, 0.0]]))
     rated = RatedPairs(np.array([1, 1]), np.array([2, 3]), np.zeros(2))
     with pytest.raises(MalformedRun, match=r"1 of 2 captions have a zero vector.* the first: 2"):
         ranked(run).compare(rated, "t2t")

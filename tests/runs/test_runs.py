@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+import safetensors.numpy
 
 from cxc_eccv.errors import MalformedRun, NoSuchFile
+from cxc_eccv.ranking.large_gallery import LargeGallery
 from cxc_eccv.runs import EmbeddingsRun, embeddings, load_embeddings, save_embeddings
 from cxc_eccv.runs.embeddings import write_safetensors
-from cxc_eccv.types import Embeddings
+from cxc_eccv.types import Embeddings, Judgments
 
 IMAGES, CAPTIONS = np.array([11, 12]), np.array([21, 22, 23])
 
@@ -97,11 +99,50 @@ def test_other_files_say_what_they_hold_and_what_is_needed(tmp_path):
         load_embeddings(tmp_path / "model.pt")
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int8])
-def test_real_types_become_float32(save, dtype):
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, ">f4"])
+def test_floating_types_become_float32(save, dtype):
     run = load_embeddings(save(image_embeddings=np.arange(6).reshape(2, 3).astype(dtype)))
     assert run.images.vectors.dtype == np.float32
     np.testing.assert_array_equal(run.images.vectors, np.arange(6).reshape(2, 3))
+
+
+def save_npz(vectors, folder):
+    np.savez(folder / "run.npz", caption_ids=CAPTIONS, caption_embeddings=vectors)
+    return load_embeddings(folder / "run.npz")
+
+
+def save_safetensors(vectors, folder):
+    arrays = {"caption_ids": CAPTIONS, "caption_embeddings": vectors}
+    safetensors.numpy.save_file(arrays, folder / "run.safetensors")
+    return load_embeddings(folder / "run.safetensors")
+
+
+def save_altered(vectors, folder):
+    np.savez(folder / "run.npz", **arrays(adversarial_a_ids=CAPTIONS, adversarial_a_embeddings=vectors))
+    return load_embeddings(folder / "run.npz")
+
+
+def make_embeddings(vectors, folder):
+    return Embeddings(CAPTIONS, vectors)
+
+
+def count_shard(vectors, folder):
+    positives = Embeddings(CAPTIONS, np.ones((3, 8)))
+    judgments = Judgments.from_pairs([21], CAPTIONS, [21], [22])
+    return LargeGallery(positives, judgments, positives).count(CAPTIONS, vectors)
+
+
+@pytest.mark.parametrize("take", [save_npz, save_safetensors, save_altered, count_shard, make_embeddings])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int64", "bool", "complex64"])
+def test_vectors_of_other_types_are_refused(take, dtype, tmp_path):
+    vectors = np.eye(3, 8).astype(dtype)
+    with pytest.raises(MalformedRun, match=rf"has type {dtype}, .* np\.unpackbits .* bfloat16 numbers read as int16"):
+        take(vectors, tmp_path)
+
+
+def test_list_of_whole_numbers_is_no_vector():
+    with pytest.raises(MalformedRun, match="has type int64, expected float16, float32 or float64"):
+        Embeddings([1, 2], [[1, 0], [0, 1]])
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
