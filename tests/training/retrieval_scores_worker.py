@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import distributed, multiprocessing
 
+from cxc_eccv.errors import MalformedRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.training import RetrievalScores
 
@@ -54,6 +55,21 @@ def deal(share, rank):
     return everything[:cut] if rank else everything[cut:]
 
 
+def compute_with_other_width(rank):
+    """The error of processes with vectors of different dimensions, and the scores after a reset."""
+    metric = RetrievalScores(LIBRARY, "all", split="test")
+    ids, rows = captions()
+    metric.update(caption_ids=ids[rank::2], captions=rows[rank::2, : 16 - 8 * rank])
+    try:
+        metric.compute()
+    except MalformedRun as error:
+        message = str(error)
+    metric.reset()
+    for batch in deal("uneven", rank):
+        metric.update(**batch)
+    return message, metric.compute()
+
+
 def run_process(rank, folder):
     torch.set_num_threads(1)
     distributed.init_process_group("gloo", init_method=f"file://{folder / 'meeting'}", rank=rank, world_size=2)
@@ -63,6 +79,7 @@ def run_process(rank, folder):
         for batch in deal(share, rank):
             alone.update(**batch)
         scores[share] = alone.compute()
+    scores["other width"] = compute_with_other_width(rank)
     torch.save(scores, folder / f"{rank}.pt")
     distributed.barrier()
     distributed.destroy_process_group()

@@ -44,6 +44,13 @@ def test_two_processes_have_the_scores_of_one(expected, shares, two_processes):
         assert two_processes[rank][shares] == expected
 
 
+def test_other_width_on_another_process_is_refused(expected, two_processes):
+    for rank in range(2):
+        message, scores = two_processes[rank]["other width"]
+        assert "processes gave vectors of different dimensions" in message
+        assert scores == expected
+
+
 @pytest.fixture(scope="module")
 def two_processes(tmp_path_factory, warm_python):
     """What each of two gloo processes computes."""
@@ -105,20 +112,91 @@ def test_no_batch_is_refused():
         text_metric().compute()
 
 
+ONES = np.ones((2, 4))
+
+
 @pytest.mark.parametrize(
-    ("ids", "vectors"),
+    ("ids", "vectors", "message"),
     [
-        ([1.0, 2.0], np.ones((2, 4))),
-        ([True, False], np.ones((2, 4))),
-        ([1, 2], np.ones((3, 4))),
-        ([1, 2], np.ones(2)),
-        ([1, 2], None),
-        (None, np.ones((2, 4))),
+        ([1.0, 2.0], ONES, "caption_ids is .* need a list of whole-number ids"),
+        ([True, False], ONES, "caption_ids is .* need a list of whole-number ids"),
+        (["a.jpg", "b.jpg"], ONES, "caption_ids is .* need a list of whole-number ids"),
+        (np.ma.masked_array([1, 2], [0, 1]), ONES, "caption_ids is a masked array"),
+        ([1, 2], np.ones((3, 4)), "captions: has 3 rows for 2 ids"),
+        ([1, 2], np.ones(2), r"captions: has shape \(2,\), expected \(N, D\)"),
+        ([1, 2], np.ones((2, 0)), r"captions: has shape \(2, 0\), expected \(N, D\)"),
+        ([1, 2], [[1.0], [1.0, 2.0]], "captions is not an array .rows of unequal length"),
+        ([1, 2], None, "caption_ids and captions together"),
+        (None, ONES, "caption_ids and captions together"),
+        ([1, 2], torch.ones(2, 4, dtype=torch.int8), "captions: has type int8"),
+        ([1, 2], ONES > 0, "captions: has type bool"),
+        ([1, 2], torch.ones(2, 4, dtype=torch.complex64), "captions: has type complex64"),
+        ([1, 2], np.ma.masked_array(ONES, ONES), "captions is a masked array"),
+        ([1, 2], torch.tensor([[1.0, 2.0], [np.nan, 1.0]]), r"captions: value nan in row 1, column 0 \(id 2\)"),
+        ([1, 2], ONES * 1e300, "does not fit float32"),
+        ([1, 2], ONES * 1e-300, "too small for float32"),
     ],
 )
-def test_batch_without_a_vector_per_id_is_refused(ids, vectors):
-    with pytest.raises(MalformedRun, match=r"caption_ids and captions .* give \(N,\) integers and \(N, D\) vectors"):
-        text_metric().update(caption_ids=ids, captions=vectors)
+def test_bad_batch_is_refused(ids, vectors, message):
+    metric = text_metric()
+    with pytest.raises(MalformedRun, match=message):
+        metric.update(image_ids=[7], images=np.ones((1, 4)), caption_ids=ids, captions=vectors)
+    assert metric.image_ids == []
+
+
+def test_changing_a_batch_later_changes_nothing():
+    ids, vectors = (torch.tensor(part) for part in worker.captions())
+    metric, expected = text_metric(), text_metric()
+    expected.update(caption_ids=ids, captions=vectors)
+    id_buffer, vector_buffer = torch.empty(7, dtype=torch.int64), torch.empty(7, vectors.shape[1])
+    for id_batch, vector_batch in zip(ids.split(7), vectors.split(7), strict=True):
+        size = len(id_batch)
+        id_buffer[:size], vector_buffer[:size] = id_batch, vector_batch
+        metric.update(caption_ids=id_buffer[:size], captions=vector_buffer[:size])
+        vector_buffer.mul_(-1)
+    assert metric.compute() == expected.compute()
+
+
+def test_big_endian_arrays_are_those_of_their_values():
+    ids, vectors = worker.captions()
+    metric, expected = text_metric(), text_metric()
+    metric.update(caption_ids=ids.astype(">i8"), captions=vectors.astype(">f4"))
+    expected.update(caption_ids=ids, captions=vectors)
+    assert metric.compute() == expected.compute()
+
+
+@pytest.mark.parametrize("frozen", ["neither", "image", "caption"])
+def test_forgotten_reset_is_refused(frozen):
+    metric = worker.metric()
+    for factor in (1.0, 1.01):
+        for batch in worker.batches(0, 1):
+            moved = {f"{side}s": batch[f"{side}s"] * factor for side in ("image", "caption") if side != frozen}
+            metric.update(**{**batch, **moved})
+        if factor == 1.0:
+            metric.compute()
+    with pytest.raises(MalformedRun, match=r"images and captions came at least twice.* call reset\(\)"):
+        metric.compute()
+    metric.reset()
+    for batch in worker.batches(0, 1):
+        metric.update(**batch)
+    assert len(metric.compute()) > 50
+
+
+def test_equal_vectors_may_all_come_twice(expected):
+    metric = worker.metric()
+    for batch in [*worker.batches(0, 1), *worker.batches(0, 1)]:
+        metric.update(**batch)
+    assert metric.compute() == expected
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_distances_of_extreme_vectors_are_measured(scale):
+    ids, vectors = worker.captions()
+    metric = text_metric()
+    metric.update(caption_ids=ids, captions=vectors * np.float32(scale))
+    metric.update(caption_ids=ids[4:5], captions=vectors[5:6] * np.float32(scale))
+    with pytest.raises(MalformedRun, match="has several vectors"):
+        metric.compute()
 
 
 def test_width_must_stay_the_same():
