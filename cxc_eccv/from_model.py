@@ -16,6 +16,7 @@ from cxc_eccv.evaluation.calls import find_library
 from cxc_eccv.runs.run import AnyRun
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.types import IntArray, Report, find_sides
+from cxc_eccv.types.ids import check_type
 from cxc_eccv.types.model_options import PLAIN, Encoding
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ def evaluate_model(
     from cxc_eccv.encoding import encode_once, load_model
 
     request, library = Request(tasks=tasks, **fields), find_library(data_dir)
+    check_type("encoding", encoding, Encoding, "an Encoding, such as Encoding(batch_size=32)")
     loaded = load_model(model)
     items = find_items(loaded, images, request, library, skip_bad=encoding.skip_bad_images)
     run, _ = encode_once(

@@ -26,6 +26,7 @@ from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.runs.run import read_record
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Judgments, PositiveRanks, Report
+from cxc_eccv.types.ids import check_type
 from cxc_eccv.types.model_options import FROM_CARD, check_training_data
 from cxc_eccv.types.provenance import LabelFacts, Provenance
 
@@ -126,7 +127,11 @@ def evaluate(
 
 def find_library(data_dir: str | Path | Library | None) -> Library:
     """The library of a folder; a Library stays itself."""
-    return data_dir if isinstance(data_dir, Library) else Library(data_dir)
+    if isinstance(data_dir, Library):
+        return data_dir
+    if data_dir is not None:
+        check_type("the data folder", data_dir, (str, Path), "a folder, 'sample', a Library, or None")
+    return Library(data_dir)
 
 
 def evaluate_request(run: Run, request: Request, library: Library, *, progress: bool = True) -> Report:

@@ -25,6 +25,7 @@ from cxc_eccv.sources.collections.collection import Collection
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import Intervals
 from cxc_eccv.types import IntArray, check_whole
+from cxc_eccv.types.ids import check_type, shorten
 from cxc_eccv.types.model_options import check_training_data
 from cxc_eccv.types.provenance import Provenance
 
@@ -92,9 +93,10 @@ class Request(Intervals):
     def __post_init__(self) -> None:
         Intervals.__post_init__(self)
         check_split(self.split)
-        for option in ("tasks", "metrics"):
-            if getattr(self, option) is not None and not len(getattr(self, option)):
-                raise InvalidOption(f"{option} is an empty list, so there is nothing to score")
+        for option in ("tasks", "metrics", "sources"):
+            _check_names(option, getattr(self, option))
+        for option in ("allow_missing", "bounds", "per_query"):
+            check_type(option, getattr(self, option), bool, "True or False")
         for option in ("limit", "bounds_depth"):
             if getattr(self, option) is not None:
                 check_whole(option, getattr(self, option))
@@ -157,6 +159,16 @@ class Request(Intervals):
         if not isinstance(self.unjudged, Judge):
             return self
         return replace(self, unjudged=self.unjudged.on(library.split(self.split, collection)))
+
+
+def _check_names(option: str, names: str | Sequence[str] | None) -> None:
+    """Raise InvalidOption unless an option is a name or several; only ``tasks`` cannot be None."""
+    if isinstance(names, str) or (names is None and option != "tasks"):
+        return
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise InvalidOption(f"{option} is {shorten(names)}, expected a name or a list of names")
+    if not names and option != "sources":
+        raise InvalidOption(f"{option} is an empty list, so there is nothing to score")
 
 
 class Sides(Protocol):

@@ -28,7 +28,7 @@ from cxc_eccv.ranking.counts import Counts, count_rows
 from cxc_eccv.ranking.device import torch_on
 from cxc_eccv.runs.run import SIMILARITIES
 from cxc_eccv.types import IntArray
-from cxc_eccv.types.ids import make_indptr, number_within
+from cxc_eccv.types.ids import check_whole, make_indptr, number_within
 
 BLOCK_BYTES = 80_000_000
 MOST_WORKERS = 16
@@ -67,8 +67,8 @@ class Options:
     def __post_init__(self) -> None:
         if self.similarity not in (None, *SIMILARITIES):
             raise UnknownName("similarity", self.similarity, SIMILARITIES)
-        if self.block_size is not None and self.block_size < 1:
-            raise InvalidOption(f"block_size is {self.block_size}, expected at least 1")
+        if self.block_size is not None:
+            check_whole("block_size", self.block_size)
         if self.device is not None:
             torch_on(self.device)
 

@@ -117,7 +117,9 @@ class RetrievalScores(Metric):
         width = int(self.width)
         for side, (_, vectors) in batch.items():
             if width not in (0, vectors.shape[1]):
-                raise MalformedRun(f"{side}s have {vectors.shape[1]} dimensions, vectors before them {width}; give one D")
+                raise MalformedRun(
+                    f"{side}s have {vectors.shape[1]} dimensions, vectors before them {width}; give one D"
+                )
             width = vectors.shape[1]
         self.width = torch.tensor(width, device=self.device)
         for side, (ids, vectors) in batch.items():

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 
 from cxc_eccv.errors import InvalidOption, ModelError
-from cxc_eccv.types.ids import check_whole
+from cxc_eccv.types.ids import check_type, check_whole
 
 POOLINGS = ("mean", "cls")
 
@@ -86,6 +87,8 @@ class TenCrops:
     size: int = 224
 
     def __post_init__(self) -> None:
+        for name in ("shorter_side", "size"):
+            check_whole(name, getattr(self, name), least=0)
         if not 0 < self.size <= self.shorter_side:
             raise InvalidOption(
                 f"crops of {self.size} pixels do not fit images whose shorter side is {self.shorter_side}; choose a "
@@ -121,10 +124,13 @@ class Encoding:
         check_pooling(self.pooling)
         check_whole("batch_size", self.batch_size)
         share = self.central_crop
-        if share is not None and (isinstance(share, bool) or not 0 < share <= 1):
+        if share is not None and (isinstance(share, bool) or not isinstance(share, Real) or not 0 < share <= 1):
             raise InvalidOption(
                 f"central_crop is {share!r}, expected a share of the area above 0 and at most 1, such as 0.875"
             )
+        check_type("skip_bad_images", self.skip_bad_images, bool, "True or False")
+        if self.ten_crops is not None:
+            check_type("ten_crops", self.ten_crops, TenCrops, "TenCrops(), or None")
         if share is not None and self.ten_crops is not None:
             raise InvalidOption("central_crop and ten_crops both crop an image; give only one of them")
 
@@ -173,6 +179,8 @@ def check_training_data(names: Sequence[str]) -> tuple[str, ...]:
         >>> check_training_data(["coco_train", "laion2b"]), check_training_data([])
         (('coco_train', 'laion2b'), ('unknown',))
     """
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise InvalidOption(f"training data {names!r:.60}: give a list of names")
     for name in names:
         if not isinstance(name, str) or not name.strip() or not name.isprintable() or "," in name:
             raise InvalidOption(

@@ -74,6 +74,17 @@ def test_an_option_is_one_field_and_one_line(tmp_path, make_run, sample_library)
         ({"confidence": 1.0}, "confidence is 1.0"),
         ({"bounds_depth": 5}, "bounds_depth and probabilities need bounds"),
         ({"name": ""}, "the model's name is ''"),
+        ({"tasks": 7}, "tasks is 7, expected a name or a list of names"),
+        ({"tasks": None}, "tasks is None, expected a name or a list of names"),
+        ({"metrics": [7]}, "metrics is .7., expected a name or a list of names"),
+        ({"sources": {"coco": 1}}, "sources is .*, expected a name or a list of names"),
+        ({"per_query": "no"}, "per_query is 'no', expected True or False"),
+        ({"allow_missing": "no"}, "allow_missing is 'no', expected True or False"),
+        ({"bounds": 1}, "bounds is 1, expected True or False"),
+        ({"confidence": "high"}, "confidence is 'high', expected a number"),
+        ({"block_size": "8"}, "block_size is '8', expected a whole number"),
+        ({"training_data": "web"}, "training data 'web': give a list of names"),
+        ({"training_data": 7}, "training data 7: give a list of names"),
     ],
 )
 def test_a_wrong_option_is_refused_without_a_run(options, message):

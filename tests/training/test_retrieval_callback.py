@@ -195,6 +195,126 @@ def test_a_second_training_is_scored_too(tmp_path):
     assert list(logged(trainer)) == [2]
 
 
+def change_weights(trainer):
+    with torch.no_grad():
+        trainer.model.text_projection.weight.normal_()
+
+
+class Interruption(TrainerCallback):
+    """Raises KeyboardInterrupt in an event of step 2."""
+
+    def __init__(self, event):
+        setattr(self, event, self.interrupt)
+
+    def interrupt(self, args, state, control, **kwargs):
+        if state.global_step == 2:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(("event", "every"), [("on_evaluate", None), ("on_step_end", 2), ("on_step_end", 3)])
+def test_evaluation_after_interruption_scores_the_weights_anew(tmp_path, event, every):
+    interruption = Interruption(event)
+    trainer = clip_trainer(tmp_path, interruption)
+    callback = clip_callback(metrics="median_rank", every=every).add_to(trainer)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train()
+    interrupted = callback.report
+    trainer.remove_callback(interruption)
+    change_weights(trainer)
+    metrics = trainer.evaluate()
+    assert callback.report is not interrupted
+    assert metrics["eval_cxc/t2i/median_rank"] == callback.report.scores["cxc/t2i/median_rank"]
+    assert metrics == trainer.evaluate()
+
+
+class FinalEvaluation(TrainerCallback):
+    """Changes the weights at the end of training, as the best checkpoint does, and evaluates them."""
+
+    def on_train_end(self, args, state, control, **kwargs):
+        change_weights(self.trainer)
+        self.metrics = self.trainer.evaluate()
+
+
+def test_evaluation_at_the_end_scores_the_weights_anew(tmp_path):
+    final = FinalEvaluation()
+    final.trainer = trainer = clip_trainer(tmp_path, final, max_steps=2)
+    clip_callback(metrics="median_rank").add_to(trainer)
+    trainer.train()
+    key = "eval_cxc/t2i/median_rank"
+    trained = next(entry[key] for entry in trainer.state.log_history if key in entry)
+    assert final.metrics[key] != trained
+    assert final.metrics[key] == trainer.evaluate()[key]
+
+
+def test_callback_of_another_trainer_is_refused(tmp_path):
+    first, second = clip_trainer(tmp_path), clip_trainer(tmp_path)
+    callback = clip_callback().add_to(first).add_to(first)
+    with pytest.raises(InvalidOption, match="is in another Trainer.*make a RetrievalCallback for each Trainer"):
+        callback.add_to(second)
+    second.add_callback(callback)
+    with pytest.raises(InvalidOption, match="was added to another Trainer"):
+        second.evaluate()
+    with pytest.raises(InvalidOption, match="was added to another Trainer"):
+        second.train()
+    assert second.state.global_step == 0
+    first.remove_callback(callback)
+    assert KEY in callback.add_to(second).trainer.evaluate()
+
+
+@pytest.mark.parametrize(
+    ("settings", "place"),
+    [
+        ({"eval_steps": 2}, "step 2"),
+        ({"eval_steps": 3, "max_steps": 4}, "step 4"),
+        ({"eval_steps": 3, "max_steps": 6}, None),
+        ({"eval_steps": 4, "max_steps": 3}, None),
+        ({"eval_steps": 0.5, "max_steps": 8}, "step 8"),
+        ({"eval_steps": 2, "metric_for_best_model": "cxc/t2i/recall_at_1"}, "step 2"),
+        ({"eval_steps": 2, "metric_for_best_model": "loss"}, None),
+        ({"eval_steps": 2, "metric_for_best_model": None}, None),
+        ({"eval_strategy": "epoch"}, "the end of an epoch"),
+        ({"eval_strategy": "no"}, None),
+    ],
+)
+def test_evaluation_without_the_best_score_is_refused(tmp_path, settings, place):
+    trainer = clip_trainer(tmp_path, **{"metric_for_best_model": KEY, "max_steps": -1, **settings})
+    if place is None:
+        clip_callback(every=3).add_to(trainer)
+        return
+    with pytest.raises(InvalidOption, match=f"with every=3 the evaluation at {place} has no scores; leave out every"):
+        clip_callback(every=3).add_to(trainer)
+
+
+def test_fraction_without_the_best_score_fails_before_step_one(tmp_path):
+    trainer = clip_trainer(tmp_path, metric_for_best_model=KEY, eval_steps=0.5, max_steps=6)
+    clip_callback(every=2).add_to(trainer)
+    with pytest.raises(InvalidOption, match="the evaluation at step 3 has no scores"):
+        trainer.train()
+    assert trainer.state.global_step == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"every": 0}, "every is 0"),
+        ({"every": "3"}, "every is '3'"),
+        ({"images": 7}, "images is 7, expected the folder"),
+        ({"encoding": {"batch_size": 8}}, "encoding is .*, expected an Encoding"),
+        ({"library": 7}, "the data folder is 7"),
+        ({"tasks": 7}, "tasks is 7"),
+        ({"per_query": "no"}, "per_query is 'no'"),
+    ],
+)
+def test_option_of_another_type_is_refused(options, message):
+    with pytest.raises(InvalidOption, match=message):
+        RetrievalCallback(**{"library": "sample", **options})
+
+
+def test_what_is_no_trainer_is_refused():
+    with pytest.raises(InvalidOption, match="trainer is 'clip', expected a Trainer"):
+        clip_callback().add_to("clip")
+
+
 def test_mixed_precision_is_scored(tmp_path):
     trainer = clip_trainer(tmp_path, bf16=True, max_steps=2)
     clip_callback().add_to(trainer)
@@ -236,11 +356,6 @@ def test_callback_without_trainer_fails_before_the_first_step(tmp_path):
     with pytest.raises(InvalidOption, match=r"add it by callback.add_to\(trainer\)"):
         trainer.train()
     assert trainer.state.global_step == 0
-
-
-def test_wrong_steps_are_refused():
-    with pytest.raises(InvalidOption, match="every is 0"):
-        clip_callback(every=0)
 
 
 def test_sharded_weights_are_refused(tmp_path):
