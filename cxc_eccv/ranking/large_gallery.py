@@ -85,8 +85,8 @@ class LargeGallery:
 
         Raises:
             DataError: an id is not in the gallery, or occurs twice.
-            MalformedRun: wrong shapes or types, NaN or infinite values, values too large or too small for float32, or a zero
-                vector under ``cosine``.
+            MalformedRun: wrong shapes or types, NaN or infinite values, values too large or too small for float32, or a
+                zero vector under ``cosine``.
         """
         covered = self._cover(ids, vectors)
         segments = self._merged.segments[find_positions(ids, self._merged.gallery_ids)[0]]

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 from tqdm import tqdm
 
-from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
+from cxc_eccv.errors import MalformedRun, UnknownName
 from cxc_eccv.kernels import unit_vectors
 from cxc_eccv.ranking.counts import Counts, count_rows
 from cxc_eccv.ranking.device import torch_on

@@ -63,9 +63,9 @@ def load_embeddings(path: str | Path) -> EmbeddingsRun:
 
     The file holds ``image_ids`` (N,) and ``caption_ids`` (M,) of any integer type, with ``image_embeddings`` (N, D) and
     ``caption_embeddings`` (M, D) in float16, float32 or float64, in ``.safetensors`` also bfloat16; a text-only or
-    image-only file has only one pair. Vectors become float32; pickled objects are never loaded. Optional entries are ``similarity`` (``cosine`` or ``dot``) and
-    ``model``, a name: texts in ``.npz``, metadata in ``.safetensors``. Vectors of altered sentences have names
-    such as ``adversarial_<kind>_ids`` and ``adversarial_<kind>_embeddings``.
+    image-only file has only one pair. Vectors become float32; pickled objects are never loaded. Optional entries are
+    ``similarity`` (``cosine`` or ``dot``) and ``model``, a name: texts in ``.npz``, metadata in ``.safetensors``.
+    Vectors of altered sentences have names such as ``adversarial_<kind>_ids`` and ``adversarial_<kind>_embeddings``.
 
     Args:
         path: a ``.npz`` or ``.safetensors`` file.

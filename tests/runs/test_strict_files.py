@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import safetensors.numpy
 
 import cxc_eccv as ce
 from cxc_eccv import parquet
