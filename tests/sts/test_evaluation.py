@@ -134,8 +134,10 @@ def test_written_out(report):
         (lambda texts: encoder(texts)[:, 0], r"vectors of 28 texts.*has shape \(28,\), expected \(N, D\)"),
         (lambda texts: [[1.0]] * 27 + [[1.0, 2.0]], "rows of unequal length"),
         (lambda texts: [["a"]] * 28, "has type <U1"),
+        (lambda texts: encoder(texts).astype(np.int8), "has type int8"),
+        (lambda texts: np.ma.masked_array(encoder(texts)), "masked array"),
     ],
-    ids=["one-lacks", "nan", "all-equal", "flat", "ragged", "texts"],
+    ids=["one-lacks", "nan", "all-equal", "flat", "ragged", "texts", "integers", "masked"],
 )
 def test_an_encoder_that_gives_nonsense(small_library, bad, words):
     with pytest.raises(MalformedRun, match=words):

@@ -92,6 +92,12 @@ CASES["embeddings"] = {
         "image_ids",
         "at least one id",
     ),
+    "vectors of integers": malformed(
+        npz(assign(image_embeddings=lambda vectors: np.packbits(vectors > 0, axis=1))),
+        "image_embeddings: has type uint8",
+        "np.unpackbits",
+        "bfloat16 numbers read as int16",
+    ),
     "object arrays": malformed(
         npz(assign(image_embeddings=lambda vectors: vectors.astype(object))),
         "image_embeddings",
