@@ -140,8 +140,8 @@ class RetrievalScores(Metric):
         """
         joined = {side: items for side in SIDES if (items := self._join(side))[0].size}
         _refuse_second_epoch(joined)
-        sides = [_drop_repeats(side, *joined[side]) if side in joined else None for side in SIDES]
-        run = EmbeddingsRun(*sides)
+        distinct = {side: _drop_repeats(side, *items) for side, items in joined.items()}
+        run = EmbeddingsRun(distinct.get("image"), distinct.get("caption"))
         self.report = evaluate_request(run, self._request, self._library, progress=False)
         return dict(self.report.scores)
 
