@@ -14,7 +14,13 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import RunTooShallow
 from cxc_eccv.evaluation.plan import find_parts
 from cxc_eccv.evaluation.request import Request
-from cxc_eccv.judgments.evidence.source import label_file_source, label_sources, official_sources
+from cxc_eccv.judgments.evidence.source import (
+    Thresholds,
+    gather,
+    label_file_source,
+    label_sources,
+    official_sources,
+)
 from cxc_eccv.judgments.qrels import MergedPairs, merge
 from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.registry import tasks
@@ -263,7 +269,7 @@ def _table(
 ) -> pa.Table:
     """One row per query and item."""
     queries, items = np.repeat(top.query_ids, top.depth), top.ids.ravel()
-    positive, verdicts = _verdicts_of_pairs(merged, queries, items)
+    positive, verdicts = _verdicts_of_pairs(merged, direction, split, queries, items)
     columns = _columns_of_queries(chosen, positive.reshape(top.ids.shape)) | {
         "direction": [direction] * items.size,
         "query_id": queries,
@@ -299,11 +305,11 @@ def _columns_of_queries(chosen: Sequence[Chosen], positive: NDArray[np.bool_]) -
 
 
 def _verdicts_of_pairs(
-    merged: MergedPairs, query_ids: IntArray, item_ids: IntArray
+    merged: MergedPairs, direction: str, split: Split, query_ids: IntArray, item_ids: IntArray
 ) -> tuple[NDArray[np.bool_], dict[str, pa.Array]]:
     """Whether any source calls each of P pairs positive, and the verdict of each source; null if it does not judge.
 
-    Some sources list only positives: a pair that they do not list is false if they list another item of the query.
+    Some sources list only positives: a pair that they do not list is false if they searched matches of the query.
     """
     size = merged.gallery_ids.size
     queries = find_positions(query_ids, merged.query_ids)[0]
@@ -312,26 +318,27 @@ def _verdicts_of_pairs(
     rows = np.minimum(np.searchsorted(judged_keys, keys), judged_keys.size - 1)
     known = judged_keys[rows] == keys
     official = official_sources()
-    columns = {
-        name if name in official else f"{LABELS_COLUMN}{name}": _verdict(merged, name, queries, rows, known)
-        for name in dict.fromkeys([*official, *merged.sources])
-    }
+    columns: dict[str, pa.Array] = {}
+    for name in dict.fromkeys([*official, *merged.sources]):
+        judged, says_yes = _find_verdicts(merged, name, rows, known)
+        if name in merged.sources and official.get(name, label_file_source(name)).lists_positives:
+            evidence = gather(split, direction, name, Thresholds())
+            judged |= np.isin(query_ids, [] if evidence is None else evidence.searched)
+        columns[name if name in official else f"{LABELS_COLUMN}{name}"] = pa.array(says_yes, mask=~judged)
     for name, ratings in (("cxc_rating", merged.ratings), ("cxc_reverse", merged.reverse)):
         columns[name] = pa.array(ratings[rows], mask=~known | np.isnan(ratings[rows]))
     return known & merged.positive[rows], columns
 
 
-def _verdict(
-    merged: MergedPairs, source: str, queries: IntArray, rows: IntArray, known: NDArray[np.bool_]
-) -> pa.BooleanArray:
+def _find_verdicts(
+    merged: MergedPairs, source: str, rows: IntArray, known: NDArray[np.bool_]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """(P,) whether a source judged the pair, and (P,) whether it calls it positive."""
     if source not in merged.sources:
-        return pa.nulls(rows.size, pa.bool_())
+        return np.zeros_like(known), np.zeros_like(known)
     column = merged.sources.index(source)
     judged = known & merged.judged[rows, column]
-    positive = judged & merged.said_positive[rows, column]
-    if official_sources().get(source, label_file_source(source)).lists_positives:
-        judged = np.isin(queries, merged.queries[merged.judged[:, column]])
-    return pa.array(positive, mask=~judged)
+    return judged, judged & merged.said_positive[rows, column]
 
 
 def _captions(split: Split, ids: IntArray, *, of_images: bool) -> pa.ListArray:

@@ -10,7 +10,7 @@ import numpy as np
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.judgments.evidence.source import Thresholds, gather, number_pairs, sources_of
 from cxc_eccv.judgments.flickr8k import FOUND, LINKED, NEGATIVE
-from cxc_eccv.judgments.qrels import merge
+from cxc_eccv.judgments.qrels import merge, merged_qrels
 from cxc_eccv.metrics.kinds import Spec, Variant
 from cxc_eccv.sources.download import sha256_of
 from cxc_eccv.sources.library import Library, Split
@@ -172,6 +172,6 @@ def _merge_for(split: Split, task: Task, direction: str, sources: tuple[str, ...
 
 
 def find_positives(split: Split, direction: str, sources: Sequence[str]) -> tuple[IntArray, IntArray]:
-    """(P,) query ids and (P,) item ids of the pairs that any of the sources calls positive."""
-    pairs = merge(split, direction, sources=sources)
-    return pairs.query_ids[pairs.queries[pairs.positive]], pairs.gallery_ids[pairs.items[pairs.positive]]
+    """(P,) query ids and (P,) item ids of the positives of the queries that any of the sources searched."""
+    judged = merged_qrels(split, direction, sources=sources)
+    return judged.query_ids[judged.rows], judged.gallery_ids[judged.indices]

@@ -50,6 +50,7 @@ class MergedPairs:
     said_positive: BoolArray  # (P, S)
     ratings: FloatArray  # (P,) of CxC, or NaN
     reverse: FloatArray  # (P,) rating of (item, query) where both are images, or NaN
+    searched: BoolArray  # (Q,) whether one of the sources looked for matches of the query
     positive: BoolArray  # (P,) verdict under the policy
     conflict: BoolArray  # (P,) sources contradict each other, or the two SIS ratings disagree
     rules: tuple[str, ...]  # why pairs are positive, one text per source
@@ -59,6 +60,16 @@ class MergedPairs:
     def said_negative(self) -> BoolArray:
         """(P, S) the source judged the pair and says no."""
         return np.asarray(self.judged & ~self.said_positive)
+
+    @property
+    def asked(self) -> IntArray:
+        """Positions of the queries: all that a source searched and that have a positive.
+
+        Other captions and images occur only as items of such queries. Most of their matches are unknown, perhaps their
+        own image or captions too.
+        """
+        has_positive = np.bincount(self.queries[self.positive], minlength=self.query_ids.size) > 0
+        return np.flatnonzero(has_positive & self.searched)
 
 
 def merge(
@@ -73,7 +84,8 @@ def merge(
 
     Under ``union`` a pair is positive if any source says so; under ``strict``, if one says so and none contradicts;
     under ``override`` the latest source that judged the pair decides, in the order coco, cxc, eccv, entailment, label
-    files. Weak positives (mined) are pairs that none of these judges.
+    files. Weak positives (mined) are pairs that none of these judges. What people said of an image and a caption counts
+    in both directions, also where ECCV Caption lists the pair in one.
     """
     known = sources_of(split.library)
     names = merged_sources(split.library) if sources is None else sources
@@ -106,12 +118,14 @@ def merge_evidence(
     names = tuple(rules)
     judged, said_positive = np.zeros((2, pairs.size, len(names)), dtype=bool)
     ratings, reverse = np.full((2, pairs.size), np.nan)
+    searched = np.zeros(query_ids.size, dtype=bool)
     left_out: Counter[str] = Counter()
     for part, rows in zip(evidence, places_of_pairs, strict=False):
         left_out.update(part.left_out)
         column = names.index(part.source)
         judged[rows, column] = True
         said_positive[rows, column] |= part.positive
+        searched |= np.isin(query_ids, part.searched)
         if part.source == "cxc":  # other sources rate on other scales
             ratings[rows], reverse[rows] = part.ratings, part.reverse
     return MergedPairs(
@@ -124,6 +138,7 @@ def merge_evidence(
         said_positive=said_positive,
         ratings=ratings,
         reverse=reverse,
+        searched=searched,
         positive=_verdict(policy, judged, said_positive),
         conflict=_conflict(judged, said_positive, (ratings, reverse), threshold),
         rules=tuple(f"{name}: {rule}" for name, rule in rules.items()),
@@ -168,7 +183,7 @@ def merged_qrels(
     policy: str = "union",
     thresholds: Thresholds | None = None,
 ) -> Judgments:
-    """Positives of the merged judgments; queries without a positive are left out.
+    """Positives of the merged judgments; queries without a positive, and those that no source searched, are left out.
 
     The default is the retrieval protocol of the CxC paper: original COCO links and rated positives.
 
@@ -186,13 +201,12 @@ def merged_qrels(
         True
     """
     pairs = merge(split, direction, sources=sources, policy=policy, thresholds=thresholds)
-    queries, items = pairs.queries[pairs.positive], pairs.items[pairs.positive]
-    asked = np.flatnonzero(np.bincount(queries, minlength=1))
+    kept = pairs.positive & pairs.searched[pairs.queries]
     return Judgments.from_pairs(
-        pairs.query_ids[asked],
+        pairs.query_ids[pairs.asked],
         pairs.gallery_ids,
-        pairs.query_ids[queries],
-        pairs.gallery_ids[items],
+        pairs.query_ids[pairs.queries[kept]],
+        pairs.gallery_ids[pairs.items[kept]],
         without_self=direction in ("t2t", "i2i"),
     )
 
@@ -347,12 +361,7 @@ def entailed_pairs(split: Split, *, policy: str = "union", thresholds: Threshold
     pairs without one. Original COCO links do not count.
     """
     limits = thresholds or Thresholds()
-    evidence = [gather(split, "i2t", source, limits) for source in ("cxc", "eccv", "entailment")]
-    by_caption = gather(split, "t2i", "eccv", limits)
-    if by_caption is not None:
-        evidence.insert(2, replace(by_caption, queries=by_caption.items, items=by_caption.queries))
-    judged = [part for part in evidence if part is not None]
-    pairs = merge_evidence(judged, item_ids(split, "i2t"), policy, limits.of_direction("i2t"))
+    pairs = merge(split, "i2t", sources=("cxc", "eccv", "entailment"), policy=policy, thresholds=limits)
     annotated, entailed = _labels_of_pairs(pairs)
     return replace(pairs, positive=np.where(annotated, entailed, pairs.positive))
 

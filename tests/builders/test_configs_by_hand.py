@@ -95,7 +95,7 @@ def test_eccv_caption(rows):
 
 
 def test_pairs(rows):
-    """Image 1: CxC rates 21 and 31 as positives, ECCV Caption has 31; image 2: a label says 11; image 3: ECCV's 11.
+    """Image 1: CxC rates 21 and 31 as positives, ECCV Caption has 31; image 2: a label says 11; image 3: ECCV's 11, 21.
 
     Judged negative: for image 1 a label says no to 22, for image 3 CxC rates 24 as 1.5.
     """
@@ -106,7 +106,7 @@ def test_pairs(rows):
     positives = {
         1: [weak(21, "cxc"), weak(31, "cxc", "eccv")],
         2: [weak(11, "entailment")],
-        INVALID_IMAGE: [weak(11, "eccv")],
+        INVALID_IMAGE: [weak(11, "eccv"), weak(21, "eccv")],
     }
     by = "judged_negative_by"
     negatives = {1: [weak(22, "entailment", column=by)], 2: [], INVALID_IMAGE: [weak(24, "cxc", column=by)]}
@@ -291,7 +291,8 @@ def test_retrieval(rows):
     }
     last = by_query["i2t", INVALID_IMAGE]
     assert last["query_invalid"]
-    assert last["positives"] == [judged(11, ["eccv"], [VERIFIED]), judged(31, *link), judged(INVALID_CAPTION, *link)]
+    verified = [judged(number, ["eccv"], [VERIFIED]) for number in (11, 21)]
+    assert last["positives"] == [*verified, judged(31, *link), judged(INVALID_CAPTION, *link)]
     assert last["negatives"] == [judged(24, ["cxc"], [], 1.5)]
     assert by_query["t2i", 21] == {
         "query_id": 21,
@@ -306,6 +307,8 @@ def test_retrieval(rows):
         ],
         "negatives": [],
     }
+    of_image_3 = by_query["t2i", 11]["positives"][-1]  # verified for the image
+    assert of_image_3 == judged(INVALID_IMAGE, ["eccv"], [VERIFIED])
     text = by_query["t2t", INVALID_CAPTION]
     rules = [*together[1], "cxc: sts >= 3"]
     assert text["query_invalid"]
@@ -314,6 +317,7 @@ def test_retrieval(rows):
     assert by_query["i2i", 1]["negatives"] == [judged(INVALID_IMAGE, ["cxc"], [], 1.0)]
     assert left_out == {
         "i2t: ECCV Caption positives outside the split's captions": 1,
+        "t2i: ECCV Caption positives outside the split's captions": 1,
         "i2i: queries without a positive": 1,
     }
     strict, left_out = rows("retrieval", policy="strict")

@@ -22,6 +22,27 @@ def test_source_says_what_it_is(name):
         assert load_catalog().of_group(group)
 
 
+@pytest.mark.parametrize("split", SPLITS)
+def test_directions_say_the_same_of_pair(name, split, sample_library):
+    """Whether an image and a caption match does not depend on which of them is the query."""
+    try:
+        parts = [gather(sample_library.split(split), way, name, Thresholds()) for way in ("i2t", "t2i")]
+    except SourceMissing as error:
+        pytest.skip(f"the sample lacks a file: {error}")
+    if parts == [None, None]:
+        return
+    by_image, by_caption = parts
+    assert _list_judged(by_image.queries, by_image.items, by_image) == _list_judged(
+        by_caption.items, by_caption.queries, by_caption
+    )
+
+
+def _list_judged(images, captions, evidence):
+    ratings = np.where(np.isnan(evidence.ratings), -1, evidence.ratings)
+    columns = (images, captions, evidence.positive, ratings)
+    return sorted(zip(*(column.tolist() for column in columns), strict=True))
+
+
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("split", SPLITS)
 def test_evidence_is_of_the_split(name, split, direction, sample_library):

@@ -1,5 +1,8 @@
 """Published and computed totals of the real files of CxC (arXiv 2004.15020) and ECCV Caption (arXiv 2204.03359)."""
 
+import csv
+import json
+
 import numpy as np
 import pytest
 
@@ -136,6 +139,42 @@ def test_directions_are_separate_judgments_and_two_positives_are_unreachable_and
     assert qrels.unreachable.sum() == len(UNREACHABLE_CAPTIONS)
     pairs = merge(real_library.split("test"), "i2t", sources=("eccv",))
     assert pairs.left_out == {"ECCV Caption positives outside the split's captions": 2}
+
+
+def read_verified(library):
+    """(image, caption) of the lists of images and of captions of ECCV Caption, and of links and CxC, from raw bytes."""
+    by_image = json.loads(library.path("eccv_image_to_caption").read_bytes())
+    by_caption = json.loads(library.path("eccv_caption_to_image").read_bytes())
+    of_images = {(int(image), caption) for image, captions in by_image.items() for caption in captions}
+    of_captions = {(image, int(caption)) for caption, images in by_caption.items() for image in images}
+    content = library.split("test")
+    known = set(zip(content.caption_image_ids.tolist(), content.caption_ids.tolist(), strict=True))
+    inside = {caption for _, caption in known}
+    with library.path("sits_test").open(newline="") as file:
+        for row in csv.DictReader(file):
+            if float(row["agg_score"]) >= 3:
+                known.add((int(row["image"][-16:-4]), int(row["caption"].rpartition(":")[2])))
+    return ({pair for pair in pairs if pair[1] in inside} for pairs in (of_images, of_captions, known))
+
+
+def test_union_has_verified_pairs_of_both_directions(real_library):
+    of_images, of_captions, known = read_verified(real_library)
+    assert (len(of_images - of_captions - known), len(of_captions - of_images - known)) == (9_159, 4_900)
+    for direction, turn in (("i2t", 1), ("t2i", -1)):
+        qrels = merged_qrels(real_library.split("test"), direction, sources=("coco", "cxc", "eccv"))
+        queries, items = qrels.query_ids[qrels.rows].tolist(), qrels.gallery_ids[qrels.indices].tolist()
+        found = {pair[::turn] for pair in zip(queries, items, strict=True)}
+        assert found == of_images | of_captions | known
+        assert (qrels.query_ids.size, len(found)) == (5_000 if turn == 1 else 25_000, 54_157)
+
+
+@pytest.mark.parametrize("direction", ["i2t", "t2i"])
+def test_lists_of_its_queries_lack_no_verified_pair(real_library, direction):
+    """So on these queries ECCV Caption alone and its task have the same positives, but for captions outside."""
+    own = eccv_caption(real_library.split("test"), direction)
+    union = merged_qrels(real_library.split("test"), direction, sources=("eccv",))
+    for field in ("query_ids", "gallery_ids", "indptr", "indices"):
+        assert np.array_equal(getattr(own, field), getattr(union, field))
 
 
 @pytest.mark.parametrize("direction", ["i2t", "t2i"])

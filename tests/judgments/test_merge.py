@@ -39,7 +39,7 @@ def test_provenance_of_every_image_to_text_pair(world):
     assert table == {
         (1, 11): (("coco", "cxc", "eccv"), (link, rated, verified), True, False),
         (1, 12): (("coco", "cxc"), (link,), True, True),
-        (1, 21): (("cxc",), (rated,), True, False),
+        (1, 21): (("cxc", "eccv"), (rated, verified), True, False),  # ECCV Caption has it for caption 21 alone
         (1, 31): (("cxc", "eccv", "entailment"), (verified,), True, True),
         (2, 21): (("coco", "eccv"), (link, verified), True, False),
         (2, 22): (("coco",), (link,), True, False),
@@ -110,6 +110,23 @@ def test_eccv_directions_keep_their_own_queries(world):
     library = world.write()
     assert eccv_caption(library.split("test"), "i2t").query_ids.tolist() == [1, 2]
     assert eccv_caption(library.split("test"), "t2i").query_ids.tolist() == [21]
+
+
+@pytest.mark.parametrize("name", ["coco", "cxc", "eccv", "entailment"])
+def test_pair_is_judged_alike_in_both_directions(world, name):
+    split = world.write().split("test")
+    by_image, by_caption = (rows_of(merge(split, direction, sources=(name,))) for direction in ("i2t", "t2i"))
+    assert by_image == {pair[::-1]: said for pair, said in by_caption.items()}
+
+
+def test_union_asks_only_searched_queries(world):
+    """ECCV Caption lists caption 21 of image 2; caption 11 and 31 occur as items, without their other matches."""
+    split = world.write().split("test")
+    alone = merged_qrels(split, "t2i", sources=("eccv",))
+    assert (alone.query_ids.tolist(), alone.indices.tolist()) == ([21], [0, 1])
+    both = merged_qrels(split, "t2i", sources=("coco", "eccv"))
+    assert both.query_ids.tolist() == split.caption_ids.tolist()
+    assert both.gallery_ids[both.indices[both.rows == both.query_ids.tolist().index(31)]].tolist() == [1, 3]
 
 
 def test_entailment_labels_are_matched_by_id_else_by_text(world):

@@ -196,7 +196,7 @@ def retrieval_rows(split: Split, options: BuildOptions) -> Rows:
 
 
 def _left_out(pairs: MergedPairs, policy: str) -> dict[str, int]:
-    without = pairs.query_ids.size - np.unique(pairs.queries[pairs.positive]).size
+    without = pairs.query_ids.size - pairs.asked.size
     denied = int((pairs.said_positive.any(axis=1) & ~pairs.positive).sum())
     counts = pairs.left_out | {
         "queries without a positive": without,
@@ -206,7 +206,7 @@ def _left_out(pairs: MergedPairs, policy: str) -> dict[str, int]:
 
 
 def _judged_queries(split: Split, direction: str, pairs: MergedPairs) -> pa.Table:
-    asked = np.unique(pairs.queries[pairs.positive])
+    asked = pairs.asked
     query_ids = pairs.query_ids[asked]
     by_image = direction[0] == "i"
     nothing = pa.nulls(asked.size, pa.string())
@@ -248,9 +248,10 @@ RETRIEVAL = DatasetConfig(
     "rating, and whether sources contradict each other. The gallery of a direction is all items of the split; in "
     "`t2t` and `i2i` without the query.",
     collection="Original COCO links (captions of one image for `t2t`), CxC ratings of at least 3 (SITS, STS) or 2.5 "
-    "(SIS, either order), ECCV Caption positives of the same direction, entailment labels where given. By default a "
-    "pair is positive if any source says so (`union`); `strict` needs that no source contradicts, `override` lets "
-    "the latest source decide.",
+    "(SIS, either order), ECCV Caption positives, entailment labels where given. Sources say the same of an image "
+    "and a caption in `i2t` and `t2i`, whichever was the query when people judged them; the config `eccv_caption` "
+    "keeps ECCV Caption's two sets of queries apart. By default a pair is positive if any source says so (`union`); "
+    "`strict` needs that no source contradicts, `override` lets the latest source decide.",
     **columns(
         query_id=(Value("int64"), "COCO image id or caption id"),
         direction=(ClassLabel(names=list(DIRECTIONS)), "query modality to gallery modality"),

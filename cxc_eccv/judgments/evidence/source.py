@@ -3,6 +3,9 @@
 MS-COCO links a caption to the image that it was written for. Annotators of Crisscrossed Captions rated pairs from 0 to
 5. Models proposed the positives of ECCV Caption and people verified them, with separate queries per direction. A user's
 file says which pairs of image and caption are entailed.
+
+Whether an image and a caption match does not depend on which of them is the query. So a source says the same of a pair
+in both directions, and lists the queries for which it searched matches where these are not all that it judges.
 """
 
 from __future__ import annotations
@@ -59,6 +62,7 @@ class Evidence:
     positive: NDArray[np.bool_]  # False: judged negative
     ratings: FloatArray  # NaN where the source does not grade
     reverse: FloatArray  # rating of the pair in the other order (SIS), or NaN
+    searched: IntArray  # ids of the queries for which it looked for matches
     left_out: Mapping[str, int]  # rule to the number of raw judgments that it left out
     rule: str = ""  # why pairs are positive; gather fills in the rule of the source if empty
     source: str = ""  # name of the source; gather fills it in
@@ -71,9 +75,10 @@ class Evidence:
         positive: NDArray[np.bool_] | None = None,
         ratings: FloatArray | None = None,
         reverse: FloatArray | None = None,
+        searched: IntArray | None = None,
         left_out: Mapping[str, int] | None = None,
     ) -> Evidence:
-        """Build with defaults: all pairs positive, none rated, none left out."""
+        """Build with defaults: all pairs positive, none rated, all of their queries searched, none left out."""
         none = np.full(queries.size, np.nan)
         return cls(
             queries,
@@ -81,6 +86,7 @@ class Evidence:
             np.ones(queries.size, dtype=bool) if positive is None else positive,
             none if ratings is None else ratings,
             none if reverse is None else reverse,
+            queries if searched is None else searched,
             left_out or {},
         )
 
@@ -100,7 +106,8 @@ class Source:
         rule: maps direction and thresholds to the reason why pairs are positive, in words.
         evidence: maps split, direction and thresholds to the evidence, or to None if it judges nothing.
         groups: groups of raw files in the catalog that it reads, for licences and citations.
-        lists_positives: whether it lists only positives, so that unlisted items of its queries do not match.
+        lists_positives: whether it lists only positives, so that unlisted items of the queries that it searched do not
+            match.
         official: whether people gave the labels. Labels of models count only on request, and are in no report.
         yes, no: text of an example for a positive and a negative pair, with a placeholder for CxC's ``{ratings}``.
     """
@@ -282,16 +289,21 @@ CXC = Source(
 
 
 def _eccv_evidence(split: Split, direction: str, _thresholds: Thresholds) -> Evidence | None:
-    """The verified positives of the direction whose items are in the split."""
+    """The verified pairs of the split, from the lists of images and of captions; this direction's lists are whole."""
     if split.name != "test" or direction not in CROSS_MODAL:
         return None
-    table = split.eccv("eccv", direction)
-    queries, items = np.asarray(table["query_id"]), np.asarray(table["item_id"])
-    reachable = find_positions(items, item_ids(split, direction)[1])[1]
+    of_images, of_captions = (split.eccv("eccv", way) for way in CROSS_MODAL)
+    images = np.concatenate([of_images["query_id"], of_captions["item_id"]])
+    captions = np.concatenate([of_images["item_id"], of_captions["query_id"]])
+    inside = np.isin(captions, split.caption_ids)  # no image is outside
     left_out = {}
-    if not reachable.all():
-        left_out["ECCV Caption positives outside the split's captions"] = int((~reachable).sum())
-    return Evidence.of(queries[reachable], items[reachable], left_out=left_out)
+    if not inside.all():
+        left_out["ECCV Caption positives outside the split's captions"] = int((~inside).sum())
+    numbers = number_pairs(images[inside], captions[inside], split.image_ids, split.caption_ids)
+    rows, columns = np.divmod(find_distinct(numbers), split.caption_ids.size)
+    queries, items = orient(split.image_ids[rows], split.caption_ids[columns], direction)
+    searched = np.asarray(split.eccv("eccv", direction)["query_id"])
+    return Evidence.of(queries, items, searched=searched, left_out=left_out)
 
 
 ECCV = Source(

@@ -61,12 +61,9 @@ def compare_labels(labels: LabelFile, library: Library) -> pa.Table:
 
 
 def _gather(split: Split, source: str) -> pa.Table:
-    """The judgments of a source: a row per image and caption, positive if it is so in either direction."""
-    tables = [SOURCE.empty_table()]
-    for direction in ("i2t", "t2i"):
-        judged = gather(split, direction, source, Thresholds())
-        if judged is not None:
-            sides = (judged.queries, judged.items) if direction == "i2t" else (judged.items, judged.queries)
-            tables.append(pa.table([*sides, judged.positive], schema=SOURCE))
-    table = pa.concat_tables(tables).group_by(PAIR).aggregate([("source_positive", "max")]).rename_columns(SOURCE.names)
+    """The judgments of a source: a row per image and caption."""
+    judged = gather(split, "i2t", source, Thresholds())
+    table = SOURCE.empty_table()
+    if judged is not None:
+        table = pa.table([judged.queries, judged.items, judged.positive], schema=SOURCE)
     return table.add_column(2, "source", pa.array([source] * table.num_rows, pa.string()))

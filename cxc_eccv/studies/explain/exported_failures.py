@@ -32,7 +32,7 @@ from cxc_eccv.studies.asking.questions import (
 )
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.studies.explain.failed_queries import INFORMED, MATCHED, MEASURES
-from cxc_eccv.types import CROSS_MODAL, check_whole
+from cxc_eccv.types import check_whole
 from cxc_eccv.wording import count
 
 SCHEME = schemes()["failures"]
@@ -115,11 +115,11 @@ def _list_known(split: Split) -> Iterator[tuple[str, int, int, int, str]]:
     They depend on nothing but the data, so that answers count for the failures of every model.
     """
     images, matches = split.image_ids.tolist(), dict[int, set[int]]()
-    for direction in CROSS_MODAL if split.name != ALL else ():  # sources judge single splits
-        merged = merge(split, direction, sources=[name for name in official_sources() if name in MERGED])
-        sides = merged.query_ids[merged.queries], merged.gallery_ids[merged.items]
-        pairs = zip(*(side[merged.positive].tolist() for side in sides), strict=True)
-        for image, caption in pairs if direction == "i2t" else (pair[::-1] for pair in pairs):
+    if split.name != ALL:  # sources judge single splits
+        merged = merge(split, "t2i", sources=[name for name in official_sources() if name in MERGED])
+        captions = merged.query_ids[merged.queries[merged.positive]].tolist()
+        positives = merged.gallery_ids[merged.items[merged.positive]].tolist()
+        for caption, image in zip(captions, positives, strict=True):
             matches.setdefault(caption, set()).add(image)
     for query, truth in zip(split.caption_ids.tolist(), split.caption_image_ids.tolist(), strict=True):
         start = int.from_bytes(blake2b(str(query).encode(), digest_size=8).digest())

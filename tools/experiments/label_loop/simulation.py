@@ -421,13 +421,9 @@ def _refuse_twice(name: str, chosen: Sequence[object]) -> None:
 def _judged_pairs(
     pairs: Pairs, library: Library, split: str, sources: Sequence[str], *, turned_down: bool = False
 ) -> IntArray:
-    """Numbers, ascending, of all pairs that sources call positive in either direction, and of those they turn down."""
-    found = []
-    for direction in ("i2t", "t2i"):
-        merged = merge(library.split(split), direction, sources=sources)
-        sides = (merged.queries, merged.items) if direction == "i2t" else (merged.items, merged.queries)
-        found.append(pairs.number(*sides)[merged.positive | turned_down])
-    return np.unique(np.concatenate(found))
+    """Numbers, ascending, of all pairs that sources call positive, and of those they turn down."""
+    merged = merge(library.split(split), "i2t", sources=sources)
+    return np.unique(pairs.number(merged.queries, merged.items)[merged.positive | turned_down])
 
 
 def _candidates_of(questions: int) -> int:

@@ -191,21 +191,16 @@ def _find_asked_before(options: ProposalOptions, pairs: Pairs, whole: Pairs) -> 
 
 
 def _find_judged(split: Split, pairs: Pairs, sources: Sequence[str] | None) -> JudgedPairs:
-    """The judgments of sources in both directions."""
+    """The judgments of sources, which are those of both directions."""
     names = merged_official(split.library) if sources is None else list(sources)
-    judged, positives = [], {name: [np.empty(0, np.int64)] for name in names}
-    for direction in CROSS_MODAL:
-        merged = merge(split, direction, sources=names)
-        ids = (merged.query_ids[merged.queries], merged.gallery_ids[merged.items])[:: 1 if direction == "i2t" else -1]
-        within = pairs.holds(*ids)
-        numbers = pairs.of_ids(ids[0][within], ids[1][within], "judged pairs")
-        judged.append(numbers)
-        for column, name in enumerate(merged.sources):
-            positives[name].append(numbers[merged.said_positive[within, column]])
-    return JudgedPairs(
-        find_distinct(np.concatenate(judged)),
-        {name: find_distinct(np.concatenate(parts)) for name, parts in positives.items()},
-    )
+    merged = merge(split, "i2t", sources=names)
+    images, captions = merged.query_ids[merged.queries], merged.gallery_ids[merged.items]
+    within = pairs.holds(images, captions)
+    numbers = pairs.of_ids(images[within], captions[within], "judged pairs")
+    positives = {name: np.empty(0, np.int64) for name in names}
+    for column, name in enumerate(merged.sources):
+        positives[name] = find_distinct(numbers[merged.said_positive[within, column]])
+    return JudgedPairs(find_distinct(numbers), positives)
 
 
 def _count(every: IntArray, entries: Entries, pool: Pool) -> dict[str, int]:

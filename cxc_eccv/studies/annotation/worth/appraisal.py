@@ -252,7 +252,7 @@ class _Study:
         if queries is None:
             return np.ones(query_ids.size, bool)
         judged = gather(self.split, direction, queries, Thresholds())
-        return np.isin(query_ids, [] if judged is None else judged.queries)
+        return np.isin(query_ids, [] if judged is None else judged.searched)
 
     def compare(
         self, sets: Sequence[Sequence[str]], sources: Sequence[str], queries: str | None

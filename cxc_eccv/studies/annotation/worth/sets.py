@@ -34,6 +34,7 @@ class Positives:
     query_ids: IntArray  # (Q,) all queries of the direction
     gallery_ids: IntArray  # (N,) all items of the direction
     listed: IntArray  # ascending numbers of pairs: index of the query * N + index of the item
+    searched: BoolArray  # (Q,) whether a source searched matches of the query; a pair of another one counts in no R
     outside: IntArray  # (Q,) number of listed positives outside the gallery, which count towards R
     classes: tuple[IntArray, IntArray]  # (Q,) and (N,) class of categories, -1 for none
     alike: BoolArray  # (C, C) whether two classes are a plausible match
@@ -46,13 +47,13 @@ class Positives:
         return np.asarray(inside & asked & there)
 
     def sizes(self) -> IntArray:
-        """(Q,) R of every query."""
+        """(Q,) R of every query that was searched, 0 for others."""
         rows, columns = np.divmod(self.listed, self.gallery_ids.size)
         of_queries, of_items = self.classes
         listed = np.bincount(rows[~self._match(rows, columns)], minlength=self.query_ids.size)
         members = np.bincount(of_items[of_items >= 0], minlength=len(self.alike))
         matches = np.where(of_queries >= 0, (self.alike @ members)[of_queries], 0)
-        return np.asarray(listed + matches + self.outside)
+        return np.asarray(np.where(self.searched, listed + matches + self.outside, 0))
 
     def _match(self, rows: IntArray, columns: IntArray) -> BoolArray:
         left, other = self.classes[0][rows], self.classes[1][columns]
@@ -78,11 +79,12 @@ def find_positives(split: Split, direction: str, names: Sequence[str]) -> Positi
     zetas = [int(name.removeprefix("plausible_")) for name in names if name not in sources]
     query_ids, gallery_ids = item_ids(split, direction)
     listed, outside = np.empty(0, np.int64), np.zeros(query_ids.size, np.int64)
+    searched = np.ones(query_ids.size, bool)
     if sources:
         pairs = merge(split, direction, sources=sources)
         if not (pairs.sources or zetas):
             return None
-        listed = (pairs.queries * gallery_ids.size + pairs.items)[pairs.positive]
+        listed, searched = (pairs.queries * gallery_ids.size + pairs.items)[pairs.positive], pairs.searched
         if "eccv" in pairs.sources:
             table = split.eccv("eccv", direction)
             lost = ~find_positions(np.asarray(table["item_id"]), gallery_ids)[1]
@@ -90,6 +92,7 @@ def find_positives(split: Split, direction: str, names: Sequence[str]) -> Positi
             outside = np.bincount(rows, minlength=query_ids.size)
     classes, alike = (np.full(query_ids.size, -1), np.full(gallery_ids.size, -1)), np.zeros((1, 1), bool)
     if zetas:
+        searched = np.ones(query_ids.size, bool)
         matches = category_matches(split, direction)
         (rows, are_queries), (columns, are_items) = (
             find_positions(query_ids, matches.query_ids),
@@ -100,7 +103,7 @@ def find_positives(split: Split, direction: str, names: Sequence[str]) -> Positi
             np.where(are_items, matches.gallery_classes[columns], -1),
         )
         alike = matches.distances <= max(zetas)
-    return Positives(query_ids, gallery_ids, listed, outside, classes, alike)
+    return Positives(query_ids, gallery_ids, listed, searched, outside, classes, alike)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,7 +132,10 @@ def find_verified(split: Split, direction: str, source: str, proposals: pa.Table
         judged = gather(split, direction, source, Thresholds())
         if judged is None:
             return None
-        queries, items, positive, gains = judged.queries, judged.items, judged.positive, np.ones(judged.queries.size)
+        # Of other queries the source knows some matches, which are no base for a recall.
+        rows = np.isin(judged.queries, judged.searched)
+        queries, items, positive = (column[rows] for column in (judged.queries, judged.items, judged.positive))
+        gains = np.ones(queries.size)
         asked = np.full(queries.size, not sources_of(split.library)[source].lists_positives)
     verified = Verified(queries, items, positive, np.where(positive, gains, 0.0), asked)
     return verified if proposals is None else _add_known(verified, proposals, direction)
