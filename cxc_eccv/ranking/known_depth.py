@@ -17,6 +17,9 @@ from cxc_eccv.types.ids import make_indptr, number_within
 FAR = 2**40
 """A depth beyond every gallery."""
 
+TOLERANCE = 1e-12
+"""Values of a metric that differ by no more than this are equal; no table shows so little."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GivenRanks(PositiveRanks):
@@ -49,17 +52,17 @@ def values_at_known_depth(
 
     A ranking of the whole gallery always suffices. A metric that looks only at the top d, see :func:`needed_depth`,
     needs d items. For a metric without such a limit (median rank, MRR) the positives that a ranking lacks must not be
-    able to change the value.
+    able to change the value by more than :data:`TOLERANCE`.
     """
     score, n_positives = partial(metric, **parameters), given.n_positives
     values = score(given)
     unsettled = ~given.complete & _looks_below(score, n_positives, given.depths)
     if not unsettled.any():
         return values
-    limited = ~_looks_below(score, n_positives, np.full_like(n_positives, FAR))
+    limited = _is_limited(score, n_positives)
     ranked = given.n_found, given.ranks
     absent, next_below = _ranks(n_positives, *ranked), _place_below(n_positives, given.depths, *ranked)
-    unknown = unsettled & (limited | (score(next_below) != score(absent)))
+    unknown = unsettled & (limited | _differ(score(next_below), score(absent)))
     if unknown.any():
         called = ", ".join(f"{name}={value}" for name, value in parameters.items())
         name = f"{metric.__name__}({called})" if called else metric.__name__
@@ -72,9 +75,10 @@ def needed_depth(
     n_positives: IntArray,
     **parameters: Any,  # noqa: ANN401 - the metric's own
 ) -> IntArray:
-    """The smallest depth below which positives no longer change a metric's value, for each R."""
+    """The smallest depth below which positives no longer change a metric's value, for each R; FAR without a limit."""
     score = partial(metric, **parameters)
-    low, high = np.zeros_like(n_positives), np.full_like(n_positives, FAR)
+    high = np.full_like(n_positives, FAR)
+    low = np.where(_is_limited(score, n_positives), 0, high)
     while np.any(low < high):
         middle = (low + high) // 2
         looks = _looks_below(score, n_positives, middle)
@@ -84,8 +88,24 @@ def needed_depth(
 
 def _looks_below(score: Score, n_positives: IntArray, depths: IntArray) -> NDArray[np.bool_]:
     """Whether positives just below a depth change the value of a query without positives above it."""
+    return _differ(*_compare_below(score, n_positives, depths))
+
+
+def _is_limited(score: Score, n_positives: IntArray) -> NDArray[np.bool_]:
+    """Whether positives far below every gallery change nothing at all; 1 / rank still does."""
+    below, absent = _compare_below(score, n_positives, np.full_like(n_positives, FAR))
+    return np.asarray(below == absent)
+
+
+def _compare_below(score: Score, n_positives: IntArray, depths: IntArray) -> tuple[FloatArray, FloatArray]:
+    """The values of queries whose positives all stand just below a depth, and of those without any."""
     nothing = np.zeros_like(n_positives), np.empty(0, dtype=np.int64)
-    return np.asarray(score(_place_below(n_positives, depths, *nothing)) != score(_ranks(n_positives, *nothing)))
+    return score(_place_below(n_positives, depths, *nothing)), score(_ranks(n_positives, *nothing))
+
+
+def _differ(values: FloatArray, others: FloatArray) -> NDArray[np.bool_]:
+    """Whether values differ by more than the tolerance."""
+    return ~np.isclose(values, others, rtol=0, atol=TOLERANCE)
 
 
 def _place_below(n_positives: IntArray, depths: IntArray, n_ranked: IntArray, known_ranks: IntArray) -> PositiveRanks:
@@ -105,16 +125,18 @@ def _ranks(n_positives: IntArray, n_ranked: IntArray, ranks: IntArray) -> Positi
 
 def _too_shallow(name: str, score: Score, given: GivenRanks, row: int) -> RunTooShallow:
     sizes, indices = np.unique(given.n_positives, return_inverse=True)
-    needed, depth = needed_depth(score, sizes), given.depths[row]
+    needed, depth = needed_depth(score, sizes)[indices], given.depths[row]
     size = given.n_gallery[row]
+    # Where the size of the gallery is unknown, n_gallery is the depth of an incomplete ranking.
+    held = np.where(given.complete | (given.n_gallery > given.depths), given.n_gallery, FAR)
     whole = f"the whole gallery of {size} items" if size > depth else "the whole gallery and state its size"
     subject = f"{name} of query {given.query_ids[row]} (R = {given.n_positives[row]})"
-    if needed[indices[row]] == FAR:
+    if needed[row] >= held[row]:
         return RunTooShallow(
             f"{subject} is unknown: its ranking ends at rank {depth} with {given.n_found[row]} of its positives. Rank "
             f"{whole} (the largest R is {sizes.max()})."
         )
     return RunTooShallow(
-        f"{subject} looks at the top {needed[indices[row]]}, but its ranking ends at rank {depth}. Rank at least "
-        f"{needed.max()} items (the largest R is {sizes.max()}), or {whole}."
+        f"{subject} looks at the top {needed[row]}, but its ranking ends at rank {depth}. Rank at least "
+        f"{np.minimum(needed, held).max()} items (the largest R is {sizes.max()}), or {whole}."
     )

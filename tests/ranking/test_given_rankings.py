@@ -147,6 +147,38 @@ def test_best_rank_metrics_need_a_positive_or_the_whole_ranking(name):
     assert values_at_known_depth(recall, whole, k=5).tolist() == [0.0]  # also where K exceeds the gallery
 
 
+def rbp(ranks):
+    """Rank-biased precision (Moffat and Zobel, TOIS 2008), whose terms underflow only at rank 3,333."""
+    terms = 0.2 * 0.8 ** (ranks.ranks - 1.0)
+    return np.bincount(ranks.rows, weights=terms, minlength=ranks.query_ids.size)
+
+
+@pytest.mark.parametrize("n_positives", [1, 3])
+def test_long_tail_needs_no_invisible_items(n_positives):
+    positives = [[-1, *range(1000, 999 + n_positives)]]
+    tail = 0.2 * sum(0.8**place for place in range(n_positives))  # of all positives just below a depth of 0
+    needed = next(depth for depth in range(1000) if tail * 0.8**depth <= 1e-12)
+    assert needed_depth(rbp, np.array([n_positives])).tolist() == [needed]
+    ranking = [-1, *range(200)]
+    for depth in (needed, 200):
+        found = given_ranks([ranking[:depth]], positives, gallery_size=300)
+        assert values_at_known_depth(rbp, found).tolist() == [pytest.approx(0.2, abs=1e-12)]
+    with pytest.raises(RunTooShallow, match=f"looks at the top {needed}, .* Rank at least {needed} items"):
+        values_at_known_depth(rbp, given_ranks([ranking[: needed - 1]], positives, gallery_size=300))
+
+
+def test_no_ranking_is_asked_for_more_than_its_gallery():
+    """The second query needs a depth of 10 in a gallery of 9."""
+    recall = registry.metric("recall_at_k").function
+    shallow = given_ranks([[1, 2], [3, 4]], [[5], [5]], gallery_size=[90, 9])
+    with pytest.raises(RunTooShallow, match=r"query 0 .* looks at the top 10, .* Rank at least 10 items"):
+        values_at_known_depth(recall, shallow, k=10)
+    with pytest.raises(RunTooShallow, match=r"with 0 of its positives\. Rank the whole gallery of 9 items"):
+        values_at_known_depth(recall, given_ranks([[3, 4]], [[5]], gallery_size=9), k=10)
+    with pytest.raises(RunTooShallow, match=r"Rank the whole gallery of 90 items"):
+        values_at_known_depth(rbp, given_ranks([[1, 2]], [[5]], gallery_size=90))
+
+
 def test_gains_stay_with_their_items():
     qrels = Judgments.from_pairs([5, 6], [30, 20, 10], [6, 5, 5], [20, 10, 30], gains=[1, 2, 3])
     assert qrels.indices.tolist() == [0, 2, 1]

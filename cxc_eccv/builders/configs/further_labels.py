@@ -59,7 +59,8 @@ ECCV_CAPTION = DatasetConfig(
     "queries (`t2i`). The galleries are always all captions and all images of the test split. The two directions "
     "were judged separately and share some pairs.",
     collection="ECCV Caption (Chun et al., 2022): five retrieval models proposed the top matches, crowd workers "
-    "verified them, invalid items were removed.",
+    "verified them, invalid items were removed. The config `retrieval` and `evaluate --sources` take each pair in both "
+    "directions.",
     **columns(
         query_id=(Value("int64"), "COCO image id (`i2t`) or caption id (`t2i`)"),
         direction=(ClassLabel(names=list(CROSS_MODAL)), "query modality to gallery modality"),

@@ -33,8 +33,7 @@ class Positives:
 
     query_ids: IntArray  # (Q,) all queries of the direction
     gallery_ids: IntArray  # (N,) all items of the direction
-    listed: IntArray  # ascending numbers of pairs: index of the query * N + index of the item
-    searched: BoolArray  # (Q,) whether a source searched matches of the query; a pair of another one counts in no R
+    listed: IntArray  # ascending numbers of pairs of searched queries: index of the query * N + index of the item
     outside: IntArray  # (Q,) number of listed positives outside the gallery, which count towards R
     classes: tuple[IntArray, IntArray]  # (Q,) and (N,) class of categories, -1 for none
     alike: BoolArray  # (C, C) whether two classes are a plausible match
@@ -47,13 +46,13 @@ class Positives:
         return np.asarray(inside & asked & there)
 
     def sizes(self) -> IntArray:
-        """(Q,) R of every query that was searched, 0 for others."""
+        """(Q,) R of every query."""
         rows, columns = np.divmod(self.listed, self.gallery_ids.size)
         of_queries, of_items = self.classes
         listed = np.bincount(rows[~self._match(rows, columns)], minlength=self.query_ids.size)
         members = np.bincount(of_items[of_items >= 0], minlength=len(self.alike))
         matches = np.where(of_queries >= 0, (self.alike @ members)[of_queries], 0)
-        return np.asarray(np.where(self.searched, listed + matches + self.outside, 0))
+        return np.asarray(listed + matches + self.outside)
 
     def _match(self, rows: IntArray, columns: IntArray) -> BoolArray:
         left, other = self.classes[0][rows], self.classes[1][columns]
@@ -79,12 +78,12 @@ def find_positives(split: Split, direction: str, names: Sequence[str]) -> Positi
     zetas = [int(name.removeprefix("plausible_")) for name in names if name not in sources]
     query_ids, gallery_ids = item_ids(split, direction)
     listed, outside = np.empty(0, np.int64), np.zeros(query_ids.size, np.int64)
-    searched = np.ones(query_ids.size, bool)
     if sources:
         pairs = merge(split, direction, sources=sources)
         if not (pairs.sources or zetas):
             return None
-        listed, searched = (pairs.queries * gallery_ids.size + pairs.items)[pairs.positive], pairs.searched
+        kept = pairs.positive & pairs.searched[pairs.queries]
+        listed = (pairs.queries * gallery_ids.size + pairs.items)[kept]
         if "eccv" in pairs.sources:
             table = split.eccv("eccv", direction)
             lost = ~find_positions(np.asarray(table["item_id"]), gallery_ids)[1]
@@ -92,7 +91,6 @@ def find_positives(split: Split, direction: str, names: Sequence[str]) -> Positi
             outside = np.bincount(rows, minlength=query_ids.size)
     classes, alike = (np.full(query_ids.size, -1), np.full(gallery_ids.size, -1)), np.zeros((1, 1), bool)
     if zetas:
-        searched = np.ones(query_ids.size, bool)
         matches = category_matches(split, direction)
         (rows, are_queries), (columns, are_items) = (
             find_positions(query_ids, matches.query_ids),
@@ -103,7 +101,7 @@ def find_positives(split: Split, direction: str, names: Sequence[str]) -> Positi
             np.where(are_items, matches.gallery_classes[columns], -1),
         )
         alike = matches.distances <= max(zetas)
-    return Positives(query_ids, gallery_ids, listed, searched, outside, classes, alike)
+    return Positives(query_ids, gallery_ids, listed, outside, classes, alike)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,7 +13,7 @@ from label_files import write_label_file
 
 from cxc_eccv.errors import DataError, InvalidOption, MissingIds, UnknownName
 from cxc_eccv.judgments.evidence.source import item_ids
-from cxc_eccv.judgments.qrels import merge
+from cxc_eccv.judgments.qrels import merged_qrels
 from cxc_eccv.metrics.graded_r_precision import graded_r_precision
 from cxc_eccv.metrics.graded_recall_at_k import graded_recall_at_k
 from cxc_eccv.runs import EmbeddingsRun, load_run, save_embeddings
@@ -83,11 +83,9 @@ def found(library, runs, project):
 
 
 def listed(library, direction, sources):
-    pairs = merge(library.split("test"), direction, sources=sources)
-    kept = pairs.positive
-    return {
-        *zip(pairs.query_ids[pairs.queries[kept]].tolist(), pairs.gallery_ids[pairs.items[kept]].tolist(), strict=True)
-    }
+    judged = merged_qrels(library.split("test"), direction, sources=sources)
+    queries, items = judged.query_ids[judged.rows], judged.gallery_ids[judged.indices]
+    return set(zip(queries.tolist(), items.tolist(), strict=True))
 
 
 def known_pairs(library, project, direction):
