@@ -48,7 +48,7 @@ HOMES = {
     "evaluate_rankings": "cxc_eccv.evaluation",
     "load": "cxc_eccv.builders.packaged",
     "load_embeddings": "cxc_eccv.runs",
-    "load_report": "cxc_eccv.report.folder",
+    "load_report": "cxc_eccv.evaluation.report",
     "load_reports": "cxc_eccv.comparison",
     "load_run": "cxc_eccv.runs",
     "metric": "cxc_eccv.adapters",
@@ -65,8 +65,8 @@ if TYPE_CHECKING:
     from cxc_eccv.comparison import compare, load_reports
     from cxc_eccv.contrastive import MultiPositiveCollator, collect_positives, multi_positive_loss
     from cxc_eccv.evaluation import evaluate, evaluate_rankings
+    from cxc_eccv.evaluation.report import load_report
     from cxc_eccv.from_model import evaluate_model
-    from cxc_eccv.report.folder import load_report
     from cxc_eccv.runs import load_embeddings, load_run, save_embeddings
     from cxc_eccv.sources.library import Library
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, UnknownName
-from cxc_eccv.evaluation.report import PER_QUERY, PER_QUERY_SCHEMA, find_report, read_own_table, read_report
+from cxc_eccv.evaluation.report import PER_QUERY, find_report, load_report
 from cxc_eccv.metrics.kinds import Spec, WholeMetric
 from cxc_eccv.registry import metric_variants, task
 from cxc_eccv.types import FloatArray, IntArray, Report, Result
@@ -140,19 +140,19 @@ def load_reports(
         cxc_eccv.errors.DataError: there is no ...report.json. Name a folder that cxc-eccv evaluate --output wrote.
     """
     files = _find_reports(paths)
-    reports = [read_report(file) for file in files]
+    reports = [load_report(file) for file in files]
     loaded = []
     for name, report, file in zip(_choose_names(reports, paths, names, per_labels), reports, files, strict=True):
         if not file.with_name(PER_QUERY).is_file():
             raise DataError(f"{file}: no {PER_QUERY} beside it. {NO_VALUES}")
-        values = read_own_table(file, PER_QUERY, PER_QUERY_SCHEMA)
-        loaded.append(ScoredReport.of(name, replace(report, per_query=values)))
+        values = {} if report.per_query is None else query_values(report.per_query, f"per-query values of {name}")
+        loaded.append(ScoredReport(name, report, values))
     return tuple(loaded)
 
 
 def read_reports(paths: Sequence[str | Path], names: Sequence[str] | None = None) -> dict[str, Report]:
-    """Model's name to its report, without per-query values; arguments as of :func:`load_reports`."""
-    reports = [read_report(file) for file in _find_reports(paths)]
+    """Model's name to its report, with or without per-query values; arguments as of :func:`load_reports`."""
+    reports = [load_report(file) for file in _find_reports(paths)]
     return dict(zip(_choose_names(reports, paths, names), reports, strict=True))
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 import cxc_eccv
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, refuse_long_name
+from cxc_eccv.evaluation.examples import SCHEMA as EXAMPLES_SCHEMA
 from cxc_eccv.evaluation.needs import Scored
 from cxc_eccv.evaluation.plan import Plan, PlannedPart
 from cxc_eccv.evaluation.policies import Judge
@@ -28,7 +29,7 @@ from cxc_eccv.types.json_records import from_json, shape_of, to_json
 from cxc_eccv.types.provenance import DataFacts, ItemFacts, JudgeFacts, Package, Provenance, RunFacts
 from cxc_eccv.types.strict_json import TEXT, Each, Shape, check_shape, decode_json
 
-REPORT, PER_QUERY = "report.json", "per_query.parquet"
+REPORT, PER_QUERY, EXAMPLES = "report.json", "per_query.parquet", "examples.parquet"
 REPORT_FOLDER = "report"
 """Folder of a report within the folder of a trained model."""
 
@@ -143,6 +144,34 @@ PER_QUERY_SCHEMA = pa.schema(
         ("fold", pa.int64()),
     ]
 )
+
+
+def load_report(path: str | Path) -> Report:
+    """Load a report that ``Report.save`` or ``cxc-eccv evaluate --output`` wrote, with its tables.
+
+    Args:
+        path: the folder, that of a trained model with a report, or a report.json; without the tables beside it, the
+            report has no values of single queries.
+
+    Raises:
+        DataError: there is no such report, or a table is damaged or was not written with this report.json.
+        InvalidOption: the folder holds two reports.
+
+    Example:
+        >>> import tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> written = Report((), {"cxc": "no images"}, Provenance(split="test")).save(folder)
+        >>> load_report(folder)
+        <Report of a run: 0 results of 0 tasks, test split>
+    """
+    file = find_report(Path(path))
+    report = read_report(file)
+    if file.with_name(PER_QUERY).is_file():
+        values = read_own_table(file, PER_QUERY, PER_QUERY_SCHEMA)
+        report = replace(report, per_query=values if values.num_rows else None)
+    if file.with_name(EXAMPLES).is_file():
+        report = replace(report, examples=read_own_table(file, EXAMPLES, EXAMPLES_SCHEMA))
+    return report
 
 
 def per_query_table(scored: Sequence[Scored]) -> pa.Table:

@@ -13,7 +13,7 @@ from huggingface_hub import HfApi
 import cxc_eccv
 from cxc_eccv.builders.output import MANIFEST_NAME
 from cxc_eccv.errors import DataError, HubError, ReportRefused
-from cxc_eccv.evaluation.report import find_report, read_report
+from cxc_eccv.evaluation.report import find_report, load_report
 from cxc_eccv.hub.client import read_text
 from cxc_eccv.hub.leaderboard import PATH, SPLIT, leaderboard_tasks, read_task_ids
 from cxc_eccv.registry import metric_variants
@@ -41,7 +41,7 @@ def checked_report(path: str | Path) -> Report:
     """
     file = find_report(Path(path))
     try:
-        report = read_report(file)
+        report = load_report(file)
     except DataError as error:
         raise ReportRefused(str(error)) from None
     if fault := next(_faults(report), None):

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
-from cxc_eccv.errors import DataError, refuse_long_name
-from cxc_eccv.evaluation.examples import SCHEMA
+from cxc_eccv.errors import DataError
 from cxc_eccv.evaluation.report import (
     DIGEST,
-    NAME_FOLDER,
+    EXAMPLES,
     PER_QUERY,
     PER_QUERY_SCHEMA,
     REPORT,
     digest_of,
-    read_own_table,
+    find_report,
+    load_report,
     read_report,
     write_report,
 )
@@ -27,7 +26,7 @@ from cxc_eccv.sources.download import image_folder
 from cxc_eccv.types import Report
 from cxc_eccv.writing import refuse_foreign, refuse_unwritable, replaced_folder
 
-EXAMPLES, MARKDOWN, HTML = "examples.parquet", "report.md", "report.html"
+MARKDOWN, HTML = "report.md", "report.html"
 FILES = (REPORT, PER_QUERY, EXAMPLES, MARKDOWN, HTML)
 """Files of a report; other files in its folder belong to the user."""
 
@@ -63,36 +62,6 @@ def refuse_foreign_files(folder: Path) -> None:
         refuse_foreign(folder, names, (), "evaluation", remedy)
 
 
-def load_report(path: str | Path) -> Report:
-    """Load a report that ``Report.save`` or ``cxc-eccv evaluate --output`` wrote, with its tables.
-
-    Args:
-        path: the folder, or a report.json; without the tables beside it, the report has no values of single queries.
-
-    Raises:
-        DataError: there is no such report, or a table is damaged or was not written with this report.json.
-        NoSuchFile: a name in the path is longer than file systems allow.
-
-    Example:
-        >>> import tempfile
-        >>> from cxc_eccv.types.provenance import Provenance
-        >>> folder = tempfile.mkdtemp()
-        >>> written = Report((), {"cxc": "no images"}, Provenance(split="test")).save(folder)
-        >>> load_report(folder)
-        <Report of a run: 0 results of 0 tasks, test split>
-    """
-    path = Path(path)
-    refuse_long_name(path)
-    file = path / REPORT if path.is_dir() else path
-    report = read_report(file)
-    if file.with_name(PER_QUERY).is_file():
-        values = read_own_table(file, PER_QUERY, PER_QUERY_SCHEMA)
-        report = replace(report, per_query=values if values.num_rows else None)
-    if file.with_name(EXAMPLES).is_file():
-        report = replace(report, examples=read_own_table(file, EXAMPLES, SCHEMA))
-    return report
-
-
 def write_folder(folder: Path, report: Report, images: str | Path | None = None, run: str | None = None) -> list[Path]:
     """Write the files of a report; equal inputs give equal bytes, and other files in the folder are kept.
 
@@ -123,12 +92,10 @@ def write_folder(folder: Path, report: Report, images: str | Path | None = None,
 
 def rebuild_pages(folder: Path, images: str | Path | None = None) -> list[Path]:
     """Rebuild ``report.md`` and ``report.html`` from the other files of the folder, or beside a ``report.json``."""
-    if folder.is_file():
-        read_report(folder)  # says what another file is
-        folder = folder.parent
+    file = find_report(folder)
+    report, folder = load_report(file), file.parent
     _refuse_incomplete(folder)
     with replaced_folder(folder, FILES) as new:
-        report = load_report(folder)
         page = Page(report) if report.examples is None else Page(report, report.examples)
         for name in (REPORT, PER_QUERY, EXAMPLES):
             shutil.copy2(folder / name, new / name)
@@ -142,8 +109,6 @@ def _write_pages(folder: Path, page: Page, uris: dict[str, str] | None) -> None:
 
 
 def _refuse_incomplete(folder: Path) -> None:
-    if not folder.is_dir():
-        raise DataError(f"{folder} is not a folder. {NAME_FOLDER}.")
     missing = [name for name in (REPORT, PER_QUERY, EXAMPLES) if not (folder / name).is_file()]
     if missing:
         raise DataError(

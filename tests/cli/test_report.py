@@ -1,12 +1,15 @@
 """``cxc-eccv evaluate --output`` and ``cxc-eccv report``."""
 
 import json
+import re
+import shutil
 
 import numpy as np
 import pytest
 from command_line import run_command
 
-from cxc_eccv.errors import InvalidOption
+from cxc_eccv import load_report
+from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.types import Embeddings, Report
@@ -84,6 +87,56 @@ def test_report_of_other_options_is_replaced_only_by_overwrite(evaluated, tmp_pa
     assert "options: its run.yaml, which names them, is missing" in run_command(*words, cwd=evaluated, status=2)[1]
     run_command(*words, "--tasks", "coco_5k/i2t", "--overwrite", cwd=evaluated)
     assert (tmp_path / "out" / "report.json").read_bytes() != before
+
+
+def edit_value(folder):
+    """By mistake, as by hand."""
+    path = folder / "report.json"
+    path.write_text(re.sub(r'"value": 0\.\d+', '"value": 0.999', path.read_text(), count=1))
+
+
+def truncate(folder):
+    path = folder / "examples.parquet"
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def add_second_report(folder):
+    (folder / "report").mkdir()
+    shutil.copy(folder / "report.json", folder / "report")
+
+
+FAULTS = {
+    "edited": (edit_value, "per_query.parquet does not belong to the report.json beside it. Evaluate the model again"),
+    "truncated": (truncate, "examples.parquet"),
+    "empty": (lambda folder: (folder / "report.json").write_text("{}"), "is not a report.json of schema 1"),
+    "absent": (lambda folder: (folder / "report.json").unlink(), "report.json. Name a folder that cxc-eccv evaluate"),
+    "twofold": (add_second_report, "holds both report.json and report/report.json; name one of the two files"),
+}
+READERS = {
+    "report": "report {spoiled}",
+    "table": "report {spoiled} --format csv",
+    "mteb": "report {spoiled} --format mteb --output {other}/mteb",
+    "compare": "compare {other} {spoiled}",
+    "published": "compare {spoiled} --published",
+    "mean": "entailment mean {other} {spoiled}",
+    "submit": "submit {spoiled} --check",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("reader", READERS)
+def test_all_commands_refuse_report_alike(run, evaluated, tmp_path, reader, fault):
+    spoil, message = FAULTS[fault]
+    folders = {"spoiled": tmp_path / "spoiled", "other": tmp_path / "other"}
+    for folder in folders.values():
+        shutil.copytree(evaluated / "out", folder)
+    spoil(folders["spoiled"])
+    with pytest.raises((DataError, InvalidOption)) as caught:
+        load_report(folders["spoiled"])
+    assert message in str(caught.value)
+    status, out, err = run(*READERS[reader].format(**folders).split())
+    assert (status, out) == (2, "")
+    assert " ".join(str(caught.value).split()) in " ".join(err.split())
 
 
 @pytest.mark.parametrize("name", ["report.md", "run.yaml"])

@@ -63,7 +63,8 @@ def write_text(text):
 @pytest.mark.parametrize(
     ("name", "spoil", "message"),
     [
-        *((name, lambda path: path.unlink(), f"lacks {name}.*evaluate --output") for name in FILES[:3]),
+        ("report.json", lambda path: path.unlink(), "there is no .*evaluate --output"),
+        *((name, lambda path: path.unlink(), f"lacks {name}.*evaluate --output") for name in FILES[1:3]),
         *((name, truncate, "no readable Parquet file") for name in FILES[1:3]),
         ("examples.parquet", drop_texts, "item_texts"),
         *(
@@ -76,7 +77,7 @@ def test_a_folder_that_is_not_whole_is_refused(folder, name, spoil, message):
     spoil(folder / name)
     with pytest.raises(DataError, match=message):
         rebuild_pages(folder)
-    with pytest.raises(DataError, match="absent is not a folder"):
+    with pytest.raises(DataError, match=r"there is no .*absent"):
         rebuild_pages(folder / "absent")
 
 

@@ -132,7 +132,8 @@ def find_verified(split: Split, direction: str, source: str, proposals: pa.Table
             return None
         # Of other queries the source knows some matches, which are no base for a recall.
         rows = np.isin(judged.queries, judged.searched)
-        queries, items, positive = (column[rows] for column in (judged.queries, judged.items, judged.positive))
+        queries, items = judged.queries[rows], judged.items[rows]
+        positive = judged.positive[rows]
         gains = np.ones(queries.size)
         asked = np.full(queries.size, not sources_of(split.library)[source].lists_positives)
     verified = Verified(queries, items, positive, np.where(positive, gains, 0.0), asked)
