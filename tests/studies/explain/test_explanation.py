@@ -77,7 +77,7 @@ def test_worked_by_hand():
         "matched_synsets": 2 / 7,
         "same_multiplicity": 2,
         "different_multiplicity": 2,
-        "enumeration_disagreement": (1 / 1 + 1 / 3) / 2,
+        "enumeration_disagreement": 2 / 4,
         "differing_per_failure": 2 / 3,
         "concept_enumeration_mode": 1,
         "failure_rate": 1,
@@ -278,10 +278,16 @@ def test_an_image_that_shares_nothing_is_not_the_best_at_counting():
 
 
 def test_ratios_of_sums_are_those_that_table_3_prints():
-    sums = {"matchings": 184_747, "non_common_concepts": 627_833, "different_multiplicity": 69_595}
+    sums = {
+        "matchings": 184_747,
+        "non_common_concepts": 627_833,
+        "same_multiplicity": 41_244,
+        "different_multiplicity": 69_595,
+    }
     ratios = ratios_of_sums(sums, 28_817)
     assert round(100 * ratios["matched_synsets"], 2) == 29.43
     assert round(ratios["differing_per_failure"], 2) == 2.42
+    assert round(100 * ratios["enumeration_disagreement"], 2) == 62.79
     assert ratios_of_sums({"matchings": 0, "non_common_concepts": 0}, 0) == {}
 
 
