@@ -50,10 +50,11 @@ def main() -> None:
 def open_clip_recalls() -> dict[str, float]:
     """R@1 of COCO 5K, the mean of both directions, of every checkpoint."""
     table = printed_table("open_clip")
-    return {
-        model: both_directions({score.key: score.value for score in table.scores if score.model == model})[R1]
-        for model in table.models
-    }
+    recalls = {}
+    for model in table.models:
+        printed = {score.key: score.value for score in table.scores if score.model == model}
+        recalls[model] = both_directions(printed, printed_decimals=table.decimals)[R1]
+    return recalls
 
 
 def draw(recalls: dict[str, float], maps: dict[str, float], further: dict[str, float], tau: float, path: Path) -> None:

@@ -6,6 +6,7 @@ import csv
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import ROUND_HALF_UP, Decimal
 from functools import cache
 from importlib import resources
 from operator import itemgetter
@@ -18,7 +19,7 @@ from cxc_eccv.metrics.rsum import SPEC, rsum
 from cxc_eccv.registry import metric_labelled, task
 from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.statistics.agreement import GUARD_DIGITS, order_signs, tau_b
-from cxc_eccv.types import FloatArray, Report
+from cxc_eccv.types import CROSS_MODAL, FloatArray, Report
 from cxc_eccv.types.model_options import name_collections
 from cxc_eccv.types.reported import SPREAD
 from cxc_eccv.wording import unit_of
@@ -102,22 +103,23 @@ def eccv_caption_table() -> PublishedTable:
     The PMRP columns of D.2 and D.3 are packaged as printed but not used, because their mean disagrees with Table 4 for
     the last two groups of models, by up to 12 points.
     """
+    decimals = _read_facts("eccv_caption")["decimals"]
     per_direction = [
-        PublishedScore(row["model"], f"{task}/{row['direction']}/{metric}", _fraction(printed, 4))
+        PublishedScore(row["model"], f"{task}/{row['direction']}/{metric}", _fraction(printed, decimals))
         for row in packaged_rows("eccv_caption_models.csv")
         for column, printed in row.items()
         if column not in NO_FIGURES
         for task, metric in [column.split("/")]
     ]
     pmrp = [
-        PublishedScore(row["model"], HEADLINES[-1], _fraction(row["pmrp"], 4))
+        PublishedScore(row["model"], HEADLINES[-1], _fraction(row["pmrp"], decimals))
         for row in packaged_rows("eccv_caption_models_table4.csv")
     ]
-    means = [
-        PublishedScore(score.model, key, value)
-        for score in pmrp
-        for key, value in both_directions({s.key: s.value for s in per_direction if s.model == score.model}).items()
-    ]
+    means = []
+    for model in (score.model for score in pmrp):
+        printed = {score.key: score.value for score in per_direction if score.model == model}
+        of_model = both_directions(printed, printed_decimals=decimals)
+        means += [PublishedScore(model, key, value) for key, value in of_model.items()]
     headlines = sorted((*means, *pmrp), key=lambda score: HEADLINES.index(score.key))
     return _table("eccv_caption", (*headlines, *per_direction))
 
@@ -161,23 +163,37 @@ def _read_facts(name: str) -> dict[str, Any]:
     return facts
 
 
-def both_directions(scores: Mapping[str, float]) -> dict[str, float]:
-    """Means over ``i2t`` and ``t2i`` of every metric with both, and RSUM of COCO 1K, under keys without direction."""
+def both_directions(scores: Mapping[str, float], *, printed_decimals: int | None = None) -> dict[str, float]:
+    """Means over ``i2t`` and ``t2i`` of every metric with both, and RSUM of COCO 1K, under keys without direction.
+
+    Means of printed figures are rounded to ``printed_decimals`` as papers round them: in decimal arithmetic, half up.
+    """
     means = {}
     for key, value in scores.items():
         task, _, rest = key.partition("/i2t/")
         other = scores.get(f"{task}/t2i/{rest}")
         if rest and other is not None:
-            means[f"{task}/{rest}"] = round((value + other) / 2, GUARD_DIGITS)
-    recalls = [means.get(f"coco_1k/{label}") for label in SPEC.inputs]
+            if printed_decimals is None:
+                means[f"{task}/{rest}"] = round((value + other) / 2, GUARD_DIGITS)
+            else:
+                means[f"{task}/{rest}"] = _average_printed(value, other, printed_decimals)
+    recalls = [scores.get(f"coco_1k/{direction}/{label}") for direction in CROSS_MODAL for label in SPEC.inputs]
     if None not in recalls:
-        means["coco_1k/rsum"] = round(float(rsum(np.repeat(np.array(recalls, dtype=float), 2))), GUARD_DIGITS)
+        means["coco_1k/rsum"] = round(float(rsum(np.array(recalls, dtype=float))), GUARD_DIGITS)
     return means
+
+
+def _average_printed(value: float, other: float, decimals: int) -> float:
+    """The mean of two printed figures, to as many decimals; half of the last decimal is rounded up."""
+    mean = (Decimal(str(value)) + Decimal(str(other))) / 2
+    return float(mean.quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP))
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """The figures of a model by key, as the table prints them; ranks and sums of a user's model are in full.
+
+    A user's means over both directions are rounded once, from the values in full.
 
     ``trained_on`` is what a user's model was trained on, if photographs or captions of COCO or Flickr30k are among it.
     """
@@ -256,8 +272,8 @@ def _published_row(table: PublishedTable, model: str) -> Row:
 
 
 def _unpublished_row(table: PublishedTable, name: str, scores: Mapping[str, float], trained_on: str = "") -> Row:
-    scores = {key: round(value, table.decimals) if _is_fraction(key) else value for key, value in scores.items()}
     scores = {**scores, **both_directions(scores)}
+    scores = {key: round(value, table.decimals) if _is_fraction(key) else value for key, value in scores.items()}
     return Row(
         name,
         False,
