@@ -17,6 +17,7 @@ from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import SentencePairs, read_semeval, read_sick, read_stsb
 from cxc_eccv.statistics import fisher_interval
+from cxc_eccv.statistics.agreement import GUARD_DIGITS
 from cxc_eccv.sts.classifiers import CrossEntropyClassifier, SentEvalClassifier, Vectors
 from cxc_eccv.tables import Table, tables_to_markdown
 from cxc_eccv.terminal import markdown_text
@@ -283,14 +284,18 @@ def cosines(left: Vectors, right: Vectors) -> FloatArray:
 
 
 def correlate(name: str, predicted: FloatArray, scores: FloatArray, confidence: float = 0.95, unscored: int = 0) -> Row:
-    """Correlations of (N,) predictions of a model with (N,) human scores."""
+    """Correlations of (N,) predictions of a model with (N,) human scores.
+
+    Predictions are ranked by ``GUARD_DIGITS`` decimals, as equal cosines of different vectors differ in their last bit.
+    """
     if not np.isfinite(predicted).all():
         raise MalformedRun("the model's similarities contain NaN or infinite values; check its output")
-    if np.ptp(predicted) == 0:
+    ordered = np.round(predicted, GUARD_DIGITS)
+    if np.ptp(ordered) == 0:
         raise MalformedRun(f"the model gave all {predicted.size} pairs the same similarity; correlation is undefined")
     r = min(1.0, max(-1.0, float(pearsonr(predicted, scores).statistic)))
     low, high = fisher_interval(r, predicted.size, confidence)
-    spearman = float(spearmanr(predicted, scores).statistic)
+    spearman = float(spearmanr(ordered, scores).statistic)
     return Row(name, r, spearman, predicted.size, low, high, unscored)
 
 

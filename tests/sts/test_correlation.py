@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 
 from cxc_eccv.errors import InvalidOption, MalformedRun
 from cxc_eccv.statistics import fisher_interval
@@ -46,6 +47,17 @@ def test_pearson_and_spearman_equal_loops():
     assert found.spearman == pytest.approx(pearson(ranks(predicted), ranks(scores)), abs=1e-12)
     assert found.low < found.pearson < found.high
     assert found.pairs == 40
+
+
+def test_cosines_equal_but_for_rounding_tie():
+    random = np.random.default_rng(3)
+    exact = random.integers(0, 5, 60) / 8
+    rounded = exact * (1 + random.integers(-1, 2, 60) * 2.0**-52)
+    human = random.integers(0, 6, 60).astype(float)
+    assert np.unique(rounded).size > np.unique(exact).size
+    assert correlate("all", rounded, human).spearman == pytest.approx(spearmanr(exact, human).statistic, abs=1e-12)
+    with pytest.raises(MalformedRun, match="the same similarity"):
+        correlate("all", 0.5 + np.arange(5) * 2.0**-52, np.arange(5.0))
 
 
 def test_perfect_agreement_has_a_point_for_an_interval():
