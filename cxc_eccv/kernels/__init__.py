@@ -18,6 +18,7 @@ try:
         correlate_ranks,
         count_columns,
         count_matches,
+        count_orders,
         count_rows,
         draw_rows,
         draw_times,
@@ -254,6 +255,26 @@ def _centre_ranks(codes: IntArray, n_levels: int) -> FloatArray:
     """
     upto = np.bincount(codes, minlength=n_levels).cumsum()
     return np.asarray(upto[codes] + np.append(0, upto)[codes] - codes.size, dtype=np.float64)
+
+
+def row_correlations(levels: NDArray[np.int32], others: NDArray[np.int32]) -> FloatArray:
+    """(Q,) Kendall's tau-b of the orders of N items, NaN where all items tie in one.
+
+    Both are (Q, N) levels from 0 to N - 1, equal for ties. It is (C - D) / sqrt((P - T1) (P - T2)) with C concordant
+    and D discordant of all P pairs of items, of which T1 and T2 tie in each order.
+    """
+    n_items = levels.shape[1]
+    if not COMPILED:
+        from scipy.stats import kendalltau  # not at the top: it takes longer to import than to count
+
+        return np.array([kendalltau(*rows).statistic for rows in zip(levels, others, strict=True)], dtype=np.float64)
+    counts = np.empty((len(levels), 4), dtype=np.int64)
+    count_orders(np.ascontiguousarray(levels), np.ascontiguousarray(others), n_items, counts)
+    discordant, tied, tied_others, tied_both = counts.T
+    n_pairs = n_items * (n_items - 1) // 2
+    surplus = n_pairs - tied - tied_others + tied_both - 2 * discordant
+    spread = np.sqrt(n_pairs - tied) * np.sqrt(n_pairs - tied_others)
+    return np.divide(surplus, spread, out=np.full(len(levels), np.nan), where=spread > 0)
 
 
 def counts_matches(scores: NDArray[Any], distances: NDArray[np.unsignedinteger], n_looks: int) -> bool:

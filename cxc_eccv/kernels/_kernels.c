@@ -1228,6 +1228,86 @@ find_ranks(PyObject *module, PyObject *arguments)
     Py_RETURN_NONE;
 }
 
+/*
+ * Of two rows of levels from 0, which are equal for ties: pairs of items that are ordered oppositely, that tie in the
+ * first row, in the second, and in both. Items come by ascending level of the first row; a binary indexed tree
+ * (Fenwick 1994) counts those so far by their level in the second. ``starts`` has room for n + 1, the others for n.
+ */
+static void
+compare_orders(const int32_t *first, const int32_t *second, int64_t n, int32_t *starts, int32_t *ordered, int32_t *tree,
+               int32_t *seen, int64_t *counts)
+{
+    int64_t discordant = 0, tied_first = 0, tied_second = 0, tied_both = 0;
+    memset(starts, 0, (n + 1) * sizeof(int32_t));
+    memset(tree, 0, n * sizeof(int32_t));
+    memset(seen, 0, n * sizeof(int32_t));
+    for (int64_t i = 0; i < n; i++) {
+        starts[first[i] + 1]++;
+        tied_second += seen[second[i]]++;
+    }
+    memset(seen, 0, n * sizeof(int32_t));
+    for (int64_t level = 0; level < n; level++)
+        starts[level + 1] += starts[level];
+    for (int64_t i = n - 1; i >= 0; i--)
+        ordered[--starts[first[i] + 1]] = second[i];
+    /* Now starts[level + 1] is where the items of a level begin, and those of the next level where they end. */
+    for (int64_t level = 0; level < n; level++) {
+        int64_t begin = starts[level + 1], end = level + 1 < n ? starts[level + 2] : n;
+        for (int64_t i = begin; i < end; i++) {
+            int64_t at_most = 0;
+            for (int64_t node = ordered[i] + 1; node > 0; node &= node - 1)
+                at_most += tree[node - 1];
+            discordant += begin - at_most;
+        }
+        for (int64_t i = begin; i < end; i++) {
+            tied_both += seen[ordered[i]]++;
+            for (int64_t node = ordered[i] + 1; node <= n; node += node & -node)
+                tree[node - 1]++;
+        }
+        for (int64_t i = begin; i < end; i++)
+            seen[ordered[i]] = 0;
+        tied_first += (end - begin) * (end - begin - 1) / 2;
+    }
+    counts[0] = discordant;
+    counts[1] = tied_first;
+    counts[2] = tied_second;
+    counts[3] = tied_both;
+}
+
+static PyObject *
+count_orders(PyObject *module, PyObject *arguments)
+{
+    Py_buffer first, second, counts;
+    Py_ssize_t n;
+    if (!PyArg_ParseTuple(arguments, "y*y*nw*", &first, &second, &n, &counts))
+        return NULL;
+    PyObject *result = NULL;
+    const int32_t *levels = first.buf, *others = second.buf;
+    int64_t n_rows = counts.len / (4 * (Py_ssize_t)sizeof(int64_t));
+    int valid = n > 0 && n < INT32_MAX && first.len == n_rows * n * (Py_ssize_t)sizeof(int32_t) &&
+                second.len == first.len && counts.len == n_rows * 4 * (Py_ssize_t)sizeof(int64_t);
+    for (int64_t i = 0; valid && i < n_rows * n; i++)
+        valid = levels[i] >= 0 && levels[i] < n && others[i] >= 0 && others[i] < n;
+    int32_t *room = NULL;
+    if (!valid)
+        PyErr_SetString(PyExc_ValueError, MISFIT);
+    else if ((room = PyMem_Malloc((4 * n + 1) * sizeof(int32_t))) == NULL)
+        PyErr_NoMemory();
+    else {
+        Py_BEGIN_ALLOW_THREADS
+        for (int64_t row = 0; row < n_rows; row++)
+            compare_orders(levels + row * n, others + row * n, n, room, room + n + 1, room + 2 * n + 1,
+                           room + 3 * n + 1, (int64_t *)counts.buf + 4 * row);
+        Py_END_ALLOW_THREADS
+        PyMem_Free(room);
+        result = Py_NewRef(Py_None);
+    }
+    Py_buffer *buffers[] = {&first, &second, &counts};
+    for (int i = 0; i < 3; i++)
+        PyBuffer_Release(buffers[i]);
+    return result;
+}
+
 static PyMethodDef methods[] = {
     {"count_rows", count_rows, METH_VARARGS, "See kernels.row_counts."},
     {"count_columns", count_columns, METH_VARARGS, "See kernels.column_counts."},
@@ -1242,6 +1322,7 @@ static PyMethodDef methods[] = {
     {"find_ranks", find_ranks, METH_VARARGS, "See kernels.drawn_places."},
     {"draw_rows", draw_rows, METH_VARARGS, "See kernels.drawn_rows."},
     {"correlate_ranks", correlate_ranks, METH_VARARGS, "See kernels.rank_products."},
+    {"count_orders", count_orders, METH_VARARGS, "See kernels.row_correlations."},
     {NULL, NULL, 0, NULL},
 };
 

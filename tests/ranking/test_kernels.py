@@ -232,6 +232,27 @@ def test_products_of_ranks_are_those_of_average_ranks(n_levels, size):
         assert own == [(first**2).sum(), (second**2).sum(), (first * second).sum()]
 
 
+@pytest.mark.usefixtures("counted_by")
+@pytest.mark.parametrize("n_levels", [1, 2, 5, 1_000])
+@pytest.mark.parametrize("width", [2, 3, 50, 300])
+def test_correlations_of_rows_are_kendalls_tau_b(n_levels, width):
+    random = np.random.default_rng(width)
+    scores = random.integers(n_levels, size=(2, 12, width))
+    scores[1, ::3] = scores[0, ::3] + random.integers(2, size=(4, width))
+    levels, others = (
+        np.stack([np.unique(row, return_inverse=True)[1] for row in rows]).astype(np.int32) for rows in scores
+    )
+    found = kernels.row_correlations(levels, others)
+    for value, one, other in zip(found.tolist(), *scores, strict=True):
+        signs, other_signs = (np.sign(row[:, None] - row) for row in (one, other))
+        agreed = (signs * other_signs).sum()
+        untied = np.count_nonzero(signs), np.count_nonzero(other_signs)
+        if all(untied):
+            assert value == pytest.approx(agreed / (untied[0] * untied[1]) ** 0.5, abs=1e-12)
+        else:
+            assert np.isnan(value)
+
+
 @pytest.mark.skipif(not kernels.COMPILED, reason=WITHOUT_COMPILER)
 def test_compiled_sums_of_rank_products_do_not_overflow():
     """At the most rows that are counted in C; NumPy adds more in floating point."""
@@ -275,6 +296,12 @@ def test_compiled_draws_refuse_what_does_not_fit():
             )
         ),
         (kernels.correlate_ranks, np.zeros((1, 2), np.int32), 0, 1, np.array([0]), np.empty((1, 3))),
+        *(
+            (kernels.count_orders, np.array(first, np.int32), np.array(second, np.int32), n, np.empty((1, 4), np.int64))
+            for first, second, n in (
+                ([0, 2], [0, 1], 2), ([0, 1], [-1, 1], 2), ([0, 1], [0], 2), ([0, 1], [0, 1], 1), ([0], [0], 0),
+            )
+        ),
     ]  # fmt: skip
     for function, *arguments in misfits:
         with pytest.raises(ValueError, match="do not fit"):
