@@ -62,7 +62,7 @@ def _sort_by_score(rows: IntArray, scores: NDArray[np.float32]) -> IntArray:
     return np.argsort(rows * 2**32 - ascending)
 
 
-def _find_runs(rows: IntArray, scores: NDArray[np.float32]) -> tuple[IntArray, IntArray]:
+def _find_runs(rows: IntArray, scores: NDArray[Any]) -> tuple[IntArray, IntArray]:
     """First and last index of the run of equal scores within one query to which each entry belongs."""
     new = np.ones(rows.size, dtype=bool)
     new[1:] = (np.diff(rows) != 0) | (np.diff(scores) != 0)
@@ -70,6 +70,27 @@ def _find_runs(rows: IntArray, scores: NDArray[np.float32]) -> tuple[IntArray, I
     ends = np.append(starts[1:], rows.size) - 1
     run = np.cumsum(new) - 1
     return starts[run], ends[run]
+
+
+def count_reaching(rows: IntArray, scores: NDArray[Any]) -> IntArray:
+    """(P,) number of the P items whose score in the same row is at least that of each."""
+    order = np.lexsort((-scores, rows))
+    last = _find_runs(rows[order], scores[order])[1]
+    counts = np.empty_like(order)
+    counts[order] = last + 1 - np.searchsorted(rows[order], rows[order])
+    return counts
+
+
+def rank_labelled(rows: IntArray, reached: IntArray, gains: FloatArray) -> IntArray:
+    """(P,) ranks of all labelled items of some queries, from the number of items that reach the score of each.
+
+    Of items with equal scores those without a label come first, then the others in ascending order of gain.
+    """
+    order = np.lexsort((gains, reached, rows))
+    last = _find_runs(rows[order], reached[order])[1]
+    ranks = np.empty_like(order)
+    ranks[order] = reached[order] - (last - np.arange(order.size))
+    return ranks
 
 
 def put_positives_last(

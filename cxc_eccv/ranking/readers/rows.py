@@ -166,12 +166,8 @@ class RowReader:
             raise self.error
 
 
-class TopRows(RowReader):
-    """Reads the top K of every query under the pessimistic tie rule.
-
-    Among equal scores, judged items without gain come first, then unjudged items, then the others in ascending order of
-    gain (without gains, the positives); remaining ties are broken by id.
-    """
+class BestRows(RowReader):
+    """A reader of the items that score at least as high as the K-th best of every query."""
 
     def __init__(self, judgments: Judgments, depth: int) -> None:
         check_whole("the top k of a ranking: k", depth)
@@ -180,15 +176,7 @@ class TopRows(RowReader):
         in_gallery = find_positions(self.query_ids, self.gallery_ids)[1] if self.without_self else np.zeros(1, bool)
         self.depth = min(depth, self.gallery_ids.size - int(in_gallery.any()))
         self.deepest = self.depth
-        size = self.gallery_ids.size
-        self._judged = judgments.rows * size + judgments.indices  # ascending
-        gains = np.ones(self._judged.size) if judgments.gains is None else judgments.gains
-        self._codes, self._unjudged = make_keys(gains)
-        self._order_of_ids = np.argsort(np.argsort(self.gallery_ids))
-        shape = self.query_ids.size, self.depth
-        self._ids = np.zeros(shape, dtype=np.int64)
-        self._scores = np.zeros(shape)  # float64, as scores of a matrix may differ only in float64
-        self._cut = np.zeros(self.query_ids.size, dtype=np.int64)
+        self._judged = judgments.rows * self.gallery_ids.size + judgments.indices  # ascending
 
     def _read(self, block: NDArray[Any], start: int) -> None:
         for queries, scores in self._own.strips(block, start):
@@ -211,6 +199,30 @@ class TopRows(RowReader):
     def reason(self) -> str:
         """Why a ranking must hold these items, for messages."""
         return f"for its top {self.depth}"
+
+    def _keep(
+        self, queries: IntArray, lowest: NDArray[Any], rows: IntArray, items: IntArray, scores: NDArray[Any]
+    ) -> None:
+        """Store what is needed of P candidates, the items of ``queries[rows]`` that score at least ``lowest[rows]``."""
+        raise NotImplementedError
+
+
+class TopRows(BestRows):
+    """Reads the top K of every query under the pessimistic tie rule.
+
+    Among equal scores, judged items without gain come first, then unjudged items, then the others in ascending order of
+    gain (without gains, the positives); remaining ties are broken by id.
+    """
+
+    def __init__(self, judgments: Judgments, depth: int) -> None:
+        super().__init__(judgments, depth)
+        gains = np.ones(self._judged.size) if judgments.gains is None else judgments.gains
+        self._codes, self._unjudged = make_keys(gains)
+        self._order_of_ids = np.argsort(np.argsort(self.gallery_ids))
+        shape = self.query_ids.size, self.depth
+        self._ids = np.zeros(shape, dtype=np.int64)
+        self._scores = np.zeros(shape)  # float64, as scores of a matrix may differ only in float64
+        self._cut = np.zeros(self.query_ids.size, dtype=np.int64)
 
     @property
     def result(self) -> TopK:

@@ -17,20 +17,18 @@ from cxc_eccv.evaluation.request import check_split
 from cxc_eccv.evaluation.score import images_behind
 from cxc_eccv.judgments.evidence.source import Thresholds, gather, item_ids, sources_of
 from cxc_eccv.judgments.qrels import coco_links
-from cxc_eccv.ranking import Options, ranked
-from cxc_eccv.ranking.readers import TopRows
+from cxc_eccv.ranking import Options, Ranked, ranked
+from cxc_eccv.ranking.readers import ReachedRows
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.statistics import ClusterBootstrap, Draws, Estimate, Intervals, interval
 from cxc_eccv.studies.annotation.worth.bias import (
-    DEPTH,
     Biases,
-    Likeness,
     ProposedLabels,
-    compare_lists,
     join_proposals,
     measure_biases,
 )
+from cxc_eccv.studies.annotation.worth.diversity import DEPTH, Likeness, compare_lists, correlate_scores
 from cxc_eccv.studies.annotation.worth.preferences import Strength
 from cxc_eccv.studies.annotation.worth.sets import (
     Multiplicity,
@@ -301,32 +299,42 @@ class _Study:
         return find_verified(self.split, direction, source, proposals)
 
     def compare_models(self) -> tuple[tuple[Biases, ...], tuple[Likeness, ...]]:
-        """Bias of the annotators, and the rows of Table A.1, from one pass over each model and direction."""
+        """Bias of the annotators, and the rows of Table A.1."""
         biases: list[Biases] = []
         likenesses: list[Likeness] = []
         runs, options = self.request.runs, Options(self.request.similarity)
         if len(runs) < 2:
             self.reasons["diversity"] = "it needs the files of at least two models"
         for direction in DIRECTIONS:
-            able = {name: run for name, run in runs.items() if run.why_not(direction) is None}
+            able = {name: ranked(run, options) for name, run in runs.items() if run.why_not(direction) is None}
             for name in [name for name in runs if name not in able]:
                 self.reasons[f"{name}/{direction}"] = str(runs[name].why_not(direction))
-            labels = self._find_labels(able, direction)
-            links = coco_links(self.split, direction)
-            near, deep = {}, {}
-            for name, run in able.items():
-                readers = [TopRows(links, DEPTH)] if len(able) > 1 else []
-                if labels is not None:
-                    readers.append(TopRows(labels.judgments, int(labels.judgments.n_positives.max())))
-                if readers:
-                    ranked(run, options).rank_all({}, {direction: readers})
-                    near[name], deep[name] = readers[0].result, readers[-1].result
             if len(able) > 1:
-                likenesses += compare_lists(near, direction, self.estimate)
+                likenesses += self._compare_orders(able, direction)
+            labels = self._find_labels({name: runs[name] for name in able}, direction)
             if labels is not None:
+                depth = int(labels.judgments.n_positives.max())
+                reached = {}
+                for name, model in able.items():
+                    reader = ReachedRows(labels.judgments, depth)
+                    model.rank_all({}, {direction: [reader]})
+                    reached[name] = reader.result
                 bootstrap = self.bootstrap(labels.judgments.query_ids, direction)
-                biases += measure_biases(deep, labels, bootstrap, self.request.confidence or 0.95)
+                biases += measure_biases(reached, labels, bootstrap, self.request.confidence or 0.95)
         return tuple(biases), tuple(likenesses)
+
+    def _compare_orders(self, models: Mapping[str, Ranked], direction: str) -> list[Likeness]:
+        """The rows of Table A.1 of one direction; models that rank only a part of the gallery have no tau-b."""
+        links = coco_links(self.split, direction)
+        tops = {name: model.find_top(links, direction, DEPTH) for name, model in models.items()}
+        correlations = correlate_scores(models, links.query_ids, links.gallery_ids, direction)
+        for name, reason in correlations.not_computed.items():
+            self.reasons[f"tau-b/{name}/{direction}"] = reason
+        for (one, other), values in correlations.values.items():
+            if np.isnan(values).all():
+                reason = "one of them gives one score to all items of every query"
+                self.reasons[f"tau-b/{one}/{other}/{direction}"] = reason
+        return compare_lists(tops, correlations, direction, self.estimate)
 
     def _find_labels(self, runs: Mapping[str, Run], direction: str) -> ProposedLabels | None:
         """The labels of a project with their proposers; None, with a reason, if bias cannot be measured."""

@@ -11,7 +11,8 @@ from cxc_eccv.report.pages import page_style, template
 from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.statistics import Estimate
 from cxc_eccv.studies.annotation.worth.appraisal import Appraisal, SetCounts, SetWorth
-from cxc_eccv.studies.annotation.worth.bias import DEPTH, Biases, BiasOfSet, Likeness
+from cxc_eccv.studies.annotation.worth.bias import Biases, BiasOfSet
+from cxc_eccv.studies.annotation.worth.diversity import DEPTH, Likeness
 from cxc_eccv.studies.annotation.worth.preferences import Strength
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types.json_records import to_json
@@ -48,7 +49,7 @@ PARTS = {"all": "bias", "own": "self-bias", "others": "non-self-bias"}
 LIKE = {
     "correlation": (
         "Kendall's tau-b",
-        "Of the items in the top {depth} of both; queries with fewer than two such items are left out.",
+        "Of the scores of all items of a query, with ties; a model that gives all of them one score has none.",
     ),
     "place": (
         "Mean rank of the row's first item in the column's list",
@@ -231,8 +232,22 @@ def _diversity_tables(likenesses: Sequence[Likeness]) -> Iterator[Table]:
         for part, (title, note) in LIKE.items():
             lines = [(model, *(_like(cells.get((model, other)), part) for other in models)) for model in models]
             notes = [note.format(depth=DEPTH)] if note else []
+            if part == "correlation":
+                notes += _say_undefined(rows)
             header = [("",), *((name,) for name in models)]
             yield Table(header, lines, f"{title.format(depth=DEPTH)}, {direction}", notes=notes)
+
+
+def _say_undefined(rows: Sequence[Likeness]) -> list[str]:
+    """The pairs of models without a tau-b on some queries; each pair once."""
+    undefined: dict[frozenset[str], str] = {}
+    for row in rows:
+        if 0 < row.n_correlated < row.n_queries:
+            left_out = f"{row.one} and {row.other}: {row.n_queries - row.n_correlated:,} of {row.n_queries:,}"
+            undefined.setdefault(frozenset((row.one, row.other)), left_out)
+    if not undefined:
+        return []
+    return [f"Queries left out, as a model gives all items one score: {'; '.join(undefined.values())}."]
 
 
 def _like(row: Likeness | None, part: str) -> str | Cell:

@@ -1,28 +1,24 @@
-"""Bias of labels: how much a model gains if people verified its proposals; and how alike models rank."""
+"""Bias of labels: how much a model gains if people verified its proposals."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from itertools import combinations, permutations
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.ranking.ties import rank_labelled
 from cxc_eccv.statistics import ClusterBootstrap, Estimate, interval
 from cxc_eccv.studies.annotation.worth.sets import Verified, find_searched, list_proposals, split_pairs
-from cxc_eccv.types import FloatArray, IntArray, Judgments, TopK, find_positions
+from cxc_eccv.types import FloatArray, IntArray, Judgments, find_positions
 
 MOST = 8
 """The most annotators: N annotators have 2^N sets, each with scores for every query and model."""
-
-DEPTH = 25
-"""Items of a list to compare, as in Table A.1."""
-
-AT_ONCE = 4_096
-"""Queries per batch."""
 
 Scores = Mapping[str, "float | FloatArray"]
 """Model to its score, or to (S,) samples of it."""
@@ -148,27 +144,27 @@ def _list_proposers(proposals: pa.Table, direction: str) -> tuple[tuple[str, ...
     return tuple(annotators.tolist()), pairs[:, searched], bits[searched]
 
 
-def score_sets(top: TopK, labels: ProposedLabels) -> dict[str, FloatArray]:
+def score_sets(reached: IntArray, labels: ProposedLabels) -> dict[str, FloatArray]:
     """Graded R@1 and R-Precision of a model, (T, Q) each, on the labels of the sets of annotators of bits 1 to T.
 
-    ``top`` has as many items of every labelled query as the query with the most labels.
+    ``reached`` are (P,) counts by :class:`~cxc_eccv.ranking.readers.ReachedRows` for ``labels.judgments``, whose top
+    has as many items as the query with the most labels. Each set's labels rank by the tie rule on their own.
     """
-    judgments = labels.judgments
-    columns, size = find_positions(top.ids, judgments.gallery_ids)[0], judgments.gallery_ids.size
-    listed = judgments.rows * size + judgments.indices  # ascending
-    numbers = np.arange(top.query_ids.size)[:, None] * size + columns
-    places = np.minimum(np.searchsorted(listed, numbers), listed.size - 1)
-    there = listed[places] == numbers
-    gains = np.where(there, np.asarray(judgments.gains)[places], 0.0)
-    proposers = np.where(there, labels.proposers[places], 0)
+    rows, gains = labels.judgments.rows, np.asarray(labels.judgments.gains)
     sizes = labels.sizes
     first, precision = np.zeros(sizes.shape), np.zeros(sizes.shape)
-    for row, counts in enumerate(sizes):
-        set_gains = np.where(proposers & (row + 1), gains, 0.0)
-        first[row] = set_gains[:, 0]
-        hits = np.where(np.arange(top.depth) < counts[:, None], set_gains, 0.0).sum(axis=1)
-        np.divide(hits, counts, out=precision[row], where=counts > 0)
+    for number, counts in enumerate(sizes, start=1):
+        in_set = (labels.proposers & number) > 0
+        owners, set_gains = rows[in_set], gains[in_set]
+        ranks = rank_labelled(owners, reached[in_set], set_gains)
+        first[number - 1] = _add_gains(owners, set_gains, ranks == 1, counts.size)
+        hits = _add_gains(owners, set_gains, ranks <= counts[owners], counts.size)
+        np.divide(hits, counts, out=precision[number - 1], where=counts > 0)
     return {"recall_at_1": first, "r_precision": precision}
+
+
+def _add_gains(owners: IntArray, gains: FloatArray, counted: NDArray[np.bool_], n_queries: int) -> FloatArray:
+    return np.bincount(owners[counted], weights=gains[counted], minlength=n_queries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,16 +194,16 @@ class Biases:
 
 
 def measure_biases(
-    tops: Mapping[str, TopK], labels: ProposedLabels, bootstrap: ClusterBootstrap, confidence: float
+    reached: Mapping[str, IntArray], labels: ProposedLabels, bootstrap: ClusterBootstrap, confidence: float
 ) -> list[Biases]:
     """The biases by each metric, from the values of every query, model and set of annotators."""
-    of_models = [score_sets(top, labels) for top in tops.values()]
+    of_models = [score_sets(counts, labels) for counts in reached.values()]
     rows = []
     for metric in of_models[0]:
         values = np.stack([scores[metric] for scores in of_models])
         points = values.mean(axis=2, keepdims=True)
         samples = bootstrap.means(values.reshape(-1, values.shape[2]).T).reshape(*values.shape[:2], -1)
-        scores = dict(zip(tops, np.concatenate([points, samples], axis=2), strict=True))
+        scores = dict(zip(reached, np.concatenate([points, samples], axis=2), strict=True))
         rows.append(_measure_biases(scores, labels, metric, confidence))
     return rows
 
@@ -237,56 +233,3 @@ def _measure_biases(scores: Mapping[str, FloatArray], labels: ProposedLabels, me
     gains = {name: estimate(gain) for name, gain in measure_gains(annotators, score).items()}
     counts = (labels.judgments.query_ids.size, labels.proposers.size, labels.n_unproposed, labels.n_unanswered)
     return Biases(labels.direction, metric, *counts, tuple(sets), sizes, gains)
-
-
-@dataclass(frozen=True, slots=True)
-class Likeness:
-    """A cell of both parts of Table A.1: how one model ranks the top items of another."""
-
-    direction: str
-    one: str
-    other: str
-    correlation: Estimate | None  # Kendall's tau-b of the items that both have in their tops
-    n_correlated: int  # queries with two such items
-    place: Estimate | None  # mean rank in the other's list of the one's first item
-    n_placed: int  # queries where that item is in the other's top
-    n_queries: int
-
-
-def correlate_tops(first: TopK, other: TopK) -> FloatArray:
-    """(Q,) Kendall's tau-b of the orders of the items that both models have in their top K."""
-    values = np.full(len(first.ids), np.nan)
-    upper = np.triu_indices(first.depth, 1)
-    for start in range(0, len(first.ids), AT_ONCE):
-        strip = slice(start, start + AT_ONCE)
-        same = first.ids[strip][:, :, None] == other.ids[strip][:, None, :]
-        places, common = same.argmax(axis=2), same.any(axis=2)
-        before, after = places[:, upper[0]], places[:, upper[1]]
-        both = common[:, upper[0]] & common[:, upper[1]]
-        agreed, pairs = (both & (before < after)).sum(axis=1), both.sum(axis=1)
-        np.divide(2 * agreed - pairs, pairs, out=values[strip], where=pairs > 0)
-    return values
-
-
-def place_first(first: TopK, other: TopK) -> FloatArray:
-    """(Q,) ranks from 1 of the first model's top item in another's list; NaN if it is below the top K."""
-    matches = other.ids == first.ids[:, :1]
-    return np.asarray(np.where(matches.any(axis=1), matches.argmax(axis=1) + 1.0, np.nan))
-
-
-def compare_lists(
-    tops: Mapping[str, TopK], direction: str, estimate: Callable[[IntArray, FloatArray, str], Estimate | None]
-) -> list[Likeness]:
-    """The cells of Table A.1 for every ordered pair of models; ``estimate`` is of the mean over queries."""
-    rows = []
-    correlations: dict[frozenset[str], FloatArray] = {}
-    for first, other in permutations(tops, 2):
-        pair = frozenset((first, other))
-        if pair not in correlations:
-            correlations[pair] = correlate_tops(tops[first], tops[other])
-        correlation, place = correlations[pair], place_first(tops[first], tops[other])
-        ids, (both, placed) = tops[first].query_ids, (~np.isnan(correlation), ~np.isnan(place))
-        likeness = estimate(ids[both], correlation[both], direction)
-        rank = estimate(ids[placed], place[placed], direction)
-        rows.append(Likeness(direction, first, other, likeness, int(both.sum()), rank, int(placed.sum()), ids.size))
-    return rows

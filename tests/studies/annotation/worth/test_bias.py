@@ -1,24 +1,24 @@
-"""Annotator bias and diversity: what follows from Table E.1 of the ECCV Caption paper, and loops by hand."""
+"""Annotator bias: what follows from Table E.1 of the ECCV Caption paper, and loops by hand."""
 
 from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from scipy.stats import kendalltau
 
 from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.ranking import ranked
+from cxc_eccv.ranking.readers import ReachedRows
+from cxc_eccv.runs import RankingsRun, ScoresRun
+from cxc_eccv.runs.rankings import RankedLists
 from cxc_eccv.studies.annotation.worth.bias import (
     bias_by_size,
-    correlate_tops,
     join_proposals,
     measure_bias,
     measure_gains,
-    place_first,
     score_sets,
 )
 from cxc_eccv.studies.annotation.worth.sets import Verified, find_searched
-from cxc_eccv.types import TopK
 
 MODELS = ("PVSE", "VSRN", "PCME", "ViLT", "CLIP")
 RECALL = [
@@ -94,11 +94,13 @@ def world():
     """Three models that each propose the first three images for captions, and answers to most of it."""
     random = np.random.default_rng(5)
     queries = np.arange(1, 31)
-    ids = {name: np.stack([random.permutation(GALLERY) for _ in queries]) for name in (*ANNOTATORS, "late")}
-    tops = {name: TopK(queries, own) for name, own in ids.items()}
+    # Of few levels, so that labelled items tie with each other and with items that nobody labelled.
+    scores = {name: random.integers(4, size=(GALLERY.size, queries.size)) for name in (*ANNOTATORS, "late")}
+    runs = {name: ScoresRun(GALLERY, queries, own.astype(np.float32)) for name, own in scores.items()}
     proposals = {}
     for name in ANNOTATORS:
-        for query, own in zip(queries.tolist(), ids[name][:, :3].tolist(), strict=True):
+        best = GALLERY[np.argsort(-scores[name], axis=0)[:3]].T
+        for query, own in zip(queries.tolist(), best.tolist(), strict=True):
             for rank, item in enumerate(own, start=1):
                 proposals.setdefault((query, item), []).append({"model": name, "direction": "t2i", "rank": rank})
     proposals[7, 111] = [*proposals.get((7, 111), []), {"model": "a", "direction": "i2t", "rank": 1}]
@@ -120,12 +122,12 @@ def world():
     values = np.array([gains[pair] for pair in found])
     columns = [np.array(column) for column in zip(*found, strict=True)]
     verified = Verified(*columns, values > 0, values, np.array([pair not in known for pair in found]))
-    return tops, table, verified, proposals, gains
+    return runs, table, verified, proposals, gains
 
 
-def test_scores_on_the_labels_of_every_set_of_annotators(world):
+def test_every_set_of_labels_ranks_by_its_own(world):
     """Equations E.2 to E.4 pair by pair: a label is in a set's if one of the set proposed its pair."""
-    tops, table, verified, proposals, gains = world
+    runs, table, verified, proposals, gains = world
     labels = join_proposals(verified, table, GALLERY, "t2i")
     assert labels.annotators == ANNOTATORS
 
@@ -136,18 +138,36 @@ def test_scores_on_the_labels_of_every_set_of_annotators(world):
     everybody = frozenset(ANNOTATORS)
     queries = [q for q in range(1, 31) if any(gain_of(q, item, everybody) for item in GALLERY.tolist())]
     assert labels.judgments.query_ids.tolist() == queries
-    for name, top in tops.items():
-        kept = TopK(np.array(queries), top.ids[np.isin(top.query_ids, queries)])
-        found = score_sets(kept, labels)
+    for name, run in runs.items():
+        found = score_sets(count_reached(run, labels), labels)
         for number in range(1, 8):
             own = labels.members(number)
             for place, query in enumerate(queries):
-                relevant = [item for item in GALLERY.tolist() if gain_of(query, item, own)]
-                ranked = [gain_of(query, item, own) for item in kept.ids[place].tolist()]
-                precision = sum(ranked[: len(relevant)]) / len(relevant) if relevant else 0
-                assert labels.sizes[number - 1, place] == len(relevant)
-                assert found["recall_at_1"][number - 1, place] == ranked[0], (name, own, query)
+                scores = dict(zip(GALLERY.tolist(), run.scores[:, query - 1].tolist(), strict=True))
+                gain = {item: gain_of(query, item, own) for item in GALLERY.tolist()}
+                ranked_gains = [gain[item] for item in sorted(scores, key=lambda item: (-scores[item], gain[item]))]
+                size = sum(value > 0 for value in ranked_gains)
+                precision = sum(ranked_gains[:size]) / size if size else 0
+                assert labels.sizes[number - 1, place] == size
+                assert found["recall_at_1"][number - 1, place] == ranked_gains[0], (name, own, query)
                 assert found["r_precision"][number - 1, place] == pytest.approx(precision)
+
+
+def test_lists_rank_each_set_as_their_scores_do(world):
+    runs, table, verified, _, _ = world
+    labels = join_proposals(verified, table, GALLERY, "t2i")
+    run = runs["late"]
+    order = np.argsort(-run.scores.T, axis=1, kind="stable")
+    ranked_scores = np.take_along_axis(run.scores.T, order, axis=1)
+    starts = np.arange(0, order.size + 1, GALLERY.size)
+    lists = RankedLists(np.arange(1, 31), starts, GALLERY[order].ravel(), ranked_scores.ravel())
+    assert count_reached(RankingsRun({"t2i": lists}), labels).tolist() == count_reached(run, labels).tolist()
+
+
+def count_reached(run, labels):
+    reader = ReachedRows(labels.judgments, int(labels.judgments.n_positives.max()))
+    ranked(run).rank_all({}, {labels.direction: [reader]})
+    return reader.result
 
 
 def test_what_was_left_out_is_counted(world):
@@ -171,32 +191,3 @@ def test_labels_that_nobody_proposed_are_no_annotators(world):
     crowd = [[{"model": str(n), "direction": "t2i", "rank": 1} for n in range(9)]] * table.num_rows
     with pytest.raises(InvalidOption, match="511 sets"):
         join_proposals(verified, table.set_column(2, "proposals", pa.array(crowd)), GALLERY, "t2i")
-
-
-def draw_tops(seed, depth=6, items=9, queries=40):
-    random = np.random.default_rng(seed)
-    return TopK(np.arange(queries), np.stack([random.permutation(items)[:depth] for _ in range(queries)]))
-
-
-def test_correlations_are_those_of_scipy():
-    """Over more queries than are in memory together, as tau-b of the ranks of the common items."""
-    one, other = draw_tops(5, depth=25, items=60, queries=5_000), draw_tops(6, depth=25, items=60, queries=5_000)
-    found = correlate_tops(one, other)
-    for query in (0, 1, 4_095, 4_096, 4_999):
-        common = sorted(set(one.ids[query].tolist()) & set(other.ids[query].tolist()))
-        ranks = [[own.ids[query].tolist().index(item) for item in common] for own in (one, other)]
-        assert found[query] == pytest.approx(kendalltau(*ranks).statistic)
-    assert not np.isnan(found).any()
-    assert correlate_tops(other, one).tolist() == found.tolist()
-    one, other = (TopK(np.array([1]), np.array([ids])) for ids in ([1, 2], [2, 3]))
-    assert np.isnan(correlate_tops(one, other)).all()  # one common item has no order
-
-
-def test_where_another_places_the_first():
-    one, other = draw_tops(3), draw_tops(4)
-    expected = [
-        right.index(left[0]) + 1 if left[0] in right else np.nan
-        for left, right in zip(one.ids.tolist(), other.ids.tolist(), strict=True)
-    ]
-    assert np.array_equal(place_first(one, other), expected, equal_nan=True)
-    assert np.isnan(expected).any()
