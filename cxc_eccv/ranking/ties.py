@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import DataError
 from cxc_eccv.ranking.counts import Counts, Share, gallery_sizes
 from cxc_eccv.ranking.known_depth import GivenRanks
-from cxc_eccv.types import FloatArray, IntArray, PositiveRanks, TopK
+from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, TopK, look_up_gains
 from cxc_eccv.types.ids import make_indptr
 
 Flags = NDArray[np.bool_]
@@ -182,6 +182,22 @@ def count_tied_tops(top: TopK, gains: FloatArray, looked_at: Flags) -> int:
     within = (equal[:, : gains.shape[1] - 1] & (gains[:, 1:] != gains[:, :-1]) & looked_at[:, 1:]).any(axis=1)
     goes_on, last = np.column_stack([equal, top.cut > 0]), looked_at.sum(axis=1) - 1
     return int(np.count_nonzero(within | goes_on[np.arange(last.size), last]))
+
+
+def find_tied_across(top: TopK, judgments: Judgments, depth: int) -> Flags:
+    """(Q, K) whether each of the first ``depth`` items ties with an unjudged item below them.
+
+    In a tie that goes on below the whole top the items there may be unjudged.
+    """
+    if top.scores is None or top.cut is None:
+        return np.zeros((len(top.ids), depth), dtype=bool)
+    last = top.scores[:, depth - 1 : depth]
+    if depth == top.depth:
+        goes_on = top.cut > 0
+    else:
+        is_judged = look_up_gains(top, judgments, depth + 1, "bounds")[1][:, depth]
+        goes_on = (top.scores[:, depth] == last[:, 0]) & ~is_judged
+    return goes_on[:, None] & (top.scores[:, :depth] == last)
 
 
 def shorten_top(top: TopK, depth: int) -> TopK:

@@ -87,6 +87,17 @@ class Case:
     def columns(self, ids):
         return np.searchsorted(-self.gallery_ids, -ids)
 
+    def ties_below(self, columns, k):
+        """Whether each item of the top ties with an item below its first k that is no known positive."""
+        found = np.zeros(columns.shape, bool)
+        for (row, place), column in np.ndenumerate(columns):
+            below = set(range(self.scores.shape[1])) - set(columns[row, :k].tolist())
+            if self.folds is not None:
+                below = {item for item in below if self.folds[1][item] == self.folds[0][row]}
+            score = self.scores[row, column]
+            found[row, place] = any(self.scores[row, item] == score and not self.positive[row, item] for item in below)
+        return found
+
 
 @functools.cache
 def draw_case(seed, *, n_items=8, n_queries=2, levels=4, folds=False):
@@ -151,13 +162,14 @@ def check_case(case, name, parameters, depth):
     k = parameters.get("k", depth)
     open_items = retrieved.unjudged & (np.arange(retrieved.ids.shape[1]) < k)
     columns = case.columns(retrieved.ids)
+    labelled_items = open_items & ~case.ties_below(columns, min(k, columns.shape[1]))
     known = (case.judged | case.positive)[np.arange(len(columns))[:, None], columns]
     np.testing.assert_array_equal(retrieved.unjudged, ~known)
 
     def score(ranks):
         return spec.function(ranks, **parameters)
 
-    values, chances = evaluate_labellings(case, retrieved, open_items, score)
+    values, chances = evaluate_labellings(case, retrieved, labelled_items, score)
     p = case.probabilities[np.arange(len(columns))[:, None], columns]
     bounds = bounds_of_ranks(Variant(spec, parameters), retrieved, p)
     low, high = extremes_of_every_labelling(case, score, case.scores.shape[1] if spec.best_rank else depth)
@@ -244,6 +256,21 @@ def test_items_that_tie_across_the_cut_can_all_be_positive():
     assert (bounds.low, bounds.high, bounds.unjudged) == (0, 1, 3)
 
 
+@pytest.mark.parametrize(("name", "parameters"), [("recall_at_k", {"k": 4}), ("mrr", {}), ("map_at_r", {})])
+def test_expected_value_does_not_depend_on_ids(name, parameters):
+    """Four items tie, not all of which are retrieved; the others count as wrong."""
+    scores, positive = np.array([[9.0, 5, 5, 5, 5, 1]]), np.eye(1, 6, 5, dtype=bool)
+    probabilities = np.array([[0.2, 0.1, 0.9, 0.5, 0.8, 0.0]])
+    expected = set()
+    for order in itertools.permutations(range(6)):
+        own = (array[:, list(order)] for array in (scores, positive, np.zeros((1, 6), bool)))
+        case = Case(*own, np.zeros(1, int), probabilities[:, list(order)])
+        retrieved = case.retrieved(parameters.get("k", 3))
+        p = case.probabilities[[[0]], case.columns(retrieved.ids)]
+        expected.add(round(bounds_of_ranks(Variant(metrics()[name], parameters), retrieved, p).expected, 12))
+    assert len(expected) == 1
+
+
 def draw_graded(seed, spec, n_queries=2, n_items=8, depth=5, levels=3):
     random = np.random.default_rng(seed)
     kinds = {"labels": [0.0, 1.0], "ratings": [0.0, 1.5, 3.0, 5.0], "degrees": [0.0, 0.25, 0.5, 1.0]}[spec.gains]
@@ -257,6 +284,22 @@ def draw_graded(seed, spec, n_queries=2, n_items=8, depth=5, levels=3):
     reader = TopRows(judgments, depth)
     rank_rows(lambda some: scores[some], queries, gallery, {}, [reader])
     return judgments, judged, gains, reader.result, random.choice([0.0, 0.2, 0.7, 1.0], size=judged.shape)
+
+
+@pytest.mark.parametrize("name", [name for name, spec in metrics().items() if isinstance(spec, TopMetric)])
+def test_expected_value_of_the_top_does_not_depend_on_ids(name):
+    """Of two items that tie for the second place one is below, and counts as wrong."""
+    spec, scores, chances = metrics()[name], [9.0, 5, 5, 1], [0.2, 0.1, 0.9, 0.0]
+    expected = set()
+    for order in map(list, itertools.permutations(range(4))):
+        judgments = Judgments.from_pairs([1], 10 + np.arange(4), [1], [10 + order.index(3)], gains=[1.0])
+        own = np.array([scores])[:, order].astype(np.float32)
+        reader = TopRows(judgments, 4)
+        rank_rows(lambda rows, own=own: own[rows], judgments.query_ids, judgments.gallery_ids, {}, [reader])
+        p = np.array(chances)[order][reader.result.ids - 10]
+        variant = Variant(spec, {"k": 2} if spec.parameters else {})
+        expected.add(round(bounds_of_top(variant, reader.result, judgments, 2, p).expected, 12))
+    assert len(expected) == 1
 
 
 def score_labelled(spec, parameters, top, judgments, judged, gains, labels, new):
@@ -281,10 +324,17 @@ def test_bounds_of_the_top_are_those_of_all_labellings(name, k):
         unjudged = ~judged[rows, columns]
         score = functools.partial(score_labelled, spec, own_k, top, judgments, judged, gains)
         expected = 0.0
-        for flags in labellings(top, unjudged):
+        last = top.scores[:, k - 1 : k]
+        below = (
+            top.cut > 0
+            if k == top.depth
+            else (top.scores[:, k] == last[:, 0]) & ~judged[rows[:, 0], top.ids[:, k] - 10]
+        )
+        certain = unjudged & ~(below[:, None] & (top.scores[:, :k] == last))
+        for flags in labellings(top, certain):
             labels = np.zeros_like(judged)
             labels[np.nonzero(flags)[0], columns[flags]] = True
-            chance = np.prod(np.where(flags, p[rows, columns], 1 - p[rows, columns])[unjudged])
+            chance = np.prod(np.where(flags, p[rows, columns], 1 - p[rows, columns])[certain])
             expected += chance * score(labels, gain).mean()
         every = []
         for chosen in itertools.product([False, True], repeat=judged.shape[1]):

@@ -12,7 +12,9 @@
 - ``low`` and ``high`` bound the metric over all labellings, for the queries that have a known positive. Queries are
   independent, and mean and median rise with the value of every query, so each query has separate extremes.
 - ``expected`` is the mean of the metric if each unjudged retrieved pair is positive with its probability,
-  independently, and no other pair. It is exact, and exists only if probabilities are given, for images with captions.
+  independently, and no other pair. Of a tie that goes on below the top, no unjudged pair counts as retrieved: the tie
+  rule puts those without a label first. It is exact, and exists only if probabilities are given, for images with
+  captions.
 
 A metric never falls when a positive moves up. So of all labellings with n new positives, the one of the first n
 unjudged items is the best and that of the last n the worst: D need 2 D labellings. A bound is attained, with two

@@ -21,6 +21,7 @@ from cxc_eccv.evaluation.bounds.retrieved import Flags, Retrieved
 from cxc_eccv.judgments.plausible import PlausibleHits
 from cxc_eccv.metrics.kinds import HIGHEST_GAIN, PlausibleMetric, RankMetric, Spec, TopMetric, Variant
 from cxc_eccv.ranking.known_depth import FAR
+from cxc_eccv.ranking.ties import find_tied_across
 from cxc_eccv.types import Bounds, FloatArray, IntArray, Judgments, PositiveRanks, TopK, find_positions, look_up_gains
 from cxc_eccv.types.ids import find_fold_rows
 from cxc_eccv.types.judgments import orient
@@ -40,7 +41,9 @@ def bounds_of_ranks(
 ) -> Bounds:
     """Bounds of a metric of ranks."""
     unjudged = retrieved.within(variant.k)
-    expected = None if probabilities is None else _expect(variant, retrieved, np.where(unjudged, probabilities, 0.0))
+    expected = None
+    if probabilities is not None:
+        expected = _expect(variant, retrieved, np.where(retrieved.certain(variant.k), probabilities, 0.0))
     in_sight = unjudged[:, : variant.k or retrieved.depth]
     return _make_bounds(variant, extremes_of_ranks(variant, retrieved), in_sight, expected, retrieved.folds)
 
@@ -84,7 +87,8 @@ def bounds_of_top(
         high = np.maximum(high, spec.highest(top, judgments, **variant.parameters))
     expected = None
     if probabilities is not None:
-        chances = np.where(unjudged, probabilities[:, : unjudged.shape[1]], 0.0)
+        certain = unjudged & ~find_tied_across(top, judgments, unjudged.shape[1])
+        chances = np.where(certain, probabilities[:, : unjudged.shape[1]], 0.0)
         expected = float(spec.expected(top, judgments, **variant.parameters, probabilities=chances).mean())
     return _make_bounds(variant, (low, high), unjudged, expected)
 

@@ -35,6 +35,13 @@ class Retrieved:
         """(Q, D) bool, the unjudged items that a metric at K, or without K, looks at."""
         return self.unjudged & (np.arange(self.ids.shape[1]) < (k or self.depth))
 
+    def certain(self, k: int | None) -> Flags:
+        """(Q, D) bool, those of :meth:`within` that are in the top in any order of ties.
+
+        Of a tie that goes on below the top, the items there have no label, so the tie rule puts them first.
+        """
+        return self.within(k) & (self.lowest <= (k or self.depth))
+
     def matters(self, variant: Variant[RankMetric]) -> Flags:
         """(Q, D) bool, the unjudged items whose labels can change a metric."""
         above = np.arange(self.ids.shape[1]) + 1 < self.ranks.best[:, None]
