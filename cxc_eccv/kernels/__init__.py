@@ -274,7 +274,8 @@ def row_correlations(levels: NDArray[np.int32], others: NDArray[np.int32]) -> Fl
     n_pairs = n_items * (n_items - 1) // 2
     surplus = n_pairs - tied - tied_others + tied_both - 2 * discordant
     spread = np.sqrt(n_pairs - tied) * np.sqrt(n_pairs - tied_others)
-    return np.divide(surplus, spread, out=np.full(len(levels), np.nan), where=spread > 0)
+    tau: FloatArray = np.divide(surplus, spread, out=np.full(len(levels), np.nan), where=spread > 0)
+    return tau
 
 
 def counts_matches(scores: NDArray[Any], distances: NDArray[np.unsignedinteger], n_looks: int) -> bool:

@@ -197,7 +197,8 @@ def find_tied_across(top: TopK, judgments: Judgments, depth: int) -> Flags:
     else:
         is_judged = look_up_gains(top, judgments, depth + 1, "bounds")[1][:, depth]
         goes_on = (top.scores[:, depth] == last[:, 0]) & ~is_judged
-    return goes_on[:, None] & (top.scores[:, :depth] == last)
+    tied: Flags = goes_on[:, None] & (top.scores[:, :depth] == last)
+    return tied
 
 
 def shorten_top(top: TopK, depth: int) -> TopK:

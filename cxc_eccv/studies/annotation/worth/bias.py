@@ -164,7 +164,7 @@ def score_sets(reached: IntArray, labels: ProposedLabels) -> dict[str, FloatArra
 
 
 def _add_gains(owners: IntArray, gains: FloatArray, counted: NDArray[np.bool_], n_queries: int) -> FloatArray:
-    return np.bincount(owners[counted], weights=gains[counted], minlength=n_queries)
+    return np.asarray(np.bincount(owners[counted], weights=gains[counted], minlength=n_queries), dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)
