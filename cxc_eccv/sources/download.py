@@ -19,6 +19,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeVar
 
+import pyarrow as pa
 from filelock import FileLock
 from platformdirs import user_cache_dir
 
@@ -455,4 +456,5 @@ class RawFiles:
         """
         if key not in self._contents:
             self._contents[key] = read()
+            pa.default_memory_pool().release_unused()  # pyarrow would keep what reading took for good
         return self._contents[key]  # type: ignore[return-value] # the key determines the type

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import json
@@ -14,6 +15,9 @@ from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv as arrow_csv
+from pyarrow import json as arrow_json
 
 from cxc_eccv.errors import MalformedSource, SourceMissing
 from cxc_eccv.extras import require
@@ -61,14 +65,22 @@ def read_text(path: Path) -> str:
 def read_lines(path: Path) -> list[str]:
     r"""The lines of a file, ended by ``\n`` or ``\r\n``, not by a lone ``\r``; blank lines at the end are dropped."""
     # str.splitlines would also break at separators within a sentence.
-    content = read_text(path).replace("\r\n", "\n").rstrip("\n")
+    return _read_joined_lines(path).split("\n")
+
+
+def _read_joined_lines(path: Path) -> str:
+    r"""The text of :func:`read_lines`, in which each ``\n`` parts two lines."""
+    content = read_text(path)
+    if "\r" in content:
+        content = content.replace("\r\n", "\n")
+    content = content.rstrip("\n")
     for character, name in (("\r", "a carriage return without a line feed"), ("\0", "a NUL character")):
         place = content.find(character)
         if place >= 0:
             raise MalformedSource(
                 path, f"line {_line_of(content, place)}", name, r"text in lines that end in \n or \r\n"
             )
-    return content.split("\n")
+    return content
 
 
 def read_json(path: Path) -> Any:  # noqa: ANN401 - JSON holds anything
@@ -87,6 +99,30 @@ def parse_json(content: str, path: Path, line: int | None = None) -> Any:  # noq
         raise _refuse(path, prefix, place, f"{error.msg}{cut}", "valid JSON") from None
     except JsonFault as fault:
         raise _refuse(path, prefix, fault.place, fault.actual, fault.expected) from None
+
+
+def read_json_columns(path: Path, schema: pa.Schema) -> pa.Table | None:
+    """The JSON object of a file as a table of one row, in which an entry that a record lacks is null.
+
+    This takes a third of the time of :func:`read_json` and little memory, and it is as strict, but it names no fault:
+    it returns None for a file with a fault, with an entry that the schema lacks or with a null.
+    """
+    data = read_bytes(path).removeprefix(codecs.BOM_UTF8)
+    if b"null" in data:  # pyarrow confuses it with an absent entry, and crashes where it is the whole object
+        return None
+    try:
+        data.decode()  # pyarrow takes any bytes
+        table = arrow_json.read_json(
+            pa.BufferReader(data),
+            # One block, since an object cannot span two.
+            read_options=arrow_json.ReadOptions(use_threads=False, block_size=len(data) + 1),
+            parse_options=arrow_json.ParseOptions(
+                explicit_schema=schema, newlines_in_values=True, unexpected_field_behavior="error"
+            ),
+        )
+    except (pa.ArrowException, OverflowError, UnicodeDecodeError):
+        return None
+    return table if table.num_rows == 1 else None
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -192,13 +228,13 @@ def shown(value: object) -> str:
 
 def read_csv(path: Path, columns: Sequence[str] = (), separator: str = ",") -> pa.Table:
     """A CSV file as a table of strings; row ``i`` is line ``i + 2`` of the file."""
-    header, *cells = _read_cells(path, separator)
-    for number, name in enumerate(header):
-        if name in header[:number]:
-            raise MalformedSource(path, "line 1", f"two columns {shown(name)}", "every column once")
-    for name in columns:
-        if name not in header:
-            raise MalformedSource(path, "line 1", f"columns {shown(header)}", f"a column {name!r}")
+    content = _read_joined_lines(path)
+    table = _split_cells(content, separator)
+    if table is not None:
+        _check_header(path, table.column_names, columns)
+        return table
+    header, *cells = _read_cells(path, content.split("\n"), separator)
+    _check_header(path, header, columns)
     for line, row in enumerate(cells, start=2):
         if len(row) != len(header):
             raise MalformedSource(path, f"line {line}", f"{len(row)} cells", f"rows of {len(header)} cells")
@@ -207,8 +243,43 @@ def read_csv(path: Path, columns: Sequence[str] = (), separator: str = ",") -> p
     return pa.table([pa.array(column, pa.string()) for column in zip(*cells, strict=True)], names=header)
 
 
-def _read_cells(path: Path, separator: str) -> list[list[str]]:
-    reader, rows = csv.reader(read_lines(path), delimiter=separator, strict=True), list[list[str]]()
+def _check_header(path: Path, header: Sequence[str], columns: Sequence[str]) -> None:
+    for number, name in enumerate(header):
+        if name in header[:number]:
+            raise MalformedSource(path, "line 1", f"two columns {shown(name)}", "every column once")
+    for name in columns:
+        if name not in header:
+            raise MalformedSource(path, "line 1", f"columns {shown(header)}", f"a column {name!r}")
+
+
+def _split_cells(content: str, separator: str) -> pa.Table | None:
+    """The cells of a text without quotes; None if there are quotes, or if :func:`read_csv` may refuse a line.
+
+    pyarrow is many times as quick as csv, but lenient about quotes, and it names no line.
+    """
+    header = content.partition("\n")[0].split(separator)
+    if len(header) == 1 or '"' in content:  # in a single column a blank line would be a cell
+        return None
+    numbers = [str(number) for number in range(len(header))]
+    try:
+        table = arrow_csv.read_csv(
+            pa.BufferReader(content.encode()),
+            read_options=arrow_csv.ReadOptions(use_threads=False, skip_rows=1, column_names=numbers),
+            parse_options=arrow_csv.ParseOptions(delimiter=separator, quote_char=False, ignore_empty_lines=False),
+            convert_options=arrow_csv.ConvertOptions(
+                check_utf8=False, column_types=dict.fromkeys(numbers, pa.string())
+            ),
+        ).combine_chunks()
+    except pa.ArrowInvalid:
+        return None
+    longest = [pc.max(pc.binary_length(column)).as_py() or 0 for column in table.columns]
+    if not table.num_rows or max(longest) > csv.field_size_limit():
+        return None
+    return table.rename_columns(header)
+
+
+def _read_cells(path: Path, lines: Sequence[str], separator: str) -> list[list[str]]:
+    reader, rows = csv.reader(lines, delimiter=separator, strict=True), list[list[str]]()
     try:
         for row in reader:
             if reader.line_num > len(rows) + 1:

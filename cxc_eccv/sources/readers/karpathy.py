@@ -2,23 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.sources.catalog import SPLIT_OF_RAW, SPLITS
-from cxc_eccv.sources.reading import first_duplicate, integer, read_json, require_keys, shown, text
+from cxc_eccv.sources.catalog import RAW_SPLIT, SPLIT_OF_RAW, SPLITS
+from cxc_eccv.sources.reading import first_duplicate, integer, read_json, read_json_columns, require_keys, shown, text
 from cxc_eccv.types import IntArray
 
 CAPTIONS_PER_IMAGE = 5  # papers drop the sixth and seventh captions of some images; 25,000 remain in val and test
 
 IMAGE_SCHEMA = pa.schema([("image_id", pa.int64()), ("file_name", pa.string()), ("folder", pa.string())])
 CAPTION_SCHEMA = pa.schema([("caption_id", pa.int64()), ("image_id", pa.int64()), ("text", pa.string())])
+
+SENTENCE = pa.struct(
+    {"raw": pa.string(), "sentid": pa.int64(), "imgid": pa.int64(), "tokens": pa.list_(pa.string())}
+)
+IMAGE = pa.struct(
+    {
+        "filename": pa.string(),
+        "filepath": pa.string(),
+        "cocoid": pa.int64(),
+        "imgid": pa.int64(),
+        "split": pa.string(),
+        "sentids": pa.list_(pa.int64()),
+        "sentences": pa.list_(SENTENCE),
+    }
+)
+FILE_SCHEMA = pa.schema({"dataset": pa.string(), "images": pa.list_(IMAGE)})
+"""All entries of Karpathy's files, those that nobody needs too, so that none is there twice."""
+
+PHOTO_NAME = r"(?:.*/)?(?P<number>[0-9]{1,18})(?:\.[^./]+)?"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,19 +72,26 @@ def read_karpathy(paths: Sequence[Path]) -> dict[str, SplitTables]:
 
     The id of a caption is its ``sentid``. The id of an image is its ``cocoid``, in Flickr30k its photo number.
     """
-    collected: dict[str, tuple[list[tuple[int, str, str]], list[tuple[int, int, str]], list[int]]] = {}
-    for path in paths:
-        for place, image in _check_images(path):
-            images, captions, cut = collected.setdefault(SPLIT_OF_RAW[image["split"]], ([], [], []))
-            image_id = _image_id(path, place, image)
-            folder = text(path, f"{place}.filepath", image.get("filepath", ""))
-            images.append((image_id, image["filename"], folder))
-            written = [(s["sentid"], image_id, s["raw"]) for s in image["sentences"]]
-            captions += written[:CAPTIONS_PER_IMAGE]
-            cut += [caption_id for caption_id, _, _ in written[CAPTIONS_PER_IMAGE:]]
-    splits = {name: _tables(*collected[name]) for name in SPLITS if name in collected}
+    files = [_read_file(path) for path in paths]
+    images = pa.concat_tables([images for images, _ in files]).combine_chunks()
+    captions = pa.concat_tables([captions for _, captions in files]).combine_chunks()
+    raw_splits = set(pc.unique(images["split"]).to_pylist())
+    splits = {
+        name: _select_split(images, captions, RAW_SPLIT[name]) for name in SPLITS if RAW_SPLIT[name] in raw_splits
+    }
     _check_unique(paths, splits)
     return splits
+
+
+def _select_split(images: pa.Table, captions: pa.Table, raw_split: str) -> SplitTables:
+    images = images.filter(pc.equal(images["split"], raw_split))
+    captions = captions.filter(pc.equal(captions["split"], raw_split))
+    is_cut = pc.greater_equal(captions["position"], CAPTIONS_PER_IMAGE)
+    return SplitTables(
+        images.select(IMAGE_SCHEMA.names),
+        captions.filter(pc.invert(is_cut)).select(CAPTION_SCHEMA.names),
+        np.asarray(captions.filter(is_cut)["caption_id"]),
+    )
 
 
 def fold_restval(splits: Mapping[str, SplitTables]) -> dict[str, SplitTables]:
@@ -75,7 +103,60 @@ def fold_restval(splits: Mapping[str, SplitTables]) -> dict[str, SplitTables]:
     return {name: folded[name] for name in SPLITS if name in folded}
 
 
-def _check_images(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _read_file(path: Path) -> tuple[pa.Table, pa.Table]:
+    """Images and captions of all splits of a file, with their raw split, and a caption's position at its image."""
+    images = _read_columns(path)
+    if images is None:
+        images = pa.array(_check_images(path), IMAGE)
+    image_ids, splits, sentences = _find_ids(images), images.field("split"), images.field("sentences")
+    folders = images.field("filepath").fill_null("")
+    image_table = pa.table(
+        [image_ids, images.field("filename"), folders, splits], names=[*IMAGE_SCHEMA.names, "split"]
+    )
+    lengths = np.asarray(pc.list_value_length(sentences))
+    owners = np.repeat(np.arange(lengths.size), lengths)
+    positions = np.arange(owners.size) - (np.cumsum(lengths) - lengths)[owners]
+    captions = sentences.flatten()
+    caption_table = pa.table(
+        [captions.field("sentid"), image_ids.take(owners), captions.field("raw"), splits.take(owners), positions],
+        names=[*CAPTION_SCHEMA.names, "split", "position"],
+    )
+    return image_table, caption_table
+
+
+def _read_columns(path: Path) -> pa.StructArray | None:
+    """The images of a file; None if it has a fault, which :func:`_check_images` names, or entries of another kind."""
+    table = read_json_columns(path, FILE_SCHEMA)
+    if table is None:
+        return None
+    images = table["images"].combine_chunks().flatten()
+    sentences = images.field("sentences")
+    captions = sentences.flatten()
+    image_ids, caption_ids = _find_ids(images), captions.field("sentid")
+    needed = [image_ids, images.field("filename"), images.field("split"), sentences, caption_ids, captions.field("raw")]
+    if not len(images) or any(column.null_count for column in needed):
+        return None
+    is_right = (
+        pc.min(image_ids).as_py() >= 0
+        and pc.min(pc.list_value_length(sentences)).as_py() > 0
+        and pc.min(caption_ids).as_py() >= 0
+        and set(pc.unique(images.field("split")).to_pylist()) <= set(SPLIT_OF_RAW)
+    )
+    return images if is_right else None
+
+
+def _find_ids(images: pa.StructArray) -> pa.Int64Array:
+    """The ids of images, null where there is none."""
+    image_ids = images.field("cocoid")
+    if image_ids.null_count:
+        # Flickr30k has no cocoid; its file name is the Flickr photo number.
+        parts = pc.extract_regex(images.field("filename"), pattern=f"^{PHOTO_NAME}$")
+        image_ids = pc.coalesce(image_ids, pc.struct_field(parts, "number").cast(pa.int64()))
+    return image_ids
+
+
+def _check_images(path: Path) -> list[dict[str, Any]]:
+    """The images of a file, read one by one to name a fault."""
     data = read_json(path)
     if not isinstance(data, dict) or not isinstance(data.get("images"), list) or not data["images"]:
         raise MalformedSource(path, "", "no list under the key 'images'", "the layout of dataset_coco.json")
@@ -93,26 +174,13 @@ def _check_images(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             integer(path, f"{inner}.sentid", sentence["sentid"])
         if not isinstance(image["split"], str) or image["split"] not in SPLIT_OF_RAW:
             raise MalformedSource(path, place, f"split {shown(image['split'])}", f"one of {sorted(SPLIT_OF_RAW)}")
-        yield place, image
-
-
-def _image_id(path: Path, place: str, image: Mapping[str, Any]) -> int:
-    if "cocoid" in image:
-        return integer(path, f"{place}.cocoid", image["cocoid"])
-    # Flickr30k has no cocoid; its file name is the Flickr photo number.
-    stem = Path(image["filename"]).stem
-    if not (stem.isascii() and stem.isdigit() and len(stem) < 19):
-        expected = "a key 'cocoid', or a Flickr photo number as the file name"
-        raise MalformedSource(path, f"{place}.filename", shown(image["filename"]), expected)
-    return int(stem)
-
-
-def _tables(images: list[tuple[int, str, str]], captions: list[tuple[int, int, str]], cut: list[int]) -> SplitTables:
-    return SplitTables(
-        pa.Table.from_arrays([pa.array(column) for column in zip(*images, strict=True)], schema=IMAGE_SCHEMA),
-        pa.Table.from_arrays([pa.array(column) for column in zip(*captions, strict=True)], schema=CAPTION_SCHEMA),
-        np.asarray(cut, dtype=np.int64),
-    )
+        if "cocoid" in image:
+            integer(path, f"{place}.cocoid", image["cocoid"])
+        elif re.fullmatch(PHOTO_NAME, image["filename"]) is None:
+            expected = "a key 'cocoid', or a Flickr photo number as the file name"
+            raise MalformedSource(path, f"{place}.filename", shown(image["filename"]), expected)
+        text(path, f"{place}.filepath", image.get("filepath", ""))
+    return data["images"]  # type: ignore[no-any-return] # checked above
 
 
 def _check_unique(paths: Sequence[Path], splits: Mapping[str, SplitTables]) -> None:
