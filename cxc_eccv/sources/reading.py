@@ -255,11 +255,11 @@ def _check_header(path: Path, header: Sequence[str], columns: Sequence[str]) -> 
 def _split_cells(content: str, separator: str) -> pa.Table | None:
     """The cells of a text without quotes; None if there are quotes, or if :func:`read_csv` may refuse a line.
 
-    pyarrow is many times as quick as csv, but lenient about quotes, and it names no line.
+    pyarrow is many times as quick as csv, but lenient about quotes and blank lines, and it names no line.
     """
-    header = content.partition("\n")[0].split(separator)
-    if len(header) == 1 or '"' in content:  # in a single column a blank line would be a cell
+    if '"' in content or content.startswith("\n"):
         return None
+    header = content.partition("\n")[0].split(separator)
     numbers = [str(number) for number in range(len(header))]
     try:
         table = arrow_csv.read_csv(
@@ -269,13 +269,14 @@ def _split_cells(content: str, separator: str) -> pa.Table | None:
             convert_options=arrow_csv.ConvertOptions(
                 check_utf8=False, column_types=dict.fromkeys(numbers, pa.string())
             ),
-        ).combine_chunks()
+        )
     except pa.ArrowInvalid:
         return None
-    longest = [pc.max(pc.binary_length(column)).as_py() or 0 for column in table.columns]
-    if not table.num_rows or max(longest) > csv.field_size_limit():
+    lengths = np.stack([np.asarray(pc.binary_length(column)) for column in table.columns])
+    has_blank_line = not lengths.any(axis=0).all()
+    if not table.num_rows or has_blank_line or lengths.max() > csv.field_size_limit():
         return None
-    return table.rename_columns(header)
+    return table.combine_chunks().rename_columns(header)
 
 
 def _read_cells(path: Path, lines: Sequence[str], separator: str) -> list[list[str]]:

@@ -10,7 +10,7 @@ from cxc_eccv.errors import MalformedSource, UnknownName
 from cxc_eccv.sources.readers.coco_instances import read_category_sets
 from cxc_eccv.sources.readers.judged import read_annotators, read_entailment, read_positives, read_ratings
 from cxc_eccv.sources.readers.karpathy import fold_restval, read_karpathy
-from cxc_eccv.sources.reading import read_ids
+from cxc_eccv.sources.reading import read_csv, read_ids
 
 HEADER = "caption1,caption2,agg_score,sampling_method\n"
 ROW = "COCO_val2014:sentid:1,COCO_val2014:sentid:2,3.5,c2c_isim\n"
@@ -90,6 +90,10 @@ class TestRatings:
         plain = read_ratings(written(tmp_path, "sts_val.csv", HEADER + ROW), "sts")
         assert read_ratings(written(tmp_path, "other.csv", content), "sts").equals(plain)
 
+    def test_blank_line_is_refused_in_single_column(self, tmp_path):
+        path = written(tmp_path, "names.csv", "name\na\n\nb\n")
+        refused(read_csv, path, "line 3", "0 cells", "rows of 1 cells")
+
     def test_a_quote_within_a_cell_is_doubled(self, tmp_path):
         row = ROW.replace("c2c_isim", '"a ""b"", c"')
         table = read_ratings(written(tmp_path, "sts_val.csv", HEADER + row), "sts")
@@ -122,6 +126,19 @@ class TestRatings:
 class TestKarpathy:
     def read(self, folder, *images):
         return read_karpathy([written(folder, "dataset_coco.json", json.dumps({"images": list(images)}))])
+
+    @pytest.mark.parametrize("extra", [{"imgid": None}, {"imgid": 2**70, "sentids": "all"}, {"author": "me"}])
+    def test_unneeded_entries_may_be_anything(self, tmp_path, extra):
+        plain = self.read(tmp_path, karpathy_image(1, "test", [1, 2]))["test"]
+        other = self.read(tmp_path, karpathy_image(1, "test", [1, 2], **extra))["test"]
+        assert other.images.equals(plain.images)
+        assert other.captions.equals(plain.captions)
+
+    def test_unneeded_entry_may_not_be_repeated(self, tmp_path):
+        content = json.dumps({"images": [karpathy_image(1, "test", [1])]}).replace('"tokens"', '"tokens": [], "tokens"')
+        refused(
+            lambda path: read_karpathy([path]), written(tmp_path, "dataset_coco.json", content), "'tokens'", "twice"
+        )
 
     def test_splits_limit_and_order(self, tmp_path):
         splits = self.read(

@@ -22,9 +22,7 @@ CAPTIONS_PER_IMAGE = 5  # papers drop the sixth and seventh captions of some ima
 IMAGE_SCHEMA = pa.schema([("image_id", pa.int64()), ("file_name", pa.string()), ("folder", pa.string())])
 CAPTION_SCHEMA = pa.schema([("caption_id", pa.int64()), ("image_id", pa.int64()), ("text", pa.string())])
 
-SENTENCE = pa.struct(
-    {"raw": pa.string(), "sentid": pa.int64(), "imgid": pa.int64(), "tokens": pa.list_(pa.string())}
-)
+SENTENCE = pa.struct({"raw": pa.string(), "sentid": pa.int64(), "imgid": pa.int64(), "tokens": pa.list_(pa.string())})
 IMAGE = pa.struct(
     {
         "filename": pa.string(),
@@ -107,12 +105,10 @@ def _read_file(path: Path) -> tuple[pa.Table, pa.Table]:
     """Images and captions of all splits of a file, with their raw split, and a caption's position at its image."""
     images = _read_columns(path)
     if images is None:
-        images = pa.array(_check_images(path), IMAGE)
+        images = pa.array(_read_records(path), IMAGE)
     image_ids, splits, sentences = _find_ids(images), images.field("split"), images.field("sentences")
     folders = images.field("filepath").fill_null("")
-    image_table = pa.table(
-        [image_ids, images.field("filename"), folders, splits], names=[*IMAGE_SCHEMA.names, "split"]
-    )
+    image_table = pa.table([image_ids, images.field("filename"), folders, splits], names=[*IMAGE_SCHEMA.names, "split"])
     lengths = np.asarray(pc.list_value_length(sentences))
     owners = np.repeat(np.arange(lengths.size), lengths)
     positions = np.arange(owners.size) - (np.cumsum(lengths) - lengths)[owners]
@@ -125,7 +121,7 @@ def _read_file(path: Path) -> tuple[pa.Table, pa.Table]:
 
 
 def _read_columns(path: Path) -> pa.StructArray | None:
-    """The images of a file; None if it has a fault, which :func:`_check_images` names, or entries of another kind."""
+    """The images of a file; None if it has a fault, which :func:`_read_records` names, or entries of another kind."""
     table = read_json_columns(path, FILE_SCHEMA)
     if table is None:
         return None
@@ -155,11 +151,12 @@ def _find_ids(images: pa.StructArray) -> pa.Int64Array:
     return image_ids
 
 
-def _check_images(path: Path) -> list[dict[str, Any]]:
-    """The images of a file, read one by one to name a fault."""
+def _read_records(path: Path) -> list[dict[str, Any]]:
+    """The images of a file, with the entries that are needed, read one by one to name a fault."""
     data = read_json(path)
     if not isinstance(data, dict) or not isinstance(data.get("images"), list) or not data["images"]:
         raise MalformedSource(path, "", "no list under the key 'images'", "the layout of dataset_coco.json")
+    records = []
     for number, image in enumerate(data["images"]):
         place = f"images[{number}]"
         require_keys(path, place, image, ("filename", "split", "sentences"))
@@ -167,11 +164,13 @@ def _check_images(path: Path) -> list[dict[str, Any]]:
         if not isinstance(image["sentences"], list) or not image["sentences"]:
             actual = shown(image["sentences"]) if image["sentences"] else "no sentences"
             raise MalformedSource(path, f"{place}.sentences", actual, "a list of at least one caption")
+        sentences = []
         for position, sentence in enumerate(image["sentences"]):
             inner = f"{place}.sentences[{position}]"
             require_keys(path, inner, sentence, ("raw", "sentid"))
             text(path, f"{inner}.raw", sentence["raw"])
             integer(path, f"{inner}.sentid", sentence["sentid"])
+            sentences.append({name: sentence[name] for name in ("raw", "sentid")})
         if not isinstance(image["split"], str) or image["split"] not in SPLIT_OF_RAW:
             raise MalformedSource(path, place, f"split {shown(image['split'])}", f"one of {sorted(SPLIT_OF_RAW)}")
         if "cocoid" in image:
@@ -180,7 +179,9 @@ def _check_images(path: Path) -> list[dict[str, Any]]:
             expected = "a key 'cocoid', or a Flickr photo number as the file name"
             raise MalformedSource(path, f"{place}.filename", shown(image["filename"]), expected)
         text(path, f"{place}.filepath", image.get("filepath", ""))
-    return data["images"]  # type: ignore[no-any-return] # checked above
+        record = {name: image[name] for name in ("filename", "filepath", "cocoid", "split") if name in image}
+        records.append(record | {"sentences": sentences})
+    return records
 
 
 def _check_unique(paths: Sequence[Path], splits: Mapping[str, SplitTables]) -> None:
