@@ -48,7 +48,7 @@ def write_header_of_digits(digits):
         (("evaluate", "v.npz", "--output", LONG), "File name too long"),
         (("evaluate", "--model", LONG), "File name too long"),
         (("compare", LONG, "v"), TOO_LONG),
-        (("report", LONG), "File name too long"),
+        (("report", LONG), TOO_LONG),
         (("evaluate", "v.npz", "--metrics", "recall_at_" + "9" * 5000), "k has 5,000 digits, expected at most 20"),
         (("evaluate", "v.npz", "--metrics", "R@" + "9" * 400), "k has 400 digits, expected at most 20"),
         (
