@@ -46,7 +46,7 @@ class Rankings(dict):
 def whole_number_run(library, seed):
     random = np.random.default_rng(seed)
     ids = library.split("test").images["image_id"].to_numpy(), library.split("test").captions["caption_id"].to_numpy()
-    return EmbeddingsRun(*(Embeddings(one, random.integers(-500, 501, (one.size, 20))) for one in ids))
+    return EmbeddingsRun(*(Embeddings(one, random.integers(-500, 501, (one.size, 20)).astype(float)) for one in ids))
 
 
 def rankings_of(run, library, name, depth=None):

@@ -28,7 +28,7 @@ SIDES = {"i2t": ("images", "captions"), "t2i": ("captions", "images")}
 def whole_number_run(library, split):
     random = np.random.default_rng(0)
     ids = library.split(split).images["image_id"].to_numpy(), library.split(split).captions["caption_id"].to_numpy()
-    return EmbeddingsRun(*(Embeddings(one, random.integers(-20, 21, (one.size, 12))) for one in ids))
+    return EmbeddingsRun(*(Embeddings(one, random.integers(-20, 21, (one.size, 12)).astype(float)) for one in ids))
 
 
 @cache
