@@ -37,10 +37,11 @@ SWAP_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasuredPart:
-    """A part of a task, and what was measured for its needs."""
+    """A part of a task, and what was measured for its needs; whether the run tells equal scores."""
 
     part: PlannedPart
     measured: tuple[Measured[Any], ...]
+    knows_ties: bool = True
 
     @property
     def metrics(self) -> list[tuple[Variant[Any], Measured[Any]]]:
@@ -72,7 +73,10 @@ def measure(ranker: Ranked, plan: Plan) -> list[MeasuredPart]:
         similarities = None if reading.pairs is None else ranker.compare(reading.pairs, need.direction)
         return need.measured(replace(reading, ranks=ranks.get(need.key), similarities=similarities))
 
-    return [MeasuredPart(part, tuple(map(finish, part.needs))) for part in plan.parts]
+    return [
+        MeasuredPart(part, tuple(map(finish, part.needs)), ranker.knows_ties(part.needs[0].direction))
+        for part in plan.parts
+    ]
 
 
 def find_faults(run: Run, plan: Plan, split: Split | None = None) -> list[CxcEccvError]:
@@ -167,7 +171,7 @@ class Scorer:
         for variant, each in measured_part.metrics:
             if variant.label not in errors:
                 try:
-                    rows += self._score_metric(part, variant, measured[each])
+                    rows += self._score_metric(measured_part, variant, measured[each])
                 except Undefined as error:
                     errors[variant.label] = error
         reasons = {label: str(error) for label, error in errors.items()} | {
@@ -204,13 +208,20 @@ class Scorer:
         n_queries, ties = (sum(getattr(each[0].result, name) for each in directions) for name in ("n_queries", "ties"))
         samples = [row.samples for row in rows if row.samples is not None]
         result = Result(task, "", variant.label, number, n_queries, ties=ties)
+        if all(row.result.if_ties_help is not None for row in rows):
+            if_ties_help = float(variant.compute(np.array([row.result.if_ties_help for row in rows])))
+            decided = sum(_count_decided(of_direction) for of_direction in inputs)
+            result = replace(result, if_ties_help=if_ties_help, decided_by_ties=decided)
         if self._request.bounds:
             bounds = [[row.result.bounds for row in of_direction] for of_direction in inputs]
             result = replace(result, bounds=bounds_of_sums(variant.compute, bounds))
         return Scored(variant, result, samples=variant.compute(np.stack(samples, axis=-1)) if samples else None)
 
-    def _score_metric(self, part: PlannedPart, variant: Variant[Any], measured: Measured[Any]) -> list[Scored]:
+    def _score_metric(
+        self, measured_part: MeasuredPart, variant: Variant[Any], measured: Measured[Any]
+    ) -> list[Scored]:
         """The result of one metric with its bounds, and that of its spread if it has one."""
+        part = measured_part.part
         values = measured.values(variant, self._request.seed)
         samples = values.samples
         if samples is None and self._draws is not None:
@@ -226,7 +237,12 @@ class Scorer:
             parameters={**variant.parameters, **values.facts},
             bounds=self._bound(part, variant, measured) if self._request.bounds else None,
         )
-        scored = [Scored(variant, row, values.queries, samples=samples)]
+        decided = None
+        if values.queries is not None and values.if_ties_help is not None and measured_part.knows_ties:
+            decided = values.if_ties_help != values.queries.values
+            if_ties_help = variant.spec.average(values.if_ties_help, values.queries.folds)
+            row = replace(row, if_ties_help=if_ties_help, decided_by_ties=int(np.count_nonzero(decided)))
+        scored = [Scored(variant, row, values.queries, decided, samples=samples)]
         if values.spread is not None:
             spread = replace(row, metric=f"{variant.label}{SPREAD}", value=values.spread)
             scored.append(Scored(variant, spread))
@@ -293,6 +309,12 @@ def _name_draws(spec: Spec) -> str:
     if not isinstance(spec, RatedMetric):
         return "bootstrap"
     return "random_halves" if spec.draws_samples else "bootstrap_queries"
+
+
+def _count_decided(rows: Sequence[Scored]) -> int:
+    """Number of queries of one direction of which ties decide a value."""
+    decided = [row.decided_by_ties for row in rows if row.decided_by_ties is not None]
+    return int(np.count_nonzero(np.any(decided, axis=0)))
 
 
 def _of_shown(part: PlannedPart, reasons: Mapping[str, str]) -> dict[str, str]:

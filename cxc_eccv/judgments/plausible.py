@@ -106,6 +106,7 @@ class PlausibleHits:
         n_matches: (Q, L) R, at least 1.
         hits: (Q, L) number of matches among the top items.
         ties: (Q,) number of items that tie with a match at the depth of a criterion, where the tie rule decides.
+        if_ties_help: the hits if of equal scores matches stood first; None where no number would differ.
 
     Example:
         >>> hits = PlausibleHits(np.array([5]), ((0, 50),), np.array([[60]]), np.array([[20]]), np.array([0]))
@@ -118,6 +119,7 @@ class PlausibleHits:
     n_matches: IntArray
     hits: IntArray
     ties: IntArray
+    if_ties_help: PlausibleHits | None = None
 
     def __post_init__(self) -> None:
         possible = (self.n_matches >= 1) & (self.hits >= 0) & (self.hits <= self.n_matches)

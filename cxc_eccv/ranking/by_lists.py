@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -24,7 +25,7 @@ from cxc_eccv.ranking.ranked import (
 )
 from cxc_eccv.ranking.readers import RowReader
 from cxc_eccv.ranking.scores import Layout, Options
-from cxc_eccv.ranking.ties import find_tied_last, put_positives_last
+from cxc_eccv.ranking.ties import find_tied_last, order_ties
 from cxc_eccv.runs.rankings import RankedLists, RankingsRun
 from cxc_eccv.types import FloatArray, IntArray, Judgments, RatedPairs, TopK, find_positions
 from cxc_eccv.types.ids import find_distinct, make_indptr, measure_span, number_within
@@ -57,16 +58,23 @@ class ByLists(Ranked):
         n_flags = np.arange(rows.size) * judgments.gallery_ids.size
         blocks = _blocks(np.cumsum(lists.depths[rows]) // ITEMS_AT_ONCE, n_flags // FLAGS_AT_ONCE)
         parts = [_rank_positives(lists, rows[block], judgments, block, gallery) for block in blocks]
-        ranks, counts, depths, ties, last = (np.concatenate(column) for column in zip(*parts, strict=True))
+        ranks, helped, counts, depths, ties, last = (np.concatenate(column) for column in zip(*parts, strict=True))
         indptr, sizes = make_indptr(counts), gallery_sizes(judgments)
         complete = depths == sizes
         cut = np.where(complete, 0, last)
-        return GivenRanks(judgments.query_ids, indptr, ranks, judgments.n_positives, sizes, ties, depths, complete, cut)
+        given = GivenRanks(
+            judgments.query_ids, indptr, ranks, judgments.n_positives, sizes, ties, depths, complete, cut
+        )
+        return replace(given, if_ties_help=replace(given, ranks=helped)) if ties.any() else given
 
     def find_top(self, judgments: Judgments, direction: str, k: int) -> TopK:
         """The top k items of every query; without scores if the lists have none."""
         top = super().find_top(judgments, direction, k)
         return top if self.run.lists[direction].scores is not None else TopK(top.query_ids, top.ids)
+
+    def knows_ties(self, direction: str) -> bool:
+        """Whether the lists of a direction have scores."""
+        return self.run.lists[direction].scores is not None
 
     def compare(self, pairs: RatedPairs, direction: str) -> FloatArray:
         """Raise InvalidOption."""
@@ -133,8 +141,11 @@ class _GalleryIndex:
 
 def _rank_positives(
     lists: RankedLists, rows: IntArray, judgments: Judgments, block: IntArray, gallery: _GalleryIndex
-) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
-    """Ranks of the positives of a block of B queries, and (B,) numbers of them, depths, ties, and those tied last."""
+) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]:
+    """Ranks of the positives of a block of B queries, also if ties helped, and four numbers of each query.
+
+    The (B,) numbers are the positives, the depths, the ties, and the positives that tie with the last item.
+    """
     owners, indices, kept = _find_items(lists, rows, judgments, gallery)
     of_queries, of_items = judgments.folds
     kept &= of_items[indices] == of_queries[block][owners]
@@ -143,15 +154,22 @@ def _rank_positives(
     size, (start, stop) = judgments.gallery_ids.size, judgments.indptr[[block[0], block[-1] + 1]]
     flags = np.zeros(block.size * size, dtype=bool)
     flags[(judgments.rows[start:stop] - block[0]) * size + judgments.indices[start:stop]] = True
-    positive, (ties, last) = flags[owners * size + indices], np.zeros((2, block.size), dtype=np.int64)
+    positive = flags[owners * size + indices]
+    helped = positive
+    ties, last = np.zeros((2, block.size), dtype=np.int64)
     if lists.scores is not None and owners.size:
         scores = _join(lists, lists.scores, rows)[kept]
-        order, ties = put_positives_last(owners, scores, positive, block.size)
+        order, helping_order, ties = order_ties(owners, scores, positive, block.size)
+        helped = positive[helping_order]
         positive = positive[order]
         last = np.bincount(owners[_find_last(lists, rows, owners, scores) & positive], minlength=block.size)
-    depths, at = np.bincount(owners, minlength=block.size), np.flatnonzero(positive)
-    ranks = at - (np.cumsum(depths) - depths)[owners[at]] + 1
-    return ranks, np.bincount(owners[at], minlength=block.size), depths, ties, last
+    depths = np.bincount(owners, minlength=block.size)
+    starts = np.cumsum(depths) - depths
+    at = np.flatnonzero(positive)
+    at_if_helped = np.flatnonzero(helped)
+    counts = np.bincount(owners[at], minlength=block.size)
+    ranks = at - starts[owners[at]] + 1
+    return ranks, at_if_helped - starts[owners[at_if_helped]] + 1, counts, depths, ties, last
 
 
 def _join(lists: RankedLists, values: NDArray[Any], rows: IntArray) -> NDArray[Any]:

@@ -165,6 +165,10 @@ class Ranked(ABC):
     def find_missing(self, needs: Iterable[Items]) -> list[MissingIds]:
         """An error for each side, or each direction of rankings, that lacks items."""
 
+    def knows_ties(self, direction: str) -> bool:
+        """Whether items of equal scores can be told: not in rankings without scores."""
+        return True
+
     def limit_depth(self, depth: int, judgments: Judgments, direction: str) -> int:
         """The depth, or that of the shallowest ranking of these queries if it ends before."""
         return depth

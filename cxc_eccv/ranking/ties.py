@@ -1,9 +1,11 @@
 """The tie rule: where items of equal scores stand. No other file decides it.
 
 Items rank by score, highest first, and of items with equal scores those that help a query least come first. So an item
-that ties with a positive ranks above it. The kernels count for this rule in compiled form: ``row_counts`` and
-``column_counts`` count the items that reach a positive's score and those that exceed it, ``match_counts`` the items
-that tie at the end of a top; :func:`rank_positives` and :func:`count_pushed_out` turn these into ranks and matches.
+that ties with a positive ranks above it. What is ranked by this rule also says where it would stand in the reverse
+order of equal scores, if ties helped (``if_ties_help``). The kernels count for this rule in compiled form:
+``row_counts`` and ``column_counts`` count the items that reach a positive's score and those that exceed it,
+``match_counts`` the items that tie at the end of a top; :func:`rank_positives` and :func:`count_pushed_out` turn these
+into ranks and matches.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from cxc_eccv.errors import DataError
 from cxc_eccv.ranking.counts import Counts, Share, gallery_sizes
 from cxc_eccv.ranking.known_depth import GivenRanks
 from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, TopK, look_up_gains
-from cxc_eccv.types.ids import make_indptr
+from cxc_eccv.types.ids import make_indptr, number_within
 
 Flags = NDArray[np.bool_]
 
@@ -45,7 +47,7 @@ def rank_positives(share: Share, counts: Counts) -> PositiveRanks:
     leads = first == np.arange(rows.size)
     tied = at_least - above - (last - first + 1)
     ties = np.bincount(rows[leads], weights=tied[leads], minlength=judgments.query_ids.size)
-    return PositiveRanks(
+    ranks = PositiveRanks(
         judgments.query_ids,
         indptr,
         within + 1 + others,
@@ -53,6 +55,10 @@ def rank_positives(share: Share, counts: Counts) -> PositiveRanks:
         gallery_sizes(judgments),
         ties.astype(np.int64),
     )
+    if not ties.any():
+        return ranks
+    place_in_tie = np.arange(rows.size) - first
+    return replace(ranks, if_ties_help=replace(ranks, ranks=above + place_in_tie + 1))
 
 
 def _sort_by_score(rows: IntArray, scores: NDArray[np.float32]) -> IntArray:
@@ -93,17 +99,18 @@ def rank_labelled(rows: IntArray, reached: IntArray, gains: FloatArray) -> IntAr
     return ranks
 
 
-def put_positives_last(
+def order_ties(
     queries: IntArray, scores: FloatArray, positive: Flags, n_queries: int
-) -> tuple[IntArray, IntArray]:
-    """Order in which positives follow the items they tie with, and the number of such items of each query."""
-    if not queries.size:
-        return np.empty(0, dtype=np.int64), np.zeros(n_queries, dtype=np.int64)
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Two orders of ranked items: positives after the items they tie with, and before them if ties help.
+
+    The third array is (Q,) the number of other items that tie with a positive.
+    """
     new = np.append(True, (queries[1:] != queries[:-1]) | (scores[1:] != scores[:-1]))
     group = np.cumsum(new) - 1
     reached = np.logical_or.reduceat(positive, np.flatnonzero(new))
     ties = np.bincount(queries[reached[group] & ~positive], minlength=n_queries)
-    return np.lexsort((positive, group)), ties
+    return np.lexsort((positive, group)), np.lexsort((~positive, group)), ties
 
 
 def make_keys(gains: FloatArray) -> tuple[IntArray, int]:
@@ -134,32 +141,43 @@ def choose_top(
     return indices[np.lexsort((keys[indices], -scores[indices], rows[indices]))], counts - depth
 
 
-def count_pushed_out(surplus: IntArray, tied: IntArray, tied_matches: IntArray) -> tuple[IntArray, IntArray]:
+def count_pushed_out(surplus: IntArray, tied: IntArray, tied_matches: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     """Matches that a tie at the end of the top pushes out, as other items rank above matches of the same score.
 
     ``tied`` items have the score of the last item, ``tied_matches`` of them are matches, and ``surplus`` items too many
-    reach that score. Returns the number of matches that are out, and of other items that tie with a match if that
-    decides.
+    reach that score. Returns the number of matches that are out, the number that would be out if ties helped, and the
+    number of other items that tie with a match if that decides.
     """
+    others = tied - tied_matches
     decides = (surplus > 0) & (tied_matches > 0)
-    return np.minimum(tied_matches, surplus), np.where(decides, tied - tied_matches, 0)
+    return np.minimum(tied_matches, surplus), np.maximum(surplus - others, 0), np.where(decides, others, 0)
 
 
-def rank_judged(row: NDArray[Any], judged: NDArray[Any], positive: Flags) -> tuple[IntArray, int]:
-    """(J,) ranks of judged items by their scores among those of a whole row; how many others tie with a positive.
+def rank_judged(row: NDArray[Any], judged: NDArray[Any], positive: Flags) -> tuple[IntArray, IntArray, int]:
+    """(J,) ranks of judged items by their scores among those of a whole row, and (J,) ranks if ties helped.
 
-    Of equal scores judged negatives stand first, then items that nobody judged, then positives.
+    Of equal scores judged negatives stand first, then items that nobody judged, then positives; if ties helped, the
+    other way round. The third value is the number of other items that tie with a positive.
     """
     ascending = np.sort(row)
     above = row.size - np.searchsorted(ascending, judged, side="right")
     level = row.size - np.searchsorted(ascending, judged) - above  # items of this score
-    order = np.lexsort((positive, -judged))
-    _, starts, group, sizes = np.unique(-judged[order], return_index=True, return_inverse=True, return_counts=True)
-    ranks = np.empty_like(order)
-    unjudged = np.where(positive, level - sizes[group[np.argsort(order)]], 0)
-    ranks[order] = above[order] + np.arange(order.size) - starts[group] + 1
-    positives = np.bincount(group, positive[order], sizes.size).astype(np.int64)
-    return ranks + unjudged, int((level[order[starts]] - positives)[positives > 0].sum())
+    group, sizes = np.unique(-judged, return_inverse=True, return_counts=True)[1:]
+    unjudged = level - sizes[group]
+    strict = above + _place_in_groups(group, sizes, positive) + np.where(positive, unjudged, 0)
+    helped = above + _place_in_groups(group, sizes, ~positive) + np.where(positive, 0, unjudged)
+    positives = np.bincount(group, positive, sizes.size).astype(np.int64)
+    levels = np.zeros_like(sizes)
+    levels[group] = level
+    return strict, helped, int((levels - positives)[positives > 0].sum())
+
+
+def _place_in_groups(group: IntArray, sizes: IntArray, is_last: Flags) -> IntArray:
+    """(J,) place of each item in its group, from 1; those that are last follow the others."""
+    places = np.empty_like(group)
+    order = np.lexsort((is_last, group))
+    places[order] = number_within(sizes) + 1
+    return places
 
 
 def find_tied_last(owners: IntArray, scores: NDArray[Any], last: NDArray[Any]) -> Flags:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -268,6 +268,7 @@ class TopK:
         ids: (Q, depth) gallery ids, best first; among equal scores the lower gain comes first.
         scores: (Q, depth) float64, or None when only the order is known.
         cut: (Q,) number of items beyond the depth that tie with the last one, or None when unknown.
+        if_ties_help: the top if among equal scores the higher gain came first; None where that changes no gain.
 
     Raises:
         MalformedRun: ids are not integers of shape (Q, depth), or a row repeats an id.
@@ -281,6 +282,7 @@ class TopK:
     ids: IntArray
     scores: FloatArray | None = None
     cut: IntArray | None = None
+    if_ties_help: TopK | None = None
 
     def __post_init__(self) -> None:
         if self.ids.dtype.kind not in "iu" or self.ids.ndim != 2 or len(self.ids) != self.query_ids.size:
@@ -358,6 +360,7 @@ class PositiveRanks:
         n_positives: (Q,) R, unreachable positives included.
         n_gallery: (Q,) size of the gallery of each query.
         ties: (Q,) number of items other than positives that tie with a positive.
+        if_ties_help: the ranks if of equal scores a positive stood first; None where no rank would differ.
 
     Raises:
         MalformedRun: ranks are not integers from 1, do not increase within a query, exceed the gallery size, or are
@@ -370,6 +373,7 @@ class PositiveRanks:
     n_positives: IntArray
     n_gallery: IntArray
     ties: IntArray
+    if_ties_help: Self | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         n_ranks, rows = np.diff(self.indptr), self.rows
@@ -432,6 +436,7 @@ class JudgedRanks:
         n_positives: (Q,) R, unreachable positives included.
         n_gallery: (Q,) gallery size each query was ranked against.
         ties: (Q,) items other than positives whose score equals that of a positive.
+        if_ties_help: the ranks if of equal scores positives stood first and negatives last; None where none differs.
 
     Raises:
         MalformedRun: ranks that do not rise within a query or go beyond the gallery; a query with R = 0.
@@ -448,6 +453,7 @@ class JudgedRanks:
     n_positives: IntArray
     n_gallery: IntArray
     ties: IntArray
+    if_ties_help: JudgedRanks | None = None
 
     def __post_init__(self) -> None:
         sizes = np.diff(self.indptr)

@@ -75,6 +75,9 @@ class Result:
         low, high: ends of the confidence interval, or None.
         n_queries: number of queries that the value averages.
         ties: number of queries in which an item ties with a positive.
+        if_ties_help: the value with items of equal scores in reverse order, so that ties help; None where ties are
+            unknown (a ranking without scores) or mean nothing (correlations, pairs that a judge labelled).
+        decided_by_ties: number of queries whose value this order changes, or None.
         coverage: share of the needed pairs that are judged, or None where all are.
         parameters: parameters of the metric.
         bounds: bounds over the labels of unjudged pairs, or None.
@@ -89,6 +92,8 @@ class Result:
     low: float | None = field(default=None, metadata=WRITTEN)
     high: float | None = field(default=None, metadata=WRITTEN)
     ties: int = field(default=0, metadata=WRITTEN)
+    if_ties_help: float | None = field(default=None, metadata=WRITTEN)
+    decided_by_ties: int | None = field(default=None, metadata=WRITTEN)
     coverage: Annotated[float, SHARE] | None = field(default=None, metadata=WRITTEN)
     parameters: Mapping[str, Json] = field(default_factory=dict, metadata=WRITTEN)
     bounds: Bounds | None = None
@@ -314,12 +319,15 @@ class Report:
         return report_html(self)
 
 
-COLUMNS = ["task", "direction", "metric", "value", "low", "high", "n_queries", "ties", "coverage", "interval_method"]
+COLUMNS = [
+    *("task", "direction", "metric", "value", "low", "high", "n_queries", "ties"),
+    *("if_ties_help", "decided_by_ties", "coverage", "interval_method"),
+]
 OF_BOUNDS = (
     *("low", "high", "expected", "estimate", "estimate_low", "estimate_high"),
     *("precision", "precision_low", "precision_high", "unjudged", "retrieved"),
 )
-MAYBE_LACKING = ("low", "high", "coverage")
+MAYBE_LACKING = ("low", "high", "if_ties_help", "decided_by_ties", "coverage")
 
 
 def group_by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:

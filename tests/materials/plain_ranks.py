@@ -78,8 +78,11 @@ def by_query(ranks):
 
 
 def assert_equal_ranks(left, right):
-    for field in fields(PositiveRanks):
-        np.testing.assert_array_equal(getattr(left, field.name), getattr(right, field.name), err_msg=field.name)
+    for name in [field.name for field in fields(PositiveRanks) if field.name != "if_ties_help"]:
+        np.testing.assert_array_equal(getattr(left, name), getattr(right, name), err_msg=name)
+    assert (left.if_ties_help is None) == (right.if_ties_help is None)
+    if left.if_ties_help is not None:
+        assert_equal_ranks(left.if_ties_help, right.if_ties_help)
 
 
 def unit_vectors(run):

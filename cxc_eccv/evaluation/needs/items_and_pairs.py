@@ -62,8 +62,10 @@ class MeasuredRows(Measured[Kind]):
     def values(self, variant: Variant[Kind], seed: int = 0) -> Values:
         """The mean of a metric over the queries."""
         result = self.results[variant.label]
-        queries = QueryValues(result.query_ids, variant.compute(result))
-        return Values.of_queries(variant, queries, int(np.count_nonzero(result.ties)))
+        values = variant.compute(result)
+        queries = QueryValues(result.query_ids, values)
+        if_ties_help = values if result.if_ties_help is None else variant.compute(result.if_ties_help)
+        return Values.of_queries(variant, queries, int(np.count_nonzero(result.ties)), if_ties_help)
 
 
 class MeasuredMatches(MeasuredRows[PlausibleMetric]):
@@ -120,20 +122,39 @@ class MeasuredTops(MeasuredRows[TopMetric]):
         looked_at = np.arange(gains.shape[1]) < depths[:, None]
         ties, coverage = count_tied_tops(top, gains, looked_at), float(judged[looked_at].mean())
         facts: dict[str, Json] = {"unjudged": self.policy} if variant.spec.has_policy else {}
-        options: dict[str, Any] = {}
-        if facts and self.labelled is not None:
-            judgments = self.labelled
-        elif facts:
-            options["unjudged"] = self.policy
-        if options and policies()[self.policy].needs_label:
+        queries = self._find_values(variant, top)
+        if facts and self.labelled is None and policies()[self.policy].needs_label:
+            facts["queries_left_out"] = self.need.query_ids.size - queries.ids.size
+        values = Values.of_queries(variant, queries, ties, self._find_values_if_ties_help(variant, queries))
+        return replace(values, coverage=coverage, facts=facts)
+
+    def _find_values(self, variant: Variant[TopMetric], top: TopK) -> QueryValues:
+        """The value of every query that the policy keeps."""
+        judgments = self.need.judged
+        if not variant.spec.has_policy:
+            return QueryValues(top.query_ids, variant.compute(top, judgments))
+        if self.labelled is not None:
+            return QueryValues(top.query_ids, variant.compute(top, self.labelled))
+        if policies()[self.policy].needs_label:
+            k = int(self.need.depths(variant).max())
+            judged = look_up_gains(top, judgments, k, variant.label)[1]
             top, judgments = _keep_queries(top, judgments, np.flatnonzero(judged.any(axis=1)))
-            facts["queries_left_out"] = self.need.query_ids.size - top.query_ids.size
             if not top.query_ids.size:
                 raise DataError(
                     f"{variant.label}: no query has a labelled pair among its top {k}; choose another policy"
                 )
-        queries = QueryValues(top.query_ids, variant.compute(top, judgments, **options))
-        return replace(Values.of_queries(variant, queries, ties), coverage=coverage, facts=facts)
+        return QueryValues(top.query_ids, variant.compute(top, judgments, unjudged=self.policy))
+
+    def _find_values_if_ties_help(self, variant: Variant[TopMetric], queries: QueryValues) -> FloatArray | None:
+        """(Q,) the values of the same queries if ties helped; None where a judge labelled the pairs of one order."""
+        top = self.results[variant.label]
+        if variant.spec.has_policy and self.labelled is not None:
+            return None
+        if top.if_ties_help is None:
+            return queries.values
+        helped = self._find_values(variant, top.if_ties_help)
+        places, is_kept = find_positions(queries.ids, helped.ids)
+        return np.where(is_kept, helped.values[places], queries.values)
 
     def bounds(self, variant: Variant[TopMetric]) -> Bounds | None:
         """The bounds of a metric, or None."""

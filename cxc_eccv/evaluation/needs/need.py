@@ -9,6 +9,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, RunTooShallow
 from cxc_eccv.evaluation.bounds import (
@@ -70,6 +71,7 @@ class Values:
     number: float
     n_queries: int
     ties: int = 0
+    if_ties_help: FloatArray | None = None  # (Q,) values with equal scores in reverse order; None if unknown
     coverage: float | None = None
     facts: Mapping[str, Json] = field(default_factory=dict)  # further parameters of the result
     queries: QueryValues | None = None
@@ -77,10 +79,12 @@ class Values:
     spread: float | None = None  # standard deviation of the samples, for a metric that is their mean
 
     @classmethod
-    def of_queries(cls, variant: Variant[Spec], queries: QueryValues, ties: int) -> Self:
+    def of_queries(
+        cls, variant: Variant[Spec], queries: QueryValues, ties: int, if_ties_help: FloatArray | None = None
+    ) -> Self:
         """The mean or median over queries."""
         number = variant.spec.average(queries.values, queries.folds)
-        return cls(number, queries.values.size, ties, queries=queries)
+        return cls(number, queries.values.size, ties, if_ties_help, queries=queries)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,6 +94,7 @@ class Scored:
     variant: Variant[Spec]
     result: Result
     queries: QueryValues | None = None
+    decided_by_ties: NDArray[np.bool_] | None = None  # (Q,) whether equal scores in reverse order change a value
     images: IntArray | None = None  # image of each query
     samples: FloatArray | None = None  # resampled numbers
 
@@ -355,7 +360,8 @@ class MeasuredRanks(Measured[RankMetric]):
         values = variant.compute(ranks)
         best = pa.array(ranks.best, mask=np.diff(ranks.indptr) == 0)
         queries = QueryValues(ranks.query_ids, values, best, self.need.judged.query_folds)
-        return Values.of_queries(variant, queries, int(np.count_nonzero(ranks.ties)))
+        if_ties_help = values if ranks.if_ties_help is None else variant.compute(ranks.if_ties_help)
+        return Values.of_queries(variant, queries, int(np.count_nonzero(ranks.ties)), if_ties_help)
 
     def bounds(self, variant: Variant[RankMetric]) -> Bounds | None:
         """The bounds of a metric, or None."""

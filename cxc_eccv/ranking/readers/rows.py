@@ -6,6 +6,7 @@ The score at a depth of a row is found by selection, not by sorting.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -223,31 +224,65 @@ class TopRows(BestRows):
         self._ids = np.zeros(shape, dtype=np.int64)
         self._scores = np.zeros(shape)  # float64, as scores of a matrix may differ only in float64
         self._cut = np.zeros(self.query_ids.size, dtype=np.int64)
+        self._helped: list[tuple[IntArray, IntArray]] = []  # queries, and their top if ties help
 
     @property
     def result(self) -> TopK:
         """The top items, after all blocks."""
         self._refuse_too_short()
-        return TopK(self.query_ids, self._ids, self._scores, self._cut)
+        top = TopK(self.query_ids, self._ids, self._scores, self._cut)
+        if not self._helped:
+            return top
+        ids = self._ids.copy()
+        for queries, ids_of_queries in self._helped:
+            ids[queries] = ids_of_queries
+        return replace(top, if_ties_help=replace(top, ids=ids))
 
     def _keep(
         self, queries: IntArray, lowest: NDArray[Any], rows: IntArray, items: IntArray, scores: NDArray[Any]
     ) -> None:
         """Store the top K of the candidates, which score at least as high as the last item of the top K."""
-        order, self._cut[queries] = choose_top(rows, scores, self._tie_keys(queries[rows], items), lowest, self.depth)
+        codes = self._find_codes(queries[rows], items)
+        keys = codes * self.gallery_ids.size + self._order_of_ids[items]
+        order, cut = choose_top(rows, scores, keys, lowest, self.depth)
         shape = queries.size, self.depth
+        ordered = scores[order].reshape(shape)
         self._ids[queries] = self.gallery_ids[items[order]].reshape(shape)
-        self._scores[queries] = scores[order].reshape(shape)
+        self._scores[queries] = ordered
+        self._cut[queries] = cut
+        has_ties = (cut > 0) | (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+        tied = has_ties[rows]
+        if tied.any():
+            self._keep_if_ties_help(queries, lowest, rows[tied], items[tied], scores[tied], codes[tied])
 
-    def _tie_keys(self, queries: IntArray, items: IntArray) -> IntArray:
-        """(P,) sort keys of items with equal scores."""
-        size = self.gallery_ids.size
-        pairs = queries * size + items
+    def _keep_if_ties_help(
+        self,
+        queries: IntArray,
+        lowest: NDArray[Any],
+        rows: IntArray,
+        items: IntArray,
+        scores: NDArray[Any],
+        codes: IntArray,
+    ) -> None:
+        """Store the top K of the rows whose gains would differ if of equal scores the higher gain came first."""
+        tied_rows, rows = np.unique(rows, return_inverse=True)
+        keys = codes * self.gallery_ids.size + self._order_of_ids[items]
+        shape = tied_rows.size, self.depth
+        order = choose_top(rows, scores, keys, lowest[tied_rows], self.depth)[0]
+        reverse = choose_top(rows, scores, -keys, lowest[tied_rows], self.depth)[0]
+        differs = (codes[order] != codes[reverse]).reshape(shape).any(axis=1)
+        if differs.any():
+            ids = self.gallery_ids[items[reverse]].reshape(shape)
+            self._helped.append((queries[tied_rows[differs]], ids[differs]))
+
+    def _find_codes(self, queries: IntArray, items: IntArray) -> IntArray:
+        """(P,) codes of the gains of items, by which items of equal scores are sorted."""
+        pairs = queries * self.gallery_ids.size + items
         codes = np.full(pairs.size, self._unjudged)
-        if self._judged.size:
-            indices = np.minimum(np.searchsorted(self._judged, pairs), self._judged.size - 1)
-            codes = np.where(self._judged[indices] == pairs, self._codes[indices], codes)
-        return np.asarray(codes * size + self._order_of_ids[items])
+        if not self._judged.size:
+            return codes
+        indices = np.minimum(np.searchsorted(self._judged, pairs), self._judged.size - 1)
+        return np.where(self._judged[indices] == pairs, self._codes[indices], codes)
 
 
 class JudgedRows(RowReader):
@@ -266,6 +301,7 @@ class JudgedRows(RowReader):
         self._sizes = self.gallery_ids.size - itself.astype(np.int64)
         self._verdicts = np.asarray(judgments.gains).astype(np.int64)
         self._ranks = np.zeros_like(judgments.indices)
+        self._helped = np.zeros_like(judgments.indices)  # the ranks if ties help
         self._ties = np.zeros_like(self.query_ids)
 
     def _read(self, block: NDArray[Any], start: int) -> None:
@@ -283,7 +319,7 @@ class JudgedRows(RowReader):
             columns[of_row[of_row >= 0]] = np.flatnonzero(of_row >= 0)
             entries = slice(*self._judgments.indptr[query : query + 2])
             judged, positive = row[columns[self._judgments.indices[entries]]], self._verdicts[entries] > 0
-            self._ranks[entries], self._ties[query] = rank_judged(row, judged, positive)
+            self._ranks[entries], self._helped[entries], self._ties[query] = rank_judged(row, judged, positive)
 
     @property
     def needs(self) -> IntArray:
@@ -294,12 +330,19 @@ class JudgedRows(RowReader):
     def result(self) -> JudgedRanks:
         """The ranks, after all blocks were read."""
         self._refuse_too_short()
+        ranks = self._sort(self._ranks)
+        if np.array_equal(self._ranks, self._helped):
+            return ranks
+        return replace(ranks, if_ties_help=self._sort(self._helped))
+
+    def _sort(self, ranks: IntArray) -> JudgedRanks:
+        """The judged items of every query by ascending ranks."""
         judgments = self._judgments
-        order = np.lexsort((self._ranks, judgments.rows))
+        order = np.lexsort((ranks, judgments.rows))
         return JudgedRanks(
             self.query_ids,
             judgments.indptr,
-            self._ranks[order],
+            ranks[order],
             self._verdicts[order],
             judgments.n_relevant,
             self._sizes,
@@ -325,6 +368,7 @@ class PlausibleRows(RowReader):
         self.criteria, self._matches = tuple(criteria), matches
         self._n_matches = _count_matching(matches, [zeta for zeta, _ in self.criteria])
         self._hits = np.zeros_like(self._n_matches)
+        self._helped = np.zeros_like(self._n_matches)  # the hits if ties help
         self._ties = np.zeros(self.query_ids.size, dtype=np.int64)
         cuts = self._cuts
         self.deepest = max(cuts) if max(cuts) * FEW <= self.gallery_ids.size else None
@@ -352,8 +396,10 @@ class PlausibleRows(RowReader):
         short = np.flatnonzero(np.isneginf(worst))[:1]
         ids, deepest = self.query_ids[queries[short]], depths[short].max(axis=1)
         refuse_shallow(ids, scores[rows[short]], worst[short], deepest, self.reason)
-        out, others = count_pushed_out(counts.at_least - depths, counts.tied, counts.tied_matches)
+        surplus = counts.at_least - depths
+        out, out_if_helped, others = count_pushed_out(surplus, counts.tied, counts.tied_matches)
         self._hits[queries] = counts.matches - out
+        self._helped[queries] = counts.matches - out_if_helped
         self._ties[queries] = others.sum(axis=1)
 
     @property
@@ -369,7 +415,10 @@ class PlausibleRows(RowReader):
     def result(self) -> PlausibleHits:
         """The counts, after all blocks."""
         self._refuse_too_short()
-        return PlausibleHits(self.query_ids, self.criteria, self._n_matches, self._hits, self._ties)
+        hits = PlausibleHits(self.query_ids, self.criteria, self._n_matches, self._hits, self._ties)
+        if np.array_equal(self._hits, self._helped):
+            return hits
+        return replace(hits, if_ties_help=replace(hits, hits=self._helped))
 
 
 def _count_matching(matches: CategoryMatches, zetas: Sequence[int]) -> IntArray:
