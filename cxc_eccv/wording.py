@@ -98,8 +98,10 @@ NO_BREAK = "\N{NO-BREAK SPACE}"
 """Before a second number, so that a narrow column breaks only between intervals; Markdown shows a space."""
 
 TIES = "queries in which an item has the same score as a positive; the item counts as ranked above it"
+TIES_PAGE = "docs/ties.md"
+IF_TIES_HELP = "the value if items of equal scores stood in reverse order, where that changes it"
 COVERAGE = "percent of the retrieved pairs that have a label; the others count as --unjudged says, by default as wrong"
-"""Explanations of the numbers of ties and of labelled pairs."""
+"""Explanations of the numbers of ties, of the other end of what ties could make, and of labelled pairs."""
 
 BOUNDS = "lowest and highest value under any labels for the pairs that nobody judged"
 EXPECTED = "in parentheses, the mean over random labels drawn with the given probabilities"
@@ -115,6 +117,9 @@ INTERVALS = {
     "binomial_images": "Wilson's, as if there were as many independent queries as images",
 }
 """Explanations of the methods of intervals."""
+
+CHECK_FIRST = "Check this first"
+"""Heading of the doubts about a run."""
 
 UNKNOWN = "precision unknown"
 OVER_IMAGES = "interval over images only"
@@ -197,6 +202,19 @@ def explain_intervals(results: Iterable[Result]) -> str:
     usual = metrics.pop("bootstrap", None)
     texts = [f"{', '.join(names)}: {INTERVALS[method]}" for method, names in metrics.items()]
     return "; ".join([*texts, *([f"other metrics: {INTERVALS['bootstrap']}"] if usual else [])])
+
+
+def if_ties_help_text(result: Result) -> str:
+    """The value if ties helped, in the units of the value; empty if it looks the same."""
+    if result.if_ties_help is None:
+        return ""
+    helped = show_value(result.metric, result.if_ties_help)
+    return "" if helped == show_value(result.metric, result.value) else helped
+
+
+def chance_text(result: Result) -> str:
+    """The value to expect of a random order, in the units of the value; empty without a formula."""
+    return "" if result.chance is None else show_value(result.metric, result.chance)
 
 
 def bounds_text(result: Result) -> str:

@@ -106,7 +106,8 @@ def submit(
     that the dataset's eval.yaml declares no task for are listed and left out.
 
     The command shows the new .eval_results/cxc_eccv.yaml and sends nothing without --yes. Run it again with other
-    results to update the pull request that it opened, as long as that is open.
+    results to update the pull request that it opened, as long as that is open. If the report says "Check this first",
+    it asks once more.
 
     It uses the token of `hf auth login` or HF_TOKEN. --check needs no token, no network and no other option.
     """
@@ -129,6 +130,8 @@ def submit(
     if not yes:
         say(f"{describe_token()} Nothing was sent. Add --yes to send it.")
         return
+    if submission.doubts:
+        typer.confirm("The numbers are in doubt, as said above. Submit them all the same?", abort=True)
     url = submission.send()
     say(f"{'updated' if submission.opened else 'opened'} pull request: {url}")
 

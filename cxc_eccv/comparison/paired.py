@@ -23,6 +23,7 @@ from cxc_eccv.comparison.pairing import (
     check_comparable,
     coverage_note,
     coverage_notes,
+    list_doubts,
     notes_on,
     pair_up,
     training_notes,
@@ -116,7 +117,7 @@ def compare(
     compared = {row.key for row in rows}
     caution = judge_caution((row for row in first.report.results if row.key in compared), first.report.provenance.split)
     notes += [caution] if caution else []
-    seen = training_notes([first, *rest])
+    seen = [*list_doubts([first, *rest]), *training_notes([first, *rest])]
     return Comparison(
         baseline=first.name,
         models=tuple(plans),

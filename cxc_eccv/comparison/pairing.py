@@ -288,6 +288,11 @@ def coverage_note(*models: ScoredReport) -> list[str]:
     ]
 
 
+def list_doubts(models: Sequence[ScoredReport]) -> list[str]:
+    """What makes the numbers of a model suspect, a line each."""
+    return [f"check {model.name} first: {sentence}" for model in models for sentence in model.report.doubts.values()]
+
+
 def training_notes(models: Sequence[ScoredReport]) -> list[str]:
     """What the models were trained on, if any of them says so."""
     trained_on = {model.name: model.report.trained_on for model in models}

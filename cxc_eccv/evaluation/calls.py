@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, RunTooShallow, raise_all
 from cxc_eccv.evaluation.answers import Answers
+from cxc_eccv.evaluation.doubts import Evidence, find_doubts
 from cxc_eccv.evaluation.examples import collect_examples
 from cxc_eccv.evaluation.needs import Measured, Ranks
 from cxc_eccv.evaluation.plan import Plan, PlannedPart, choose_metrics, describe_parts, make_plan
@@ -139,8 +140,10 @@ def evaluate_request(run: Run, request: Request, library: Library, *, progress: 
     with one_blas_thread():  # idle BLAS threads would slow down our threads
         plan = plan_run(run, request, library)
         ranker = ranked(run, request.make_options(progress=progress))
-        scored = score_parts(plan, measure(ranker, plan))
-        report = make_report(plan, scored, _describe(run, plan, ranker.scoring))
+        measured = measure(ranker, plan)
+        scored = score_parts(plan, measured)
+        doubts = find_doubts(Evidence(run, measured, scored))
+        report = make_report(plan, scored, _describe(run, plan, ranker.scoring), doubts)
     _refuse_empty_tasks(report, request.tasks)
     if isinstance(request.answers, Answers):
         request.answers.refuse_unused(report, request.split)
@@ -262,7 +265,9 @@ def report_of_ranks(
         need = Ranks(metrics.task, direction, judgments, variants)
         parts.append(MeasuredPart(PlannedPart(metrics, direction, (need,)), (need.of_ranks(ranks),)))
     plan = Plan(request, library, [each.part for each in parts], {}, [], {}, ())
-    return make_report(plan, score_parts(plan, parts), Provenance(model=request.name))
+    scored = score_parts(plan, parts)
+    doubts = find_doubts(Evidence(None, parts, scored))
+    return make_report(plan, scored, Provenance(model=request.name), doubts)
 
 
 def measure_request(run: Run, request: Request, library: Library) -> list[tuple[Variant[Any], Measured[Any]]]:

@@ -38,14 +38,16 @@ SCHEMA = 1
 CONTENT: Mapping[str, Shape] = {
     "results": [shape_of(Result)],
     "skipped": Each(TEXT),
+    "doubts": Each(TEXT),
     "provenance": shape_of(Provenance),
 }
 
 
 def report_to_json(report: Report) -> str:
-    """The text of ``report.json``: schema, scores by key, all results, skipped tasks, provenance."""
+    """The text of ``report.json``: schema, doubts, scores by key, all results, skipped tasks, provenance."""
     content = {
         "schema": SCHEMA,
+        "doubts": dict(report.doubts),
         "scores": report.scores,
         "results": [{"key": result.key, **to_json(result)} for result in report.results],
         "skipped": dict(report.skipped),
@@ -64,7 +66,8 @@ def report_from_json(text: str) -> Report:
         results = tuple(from_json(Result, entry) for entry in content["results"])
     except ValueError as error:
         raise DataError(f"not a report.json of schema {SCHEMA} ({error})") from None
-    return Report(results, content["skipped"], from_json(Provenance, content["provenance"]))
+    provenance = from_json(Provenance, content["provenance"])
+    return Report(results, content["skipped"], provenance, doubts=content["doubts"])
 
 
 def write_report(path: Path, report: Report) -> None:
@@ -195,7 +198,7 @@ def per_query_table(scored: Sequence[Scored]) -> pa.Table:
     return pa.Table.from_batches(batches, schema=PER_QUERY_SCHEMA)
 
 
-def make_report(plan: Plan, scored: Sequence[ScoredPart], facts: Provenance) -> Report:
+def make_report(plan: Plan, scored: Sequence[ScoredPart], facts: Provenance, doubts: Mapping[str, str]) -> Report:
     """The report of what was scored; ``facts`` are those about the run."""
     library, request = plan.library, plan.request
     shown = [row for each in scored for row in each.rows if row.variant.shown]
@@ -206,7 +209,7 @@ def make_report(plan: Plan, scored: Sequence[ScoredPart], facts: Provenance) -> 
     facts = replace(request.record(facts), unjudged=_describe_judge(request, scored), **labels)
     provenance = make_provenance(library, request.split, facts)
     table = per_query_table(shown) if request.per_query else None
-    return Report(tuple(row.result for row in shown), reasons, provenance, table)
+    return Report(tuple(row.result for row in shown), reasons, provenance, table, doubts=doubts)
 
 
 def _describe_judge(request: Request, scored: Sequence[ScoredPart]) -> JudgeFacts | None:

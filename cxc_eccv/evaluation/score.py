@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -140,9 +139,6 @@ class ScoredPart:
 
 def score_parts(plan: Plan, parts: Sequence[MeasuredPart]) -> list[ScoredPart]:
     """The results of all parts, and of each whole task after its parts; raises errors of metrics that were named."""
-    for part in parts:
-        for caution in dict.fromkeys(caution for measured in part.measured for caution in measured.cautions):
-            warnings.warn(f"{part.part.key}: {caution}", stacklevel=4)
     raise_all(error for part in parts if part.part.metrics.strict for error in part.errors.values())
     scorer = Scorer(plan.library, plan.request)
     with one_blas_thread(), ThreadPoolExecutor(workers()) as pool:
@@ -212,6 +208,8 @@ class Scorer:
             if_ties_help = float(variant.compute(np.array([row.result.if_ties_help for row in rows])))
             decided = sum(_count_decided(of_direction) for of_direction in inputs)
             result = replace(result, if_ties_help=if_ties_help, decided_by_ties=decided)
+        if all(row.result.chance is not None for row in rows):
+            result = replace(result, chance=float(variant.compute(np.array([row.result.chance for row in rows]))))
         if self._request.bounds:
             bounds = [[row.result.bounds for row in of_direction] for of_direction in inputs]
             result = replace(result, bounds=bounds_of_sums(variant.compute, bounds))
@@ -242,6 +240,8 @@ class Scorer:
             decided = values.if_ties_help != values.queries.values
             if_ties_help = variant.spec.average(values.if_ties_help, values.queries.folds)
             row = replace(row, if_ties_help=if_ties_help, decided_by_ties=int(np.count_nonzero(decided)))
+        if (chance := measured.expect_by_chance(variant)) is not None:
+            row = replace(row, chance=chance)
         scored = [Scored(variant, row, values.queries, decided, samples=samples)]
         if values.spread is not None:
             spread = replace(row, metric=f"{variant.label}{SPREAD}", value=values.spread)

@@ -7,7 +7,7 @@ that is open.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -31,7 +31,9 @@ from cxc_eccv.hub.client import hub_client, read_text, require_token
 from cxc_eccv.hub.leaderboard import PATH as EVAL_YAML
 from cxc_eccv.hub.leaderboard import LeaderboardTask, leaderboard_tasks, select_tasks
 from cxc_eccv.sources.catalog import load_catalog
+from cxc_eccv.terminal import visible
 from cxc_eccv.types import Report
+from cxc_eccv.wording import CHECK_FIRST
 
 RESULTS = ".eval_results/cxc_eccv.yaml"
 
@@ -71,6 +73,7 @@ class Submission:
         parent: the commit that the files were read from.
         opened: the account's open pull request, which is updated; None for a new one.
         notes: what to know about it.
+        doubts: what makes the report's numbers suspect.
     """
 
     model: str
@@ -80,6 +83,7 @@ class Submission:
     parent: str
     opened: Discussion | None = None
     notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         texts = [f"--- {path}\n{text}" for path, text in self.files.items()]
@@ -89,7 +93,7 @@ class Submission:
             plan = f"would update pull request {self.opened.url}"
         else:
             plan = f"would open a new pull request to model {self.model}"
-        return "\n".join([*self.notes, *texts, plan])
+        return "\n".join([*_list_doubts(self.doubts), *self.notes, *texts, plan])
 
     def send(self) -> str:
         """Open or update the pull request, and return its address."""
@@ -141,14 +145,15 @@ def plan_submission(path: str | Path, model: str, options: SubmitOptions) -> Sub
         before = read_text(api, model, "model", RESULTS, str(info.sha))
     after = merge_results(before, entries, f"{RESULTS} of {model}")
     files = {} if after == before else {RESULTS: after}
-    return Submission(model, files, title, description, str(info.sha), opened, tuple(notes))
+    doubts = tuple(report.doubts.values())
+    return Submission(model, files, title, description, str(info.sha), opened, tuple(notes), doubts)
 
 
 def check_submission(path: str | Path, options: SubmitOptions) -> str:
     """Check a report without the Hub, and describe what would be submitted; raises as :func:`checked_report` does."""
     report = checked_report(path)
     tasks, left_out = _choose_tasks(report, options, None, path)
-    lines = [f"{path} passes every check that needs no network."]
+    lines = [f"{path} passes every check that needs no network.", *_list_doubts(report.doubts.values())]
     if main := [f"  {task.task_id}: {report.scores[task.key]:.4g}" for task in tasks if task.main]:
         lines += ["Results that the leaderboard shows by default:", *main]
     for title, keys in (
@@ -160,6 +165,11 @@ def check_submission(path: str | Path, options: SubmitOptions) -> str:
     if options.dataset == BENCHMARK:
         lines.append(f"{NOT_PUSHED} Results can be submitted when it is.")
     return "\n".join(lines)
+
+
+def _list_doubts(doubts: Iterable[str]) -> list[str]:
+    lines = [f"  - {visible(sentence)}" for sentence in doubts]
+    return [f"{CHECK_FIRST}:", *lines] if lines else []
 
 
 def _group_by_place(keys: Sequence[str]) -> list[str]:

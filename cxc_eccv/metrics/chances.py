@@ -1,10 +1,13 @@
-"""Probabilities of how many independent events happen, for expected values of metrics."""
+"""Probabilities for expected values of metrics: of independent events, and of a random order of a gallery."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Self
+
 import numpy as np
 
-from cxc_eccv.types import FloatArray
+from cxc_eccv.types import FloatArray, IntArray
 
 
 def add_event(chances: FloatArray, probability: FloatArray) -> FloatArray:
@@ -22,3 +25,52 @@ def count_chances(probabilities: FloatArray) -> FloatArray:
     for place in range(probabilities.shape[-1]):
         chances = add_event(chances, probabilities[..., place])
     return chances
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RandomOrder:
+    """Queries that rank their galleries in a random order: U kinds of queries of equal sizes.
+
+    Attributes:
+        n_gallery: (U,) number of items that a query ranks, N.
+        n_positives: (U,) number of positives, those outside the gallery included, R.
+        n_reachable: (U,) number of positives in the gallery.
+        shares: (U,) share of the queries that are of this kind.
+
+    Example:
+        >>> order = RandomOrder.of(np.array([10, 10, 5]), np.array([2, 2, 1]), np.array([2, 2, 1]))
+        >>> order.n_gallery.tolist(), order.shares.round(2).tolist()
+        ([5, 10], [0.33, 0.67])
+    """
+
+    n_gallery: IntArray
+    n_positives: IntArray
+    n_reachable: IntArray
+    shares: FloatArray
+
+    @classmethod
+    def of(cls, n_gallery: IntArray, n_positives: IntArray, n_reachable: IntArray) -> Self:
+        """From (Q,) sizes of every query."""
+        base = int(n_positives.max()) + 1
+        codes = (n_gallery * base + n_positives) * base + n_reachable
+        first, counts = np.unique(codes, return_index=True, return_counts=True)[1:]
+        return cls(n_gallery[first], n_positives[first], n_reachable[first], counts / codes.size)
+
+    def average(self, values: FloatArray) -> float:
+        """The mean over queries of (U,) values of their kinds."""
+        return float(values @ self.shares)
+
+
+def expect_recall(n_gallery: IntArray, n_reachable: IntArray, k: int) -> FloatArray:
+    """(U,) chance that one of R positives is in the top K of N items in random order: 1 - C(N - R, K) / C(N, K).
+
+    Example:
+        >>> expect_recall(np.array([4, 4]), np.array([1, 2]), 2).round(3).tolist()
+        [0.5, 0.833]
+    """
+    top = np.minimum(k, n_gallery)
+    missed = np.ones(n_gallery.shape)
+    for place in range(int(n_reachable.max(initial=0))):
+        left = np.maximum(n_gallery - top - place, 0) / np.maximum(n_gallery - place, 1)
+        missed *= np.where(place < n_reachable, left, 1.0)
+    return 1 - missed

@@ -167,12 +167,15 @@ class RankMetric(Spec):
         depends_on: what of the ranks decides a value; bounds and expected values over unjudged pairs follow from it.
         aggregate: ``mean`` or ``median`` of the values of queries.
         binary: whether every query's value is 0 or 1.
+        chance: the number to expect if galleries are in random order, from a ``RandomOrder`` and the metric's
+            parameters; None where no formula is known.
     """
 
     _: KW_ONLY
     depends_on: BestRank | SumOver
     aggregate: str = "mean"
     binary: bool = False
+    chance: Callable[..., float] | None = None
     reads: str = field(default="ranks", init=False)
     is_open: bool = field(default=True, init=False)
 
@@ -203,11 +206,13 @@ class JudgedMetric(Spec):
     Attributes:
         binary: whether every query's value is 0 or 1.
         judged_only: whether the function is called with ``judged_only=True``; see :meth:`condense`.
+        chance: as of a ``RankMetric``, in a gallery of judged items.
     """
 
     _: KW_ONLY
     binary: bool = False
     judged_only: bool = False
+    chance: Callable[..., float] | None = None
     reads: str = field(default="verdicts", init=False)
 
     @classmethod
@@ -226,6 +231,7 @@ class JudgedMetric(Spec):
             parameters=spec.parameters,
             binary=spec.binary,
             judged_only=True,
+            chance=spec.chance if isinstance(spec, RankMetric) else None,
         )
 
     def check_kind(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cxc_eccv.metrics.chances import RandomOrder
 from cxc_eccv.metrics.kinds import JudgedMetric, RankMetric, SumOver
 from cxc_eccv.types import FloatArray, IntArray, JudgedRanks, PositiveRanks
 from cxc_eccv.types.ids import number_within
@@ -48,10 +49,22 @@ def term(order: IntArray, ranks: IntArray, n_positives: IntArray) -> FloatArray:
     return np.asarray(order / ranks * (ranks <= n_positives) / n_positives)
 
 
+def chance(order: RandomOrder) -> float:
+    """mAP@R of a random order: (1 / R) sum over ranks k <= R of (1 / k) [R / N + (k - 1) R (R - 1) / (N (N - 1))]."""
+    values = []
+    for size, total, reachable in zip(order.n_gallery, order.n_positives, order.n_reachable, strict=True):
+        rank = np.arange(1, min(total, size) + 1)
+        first = reachable / size
+        both = first * (reachable - 1) / max(size - 1, 1)
+        values.append(((first + (rank - 1) * both) / rank).sum() / total)
+    return order.average(np.array(values))
+
+
 SPEC = RankMetric(
     map_at_r,
     "mAP@R",
     depends_on=SumOver(term),
+    chance=chance,
     citation="Musgrave, Belongie and Lim, ECCV 2020, arXiv:2003.08505; Chun et al., ECCV 2022, arXiv:2204.03359",
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cxc_eccv.metrics.chances import RandomOrder
 from cxc_eccv.metrics.kinds import BestRank, RankMetric
 from cxc_eccv.types import FloatArray, PositiveRanks
 
@@ -25,6 +26,11 @@ def mean_rank(ranks: PositiveRanks) -> FloatArray:
     return ranks.best.astype("float64")
 
 
+def chance(order: RandomOrder) -> float:
+    """Mean rank of a random order: the best of R positives among N items ranks (N + 1) / (R + 1) on average."""
+    return order.average((order.n_gallery + 1) / (order.n_reachable + 1))
+
+
 SPEC = RankMetric(
     mean_rank,
     "mean rank",
@@ -33,4 +39,5 @@ SPEC = RankMetric(
     citation="Hodosh, Young and Hockenmaier, JAIR 47, 2013",
     bounds=(1.0, None),
     higher_is_better=False,
+    chance=chance,
 )

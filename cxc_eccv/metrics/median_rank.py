@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from cxc_eccv.metrics.chances import RandomOrder, expect_recall
 from cxc_eccv.metrics.kinds import BestRank, RankMetric
 from cxc_eccv.types import FloatArray, PositiveRanks
+
+HALF = 0.5 - 1e-12
+"""One half, less the rounding of a sum over queries."""
 
 
 def median_rank(ranks: PositiveRanks) -> FloatArray:
@@ -25,6 +29,23 @@ def median_rank(ranks: PositiveRanks) -> FloatArray:
     return ranks.best.astype("float64")
 
 
+def chance(order: RandomOrder) -> float:
+    """Median rank of a random order: the smallest rank that the best positive reaches with a chance of at least 1/2.
+
+    The chance is the mean over queries of that in each one's gallery.
+    """
+    low = 1
+    high = int(order.n_gallery.max()) + 1
+    while low < high:
+        middle = (low + high) // 2
+        reached = order.average(expect_recall(order.n_gallery, order.n_reachable, middle))
+        if reached >= HALF:
+            high = middle
+        else:
+            low = middle + 1
+    return float(low)
+
+
 SPEC = RankMetric(
     median_rank,
     "median rank",
@@ -34,4 +55,5 @@ SPEC = RankMetric(
     bounds=(1.0, None),
     higher_is_better=False,
     aggregate="median",
+    chance=chance,
 )

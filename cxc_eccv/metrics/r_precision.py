@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cxc_eccv.metrics.chances import RandomOrder
 from cxc_eccv.metrics.kinds import JudgedMetric, RankMetric, SumOver
 from cxc_eccv.types import FloatArray, IntArray, JudgedRanks, PositiveRanks
 from cxc_eccv.types.judgments import choose_ranks
@@ -45,10 +46,17 @@ def term(_order: IntArray, ranks: IntArray, n_positives: IntArray) -> FloatArray
     return np.asarray((ranks <= n_positives) / n_positives)
 
 
+def chance(order: RandomOrder) -> float:
+    """R-Precision of a random order: the share of the top R items that are positive is R / N."""
+    looked_at = np.minimum(order.n_positives, order.n_gallery)
+    return order.average(looked_at * order.n_reachable / order.n_gallery / order.n_positives)
+
+
 SPEC = RankMetric(
     r_precision,
     "R-Precision",
     depends_on=SumOver(term),
+    chance=chance,
     citation="Musgrave, Belongie and Lim, ECCV 2020, arXiv:2003.08505; Chun et al., ECCV 2022, arXiv:2204.03359",
 )
 

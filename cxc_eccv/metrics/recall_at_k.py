@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cxc_eccv.metrics.chances import RandomOrder, expect_recall
 from cxc_eccv.metrics.kinds import BestRank, JudgedMetric, RankMetric
 from cxc_eccv.types import FloatArray, JudgedRanks, PositiveRanks, check_whole
 from cxc_eccv.types.judgments import choose_ranks
@@ -40,6 +41,11 @@ def recall_at_k(ranks: PositiveRanks | JudgedRanks, k: int = 1, *, judged_only: 
     return (ranks.best <= np.minimum(k, ranks.n_gallery)).astype("float64")
 
 
+def chance(order: RandomOrder, k: int = 1) -> float:
+    """Recall@K of a random order: 1 - C(N - R, K) / C(N, K), averaged over queries."""
+    return order.average(expect_recall(order.n_gallery, order.n_reachable, k))
+
+
 SPEC = RankMetric(
     recall_at_k,
     "R@{k}",
@@ -47,6 +53,7 @@ SPEC = RankMetric(
     parameters={"k": (1, 5, 10)},
     citation="Karpathy and Fei-Fei, CVPR 2015, arXiv:1412.2306",
     binary=True,
+    chance=chance,
 )
 
 SPECS = (JudgedMetric.condense(SPEC),)

@@ -198,3 +198,9 @@ def gallery_sizes(judgments: Judgments) -> IntArray:
     sizes: IntArray = (of_queries[:, None] == folds) @ counts
     indices, ranked = find_positions(judgments.query_ids, judgments.gallery_ids)
     return sizes - (ranked & (of_items[indices] == of_queries)) if judgments.without_self else sizes
+
+
+def count_reachable(judgments: Judgments) -> IntArray:
+    """(Q,) number of positives that each query ranks."""
+    entries = entries_in_own_fold(judgments)
+    return np.bincount(judgments.rows[entries], minlength=judgments.query_ids.size)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from rich.console import Console, Group, RenderableType
+from rich.panel import Panel
 from rich.text import Text
 
 from cxc_eccv.registry import tasks
@@ -23,7 +24,7 @@ from cxc_eccv.tables import MISSING, Cell, Table, tables_to_console
 from cxc_eccv.terminal import print_shown, shown_html, shown_text, visible
 from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, Report
 from cxc_eccv.types.reported import WILSON
-from cxc_eccv.wording import Shown, list_names, metric_name, score_cell, unit_of
+from cxc_eccv.wording import CHECK_FIRST, TIES_PAGE, Shown, list_names, metric_name, score_cell, unit_of
 
 LISTED = 3
 """Most names in a line that says what was not scored."""
@@ -50,12 +51,21 @@ def render(page: Page) -> RenderableType:
     notes = [*_footnotes(page), *explain_bounds(page)]
     return Group(
         *([Text(page.first_line, style="bold"), Text()] if page.first_line else []),
+        *_doubt_lines(page),
         tables_to_console(tables) if tables else Text(NOTHING, style="bold"),
         *([Text()] if tables else []),
         *(Text(line, style="dim") for line in notes),
         *(Text(visible(line), style="bold red") for line in caution_lines(page)),
         *(Text(visible(line), style="dim") for line in _skipped_lines(page)),
     )
+
+
+def _doubt_lines(page: Page) -> Iterator[RenderableType]:
+    """What to check before the scores are believed, in a box."""
+    if page.doubts:
+        lines = [Text(f"- {sentence}") for sentence in page.doubts]
+        yield Panel(Group(*lines), title=CHECK_FIRST, title_align="left", border_style="bold red")
+        yield Text()
 
 
 def _score_tables(page: Page) -> Iterator[Table]:
@@ -123,7 +133,7 @@ def _footnotes(page: Page) -> Iterator[str]:
         yield from interval_lines(page.results)
     ties = max((row.ties for row in page.results), default=0)
     if ties:
-        yield f"ties: in up to {ties:,} queries of a task; a tied item ranks above the positive"
+        yield f"ties: in up to {ties:,} queries of a task; a tied item ranks above the positive ({TIES_PAGE})"
     covered = [row for row in page.results if row.coverage is not None]
     if covered:
         least = min(covered, key=lambda row: row.coverage or 0.0)

@@ -142,6 +142,11 @@ class Page:
         return visible(self.report.name)
 
     @property
+    def doubts(self) -> list[str]:
+        """What makes the numbers suspect, a sentence each."""
+        return [visible(sentence) for sentence in self.report.doubts.values()]
+
+    @property
     def restriction(self) -> str:
         """The part of the split that was scored, with a caution; empty for a whole split."""
         part = self.report.restriction

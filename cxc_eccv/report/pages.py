@@ -85,6 +85,7 @@ def render_markdown(page: Page) -> str:
     scores = list_tables(page, wording.row_name)
     blocks = [
         f"# {markdown_text(page.first_line or 'Retrieval report')}",
+        *_doubts_in_markdown(page),
         *(markdown_text(upper_first(line)) for line in caution_lines(page)),
         f"## Scores\n\n{tables_to_markdown(scores) if scores else NOTHING}",
         *(markdown_text(upper_first(line)) for line in explain_rows(page)),
@@ -107,6 +108,13 @@ def render_markdown(page: Page) -> str:
         f"## Data, versions, command\n\n{tables_to_markdown(origin_tables(page))}",
     ]
     return "\n\n".join(block.rstrip() for block in blocks) + "\n"
+
+
+def _doubts_in_markdown(page: Page) -> list[str]:
+    if not page.doubts:
+        return []
+    lines = [f"- {markdown_text(sentence)}" for sentence in page.doubts]
+    return ["\n".join([f"**{wording.CHECK_FIRST}**", "", *lines])]
 
 
 def render_comparison(comparison: Comparison | ModelAgreement | None, published: Sequence[Table] = ()) -> str:
@@ -149,6 +157,7 @@ def template(name: str, package: str = "cxc_eccv.report", **options: Any) -> Tem
     environment.filters |= {
         "bin_segments": _bin_segments,
         "bounds": wording.bounds_text,
+        "chance": wording.chance_text,
         "estimate": wording.estimate_text,
         "breakable": lambda file_name: escape(file_name).replace("_", Markup("_<wbr>")),  # in a narrow column
         "data": lambda made: describe_data(made.data, made.split),
@@ -165,14 +174,23 @@ def template(name: str, package: str = "cxc_eccv.report", **options: Any) -> Tem
         "unjudged": wording.unjudged_text,
         "upper_first": upper_first,
         "value": wording.value_text,
+        "if_ties_help": wording.if_ties_help_text,
         "is_code": is_code,
         "verdict_segments": _verdict_segments,
         "verdict_table": verdict_table,
     }
-    environment.globals |= {
-        name: getattr(wording, name)
-        for name in ("BOUNDS", "COVERAGE", "ESTIMATE", "EXPECTED", "TIES", "UNJUDGED", "count", "share")
-    }
+    names = (
+        "BOUNDS",
+        "CHECK_FIRST",
+        "COVERAGE",
+        "ESTIMATE",
+        "EXPECTED",
+        "IF_TIES_HELP",
+        "TIES",
+        "TIES_PAGE",
+        "UNJUDGED",
+    )
+    environment.globals |= {name: getattr(wording, name) for name in (*names, "count", "share")}
     return environment.get_template(name)
 
 

@@ -23,7 +23,9 @@ from cxc_eccv.wording import (
     COVERAGE,
     ESTIMATE,
     EXPECTED,
+    IF_TIES_HELP,
     TIES,
+    TIES_PAGE,
     UNJUDGED,
     Shown,
     bounds_text,
@@ -33,6 +35,7 @@ from cxc_eccv.wording import (
     explain_intervals,
     fold_deviations,
     heading_of,
+    if_ties_help_text,
     judge_caution,
     judge_text,
     metric_name,
@@ -46,7 +49,13 @@ from cxc_eccv.wording import (
 
 NOTHING = "No task could be scored."
 JUDGED = "labelled pairs, at least"
-BELOW = {"bounds": bounds_text, "estimate": estimate_text, "unjudged": unjudged_text, "judge": judge_text}
+BELOW = {
+    "if ties help": if_ties_help_text,
+    "bounds": bounds_text,
+    "estimate": estimate_text,
+    "unjudged": unjudged_text,
+    "judge": judge_text,
+}
 """Rows below a metric."""
 
 HEADLINE = {"coco_5k": "recall_at_1", "cxc": "recall_at_1", "eccv_caption": "map_at_r"}
@@ -65,9 +74,12 @@ def explain_rows(page: Page) -> list[str]:
     """Explanations of the rows below the metrics."""
     if not page.scores:
         return []
-    covered = any(row.coverage is not None for row in page.report.results)
-    labelled = [f"{JUDGED}: {COVERAGE}"] if covered else []
-    return [*interval_lines(page.results), f"ties: {TIES}", *labelled, *explain_bounds(page)]
+    rows = [*interval_lines(page.results), f"ties: {TIES} (see {TIES_PAGE})"]
+    if any(if_ties_help_text(row) for row in page.results):
+        rows.append(f"if ties help: {IF_TIES_HELP}")
+    if any(row.coverage is not None for row in page.report.results):
+        rows.append(f"{JUDGED}: {COVERAGE}")
+    return [*rows, *explain_bounds(page)]
 
 
 def interval_lines(results: Iterable[Result]) -> list[str]:
@@ -325,6 +337,8 @@ def paper_csv(reports: Mapping[str, Report], tasks: Sequence[str] | None = None,
         for key in keys:
             result = results.get(key)
             row[key] = result and result.value
+            if any(if_ties_help_text(model[key]) for model in models.values() if key in model):
+                row[f"{key}/if_ties_help"] = result and result.if_ties_help
             if any(model[key].deviation is not None for model in models.values() if key in model):
                 row[f"{key}{SPREAD}"] = result and result.deviation
             if intervals:

@@ -78,6 +78,7 @@ class Result:
         if_ties_help: the value with items of equal scores in reverse order, so that ties help; None where ties are
             unknown (a ranking without scores) or mean nothing (correlations, pairs that a judge labelled).
         decided_by_ties: number of queries whose value this order changes, or None.
+        chance: the value to expect of a random order of each query's gallery; None where no formula is known.
         coverage: share of the needed pairs that are judged, or None where all are.
         parameters: parameters of the metric.
         bounds: bounds over the labels of unjudged pairs, or None.
@@ -94,6 +95,7 @@ class Result:
     ties: int = field(default=0, metadata=WRITTEN)
     if_ties_help: float | None = field(default=None, metadata=WRITTEN)
     decided_by_ties: int | None = field(default=None, metadata=WRITTEN)
+    chance: float | None = field(default=None, metadata=WRITTEN)
     coverage: Annotated[float, SHARE] | None = field(default=None, metadata=WRITTEN)
     parameters: Mapping[str, Json] = field(default_factory=dict, metadata=WRITTEN)
     bounds: Bounds | None = None
@@ -126,6 +128,7 @@ class Report:
             null where the task ranks no positives, ``cluster``, the image that intervals resample, and ``fold``, null
             in a task without folds.
         examples: chosen queries with their top items, or None unless evaluated with ``per_query=True``.
+        doubts: name to sentence of what makes the numbers suspect, which every form of the report shows first.
 
     Example:
         >>> print(Report((Result("coco_5k", "i2t", "recall_at_1", 0.5, 5000, low=0.48, high=0.52),)))
@@ -140,6 +143,7 @@ class Report:
     provenance: Provenance = field(default_factory=Provenance)
     per_query: pa.Table | None = None
     examples: pa.Table | None = field(default=None, compare=False)
+    doubts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -321,13 +325,13 @@ class Report:
 
 COLUMNS = [
     *("task", "direction", "metric", "value", "low", "high", "n_queries", "ties"),
-    *("if_ties_help", "decided_by_ties", "coverage", "interval_method"),
+    *("if_ties_help", "decided_by_ties", "chance", "coverage", "interval_method"),
 ]
 OF_BOUNDS = (
     *("low", "high", "expected", "estimate", "estimate_low", "estimate_high"),
     *("precision", "precision_low", "precision_high", "unjudged", "retrieved"),
 )
-MAYBE_LACKING = ("low", "high", "if_ties_help", "decided_by_ties", "coverage")
+MAYBE_LACKING = ("low", "high", "if_ties_help", "decided_by_ties", "chance", "coverage")
 
 
 def group_by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:

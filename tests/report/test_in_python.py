@@ -75,7 +75,7 @@ def test_a_notebook_shows_names_as_text():
 def test_a_frame_has_a_row_per_result(report):
     frame = report.to_pandas()
     names = ["task", "direction", "metric", "value", "low", "high", "n_queries", "ties"]
-    names += ["if_ties_help", "decided_by_ties", "coverage", "interval_method"]
+    names += ["if_ties_help", "decided_by_ties", "chance", "coverage", "interval_method"]
     assert list(frame.columns) == names
     for row, result in zip(frame.to_dict("records"), report.results, strict=True):
         for name in names:

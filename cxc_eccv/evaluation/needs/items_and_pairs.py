@@ -26,11 +26,11 @@ from cxc_eccv.evaluation.needs.need import (
     Reading,
     Undefined,
     Values,
-    describe_cut,
 )
 from cxc_eccv.evaluation.policies import Unjudged, policy_name, policy_of
 from cxc_eccv.evaluation.request import Sides
 from cxc_eccv.judgments.plausible import CategoryMatches
+from cxc_eccv.metrics.chances import RandomOrder
 from cxc_eccv.metrics.entail_at_k import Classifier, ask_labels
 from cxc_eccv.metrics.kinds import JudgedMetric, Kind, PlausibleMetric, RatedMetric, TopMetric, Variant
 from cxc_eccv.metrics.unjudged import policies
@@ -66,6 +66,18 @@ class MeasuredRows(Measured[Kind]):
         queries = QueryValues(result.query_ids, values)
         if_ties_help = values if result.if_ties_help is None else variant.compute(result.if_ties_help)
         return Values.of_queries(variant, queries, int(np.count_nonzero(result.ties)), if_ties_help)
+
+
+class MeasuredJudged(MeasuredRows[JudgedMetric]):
+    """Ranks of judged items."""
+
+    def expect_by_chance(self, variant: Variant[JudgedMetric]) -> float | None:
+        """The value to expect in a random order of the judged items of each query, for metrics of these alone."""
+        if variant.spec.chance is None:
+            return None
+        condensed = self.results[variant.label].judged_only
+        order = RandomOrder.of(condensed.n_gallery, condensed.n_positives, np.diff(condensed.indptr))
+        return variant.spec.chance(order, **variant.parameters)
 
 
 class MeasuredMatches(MeasuredRows[PlausibleMetric]):
@@ -202,13 +214,14 @@ class _FromRows(Need[Judged, Kind]):
         errors = {label: reader.error for label, reader in readers.items() if reader.error is not None}
         results = {reader: reader.result for reader in readers.values() if reader.error is None}
         by_label = {label: results[reader] for label, reader in readers.items() if reader in results}
-        numbers = dict.fromkeys(reader.n_cut for reader in readers.values())
-        cautions = [caution for number in numbers for caution in describe_cut(number, self.query_ids.size)]
-        return self.measured_as(self, errors, {}, cautions, by_label)
+        n_cut = max(reader.n_cut for reader in readers.values())
+        return self.measured_as(self, errors, {}, n_cut, by_label)
 
 
 class JudgedItems(_FromRows[Judgments, JudgedMetric]):
     """Ranks of all judged items, negatives too."""
+
+    measured_as = MeasuredJudged
 
     def make_reader(self, variants: Sequence[Variant[JudgedMetric]]) -> RowReader:
         """A reader of the ranks."""
@@ -256,7 +269,7 @@ class TopItems(_FromRows[Judgments, TopMetric]):
             else:
                 reason = f"{reader.error} Or set a smaller bounds_depth (--bounds-depth), as each label adds one to R."
                 unbounded = {each.label: reason for each in self.variants if each.k is None}
-        return MeasuredTops(self, rows.errors, unbounded, rows.cautions, rows.results, further)
+        return MeasuredTops(self, rows.errors, unbounded, rows.n_cut, rows.results, further)
 
 
 def _keep_queries(top: TopK, judgments: Judgments, rows: IntArray) -> tuple[TopK, Judgments]:
@@ -314,4 +327,4 @@ class PairSimilarities(Need[RatedPairs, RatedMetric]):
     def measured(self, reading: Reading) -> MeasuredPairs:
         """The similarities."""
         assert reading.similarities is not None  # noqa: S101 - the reading has pairs
-        return MeasuredPairs(self, {}, {}, (), self.judged, reading.similarities)
+        return MeasuredPairs(self, {}, {}, 0, self.judged, reading.similarities)

@@ -25,9 +25,10 @@ from cxc_eccv.evaluation.bounds import (
 from cxc_eccv.evaluation.policies import Unjudged
 from cxc_eccv.evaluation.request import Request, Sides
 from cxc_eccv.judgments.qrels import judged_pairs
+from cxc_eccv.metrics.chances import RandomOrder
 from cxc_eccv.metrics.kinds import Kind, RankMetric, Spec, Variant
 from cxc_eccv.ranking import Ranked
-from cxc_eccv.ranking.counts import gallery_sizes
+from cxc_eccv.ranking.counts import count_reachable, gallery_sizes
 from cxc_eccv.ranking.known_depth import GivenRanks, values_at_known_depth
 from cxc_eccv.ranking.readers import RowReader, TopRows
 from cxc_eccv.ranking.ties import drop_cut
@@ -35,6 +36,7 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import Draws
 from cxc_eccv.tasks.task import Task
 from cxc_eccv.types import CROSS_MODAL, Bounds, FloatArray, IntArray, Judgments, PositiveRanks, RatedPairs, Result
+from cxc_eccv.types.ids import find_fold_rows
 from cxc_eccv.types.strict_json import Json
 
 
@@ -185,13 +187,13 @@ class Measured(ABC, Generic[Kind]):
         need: the need.
         errors: label to error, for metrics that cannot be computed.
         unbounded: label to reason, for metrics whose bounds cannot be computed.
-        cautions: warnings for the user.
+        n_cut: number of rankings that leave items out and end within a tie that a metric rests on.
     """
 
     need: Need[Any, Kind]
     errors: Mapping[str, CxcEccvError]
     unbounded: Mapping[str, str]
-    cautions: Sequence[str]
+    n_cut: int
 
     @property
     def n_asked(self) -> int:
@@ -208,6 +210,10 @@ class Measured(ABC, Generic[Kind]):
 
     def resample(self, variant: Variant[Kind], draws: Draws) -> FloatArray | None:
         """(S,) numbers over draws of the queries, for a metric without values of queries; None if it has none."""
+        return None
+
+    def expect_by_chance(self, variant: Variant[Kind]) -> float | None:
+        """The value to expect of a metric in a random order of each query's gallery; None without a formula."""
         return None
 
     def bounds(self, variant: Variant[Kind]) -> Bounds | None:
@@ -239,18 +245,6 @@ class Measured(ABC, Generic[Kind]):
         """The units of a metric; None if labels of some retrieved pairs do not determine it."""
         return None
 
-
-def describe_cut(number: int, total: int) -> list[str]:
-    """A warning about rankings that end within a tie; none if none does."""
-    if not number:
-        return []
-    return [
-        f"{number:,} of {total:,} rankings end within a tie that the scores depend on: items that they leave out may "
-        "tie too, so the scores may be too high. Rank more items"
-    ]
-
-
-TIED_SHARE = 0.1
 
 NO_PAIRS = np.empty(0, np.int64), np.empty(0, np.int64)
 
@@ -287,12 +281,14 @@ class Ranks(Need[Judgments, RankMetric]):
         """What these ranks say, with bounds if there are tops."""
         errors = self._find_unsettled(ranks) if isinstance(ranks, GivenRanks) else {}
         failed = [str(top.error) for top in tops if top.error is not None]
-        cautions = _warn_of_ties(ranks, [variant for variant in self.variants if variant.label not in errors])
+        n_cut = 0
+        if isinstance(ranks, GivenRanks):
+            n_cut = _count_cut(ranks, [variant for variant in self.variants if variant.label not in errors])
         if self.depth is None or not tops or failed:
             unbounded = dict.fromkeys((variant.label for variant in self.variants), failed[0]) if failed else {}
-            return MeasuredRanks(self, errors, unbounded, cautions, ranks)
+            return MeasuredRanks(self, errors, unbounded, n_cut, ranks)
         unbounded = self._find_unbounded(ranks, tops, self.depth)
-        return MeasuredRanks(self, errors, unbounded, cautions, ranks, retrieve(self.judged, tops, ranks, self.depth))
+        return MeasuredRanks(self, errors, unbounded, n_cut, ranks, retrieve(self.judged, tops, ranks, self.depth))
 
     def _find_unsettled(self, ranks: GivenRanks) -> dict[str, RunTooShallow]:
         """Label to error, for metrics that need deeper rankings; with folds (COCO 1K) rankings must be whole."""
@@ -363,6 +359,20 @@ class MeasuredRanks(Measured[RankMetric]):
         if_ties_help = values if ranks.if_ties_help is None else variant.compute(ranks.if_ties_help)
         return Values.of_queries(variant, queries, int(np.count_nonzero(ranks.ties)), if_ties_help)
 
+    def expect_by_chance(self, variant: Variant[RankMetric]) -> float | None:
+        """The value to expect in a random order of each query's gallery: its fold, without the query itself."""
+        if variant.spec.chance is None:
+            return None
+        judged = self.need.judged
+        sizes = gallery_sizes(judged)
+        reachable = count_reachable(judged)
+        folds = None if variant.spec.aggregate == "mean" else judged.query_folds
+        of_folds = []
+        for rows in find_fold_rows(folds, sizes.size):
+            order = RandomOrder.of(sizes[rows], judged.n_positives[rows], reachable[rows])
+            of_folds.append(variant.spec.chance(order, **variant.parameters))
+        return float(np.mean(of_folds))
+
     def bounds(self, variant: Variant[RankMetric]) -> Bounds | None:
         """The bounds of a metric, or None."""
         if self.retrieved is None or variant.label in self.unbounded:
@@ -374,20 +384,6 @@ class MeasuredRanks(Measured[RankMetric]):
         if self.retrieved is None:
             return None
         return units_of_ranks(variant, self.retrieved, self.need.direction, self.probabilities)
-
-
-def _warn_of_ties(ranks: PositiveRanks, variants: Sequence[Variant[RankMetric]]) -> list[str]:
-    """A warning about rankings that end within a tie, or if many items tie with a positive in many queries."""
-    ties, sizes = ranks.ties, ranks.n_gallery
-    if isinstance(ranks, GivenRanks) and (n_cut := _count_cut(ranks, variants)):
-        return describe_cut(n_cut, ties.size)
-    decided = int(np.count_nonzero(ties > TIED_SHARE * sizes)) if variants else 0
-    if decided <= TIED_SHARE * ties.size:
-        return []
-    return [
-        f"{decided} of {ties.size} queries are decided by ties: more than {TIED_SHARE:.0%} of the gallery scores "
-        "exactly as high as a positive, and these items rank above it"
-    ]
 
 
 def _count_cut(ranks: GivenRanks, variants: Sequence[Variant[RankMetric]]) -> int:

@@ -42,6 +42,9 @@ TASKS = {"t2i": "coco_5k", "i2t": "coco_5k", "t2t": "co_captions"}
 DEPTH = 11
 """Items of a ranking to find rivals in: an image has five captions, so the eleventh is of a third image."""
 
+TOLD = 0.001
+"""Share of queries decided by ties that is worth a warning: 0.1 point of recall."""
+
 NOBODY = -1
 """Stands in rivals for no further image."""
 
@@ -161,8 +164,20 @@ def find_failures(
         ranks = ranker.rank_all({direction: (direction, judged)}, {direction: [reader]})[direction]
     measured = need.of_ranks(ranks)
     raise_all(measured.errors.values())  # a ranking without an item of the gallery
-    for caution in measured.cautions:
-        warnings.warn(f"{direction}: {caution}", stacklevel=2)
+    if measured.n_cut:
+        warnings.warn(
+            f"{direction}: {measured.n_cut:,} of {judged.query_ids.size:,} rankings end within a tie: failures may be "
+            "missing. Rank more items",
+            stacklevel=2,
+        )
+    helped = ranks.if_ties_help
+    decided = 0 if helped is None else int(np.count_nonzero((ranks.best > 1) & (helped.best == 1)))
+    if decided > TOLD * judged.query_ids.size:
+        warnings.warn(
+            f"{direction}: {decided:,} of {judged.query_ids.size:,} queries fail only because an item ties with the "
+            "positive, which ranks below it (docs/ties.md)",
+            stacklevel=2,
+        )
     top, truths = reader.result, images_behind(judged.query_ids, split, direction)
     images = images_behind(top.ids, split, direction[::-1])
     failed = np.flatnonzero(images[:, 0] != truths)

@@ -1,0 +1,25 @@
+"""Whether rankings end within a tie that scores rest on."""
+
+from __future__ import annotations
+
+from cxc_eccv.evaluation.doubts.doubt import Doubt, Evidence
+
+
+def cut_rankings(evidence: Evidence) -> str | None:
+    """Say how many rankings leave out items that may tie with those that scores rest on."""
+    numbers = {
+        part.part.key: (measured.n_cut, measured.need.query_ids.size)
+        for part in evidence.measured
+        for measured in part.measured
+        if measured.n_cut
+    }
+    if not numbers:
+        return None
+    key, (number, total) = max(numbers.items(), key=lambda item: item[1][0] / item[1][1])
+    return (
+        f"{key}: {number:,} of {total:,} rankings end within a tie that the scores depend on. Items that they leave "
+        "out may tie too, so the scores may be too high. Rank more items."
+    )
+
+
+DOUBT = Doubt(cut_rankings)

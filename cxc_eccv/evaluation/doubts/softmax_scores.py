@@ -1,0 +1,57 @@
+"""Whether scores are probabilities over the other queries of the file."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cxc_eccv.evaluation.doubts.doubt import Doubt, Evidence
+from cxc_eccv.runs import ScoresRun
+from cxc_eccv.types import FloatArray
+
+LINES = 128
+"""Rows and columns that are looked at, evenly spread."""
+
+TOLERANCE = 0.01
+"""How far a sum may be from 1."""
+
+
+def softmax_scores(evidence: Evidence) -> str | None:
+    """Say which direction a softmax over the wrong side changes.
+
+    If the scores of every caption sum to 1 over the images, a score of an image's ranking depends on the other images
+    in the file, and the other way round. A softmax over the ranked items changes no order. A dual softmax, the product
+    of both, has no such sums and is not seen.
+    """
+    run = evidence.run
+    if not isinstance(run, ScoresRun):
+        return None
+    images, captions = run.scores.shape
+    of_captions = np.asarray(run.scores[:, _spread(captions)].T, dtype=np.float64)
+    of_images = np.asarray(run.scores[_spread(images)], dtype=np.float64)
+    if images > 1 and _sum_to_one(of_captions):
+        return _describe("caption", "images", "i2t")
+    if captions > 1 and _sum_to_one(of_images):
+        return _describe("image", "captions", "t2i")
+    return None
+
+
+def _spread(count: int) -> FloatArray:
+    return np.unique(np.linspace(0, count - 1, min(count, LINES)).astype(int))
+
+
+def _sum_to_one(lines: FloatArray) -> bool:
+    """Whether each line, or the exponentials of each, are probabilities that sum to 1; not so zeros and ones."""
+    if (lines <= 0).all() and (lines < 0).any():
+        lines = np.exp(lines)
+    is_split = ((lines > 0) & (lines < 1)).any(axis=1).all()
+    return bool(is_split and (lines >= 0).all() and (np.abs(lines.sum(axis=1) - 1) <= TOLERANCE).all())
+
+
+def _describe(of: str, over: str, direction: str) -> str:
+    return (
+        f"The scores of every {of} sum to 1 over the {over}, as after a softmax: in {direction} each depends on which "
+        f"other {over} are in the file. Give the scores before the softmax."
+    )
+
+
+DOUBT = Doubt(softmax_scores, explains=("lowest_score", "deciding_ties"))
