@@ -304,6 +304,9 @@ def paper_tables(
     cautions = [
         f"modified data of {name}: {', '.join(file for file, _, _ in files)}" for name, files in modified if files
     ]
+    cautions += [
+        f"check {name} first: {sentence}" for name, report in reports.items() for sentence in report.doubts.values()
+    ]
     split = first.provenance.split
     return [
         Table(

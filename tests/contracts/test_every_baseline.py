@@ -10,7 +10,6 @@ from cxc_eccv.studies.baselines.untrained import Inputs, baselines
 
 pytestmark = [
     pytest.mark.parametrize("name", baselines()),
-    pytest.mark.filterwarnings("ignore:.*(decided by ties|score exactly as high):UserWarning"),
 ]
 
 

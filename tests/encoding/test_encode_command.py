@@ -148,7 +148,6 @@ def test_of_two_runs_into_one_file_one_is_refused_and_the_file_is_whole(command,
     assert sorted(path.name for path in tmp_path.glob("*run*")) == ["run.encoding.json", "run.npz"]
 
 
-@pytest.mark.filterwarnings("ignore:.* decided by ties")  # of a random model
 def test_report_says_what_the_model_card_says(command, model, tmp_path, monkeypatch):
     monkeypatch.setenv("CXC_ECCV_CACHE", str(tmp_path / "cache"))
     folder = shutil.copytree(model("dual"), tmp_path / "seen")

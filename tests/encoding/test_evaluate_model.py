@@ -83,7 +83,6 @@ def test_a_kill_costs_what_was_not_done(command, model, encoded, cache, monkeypa
     assert [path.suffix for path in sorted(cache.iterdir()) if path.suffix != ".lock"] == [".json", ".npz"]
 
 
-@pytest.mark.filterwarnings("ignore:.* queries are decided by ties")
 def test_a_cache_that_cannot_be_written_is_not_needed(command, model, encoded, cache, monkeypatch):
     words = ["--model", model("bert"), "--limit", 3, "--tasks", "co_captions"]
     cache.parent.mkdir()
@@ -100,7 +99,6 @@ def test_a_cache_that_cannot_be_written_is_not_needed(command, model, encoded, c
     assert len(encoded) == 45
 
 
-@pytest.mark.filterwarnings("ignore:.* queries are decided by ties")
 def test_a_process_does_not_fail_because_another_one_encodes_the_same(command, model, encoded, cache):
     words = ["--model", model("bert"), "--limit", 3, "--tasks", "co_captions"]
     command(*words)
@@ -168,7 +166,6 @@ def test_a_limit_is_the_same_part_of_the_whole(model, sample_library):
     assert whole.scores["coco_5k/t2i/recall_at_10"] < part.scores["coco_5k/t2i/recall_at_10"]
 
 
-@pytest.mark.filterwarnings("ignore:.* queries are decided by ties")
 def test_texts_alone_need_no_images(command, model, encoded, tmp_path):
     for _ in range(2):  # the checkpoint has no pooler, which is random whenever it is loaded, and unused
         command("--model", model("bert"), "--limit", 20, "--output", tmp_path / "report")
@@ -218,7 +215,6 @@ def test_a_file_for_the_embeddings(model, encoded, tmp_path, cache):
     assert len(encoded) == 300
 
 
-@pytest.mark.filterwarnings("ignore:.* queries are decided by ties")
 def test_several_models_one_after_the_other_and_their_comparison(command, model, encoded, tmp_path):
     words = ["--model", model("bert"), "--model", model("clip"), "--images", IMAGES, "--tasks", "co_captions"]
     words += ["--limit", 20, "--output", tmp_path / "out"]
@@ -241,7 +237,6 @@ def test_several_models_one_after_the_other_and_their_comparison(command, model,
     assert report_of(tmp_path / "out/a")["provenance"]["model"] == "a"
 
 
-@pytest.mark.filterwarnings("ignore:.* queries are decided by ties")
 def test_changed_checkpoint_is_scored_again(command, model, tmp_path):
     folders = [shutil.copytree(model("bert"), tmp_path / name) for name in ("old", "new")]
     words = [word for folder in folders for word in ("--model", folder)]

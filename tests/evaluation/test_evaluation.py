@@ -182,11 +182,12 @@ def test_options_out_of_range_are_refused(sample_library, report_of, options, er
         report_of(make_run(sample_library), **options)
 
 
-def test_equal_scores_are_legal_score_near_zero_and_warn(sample_library, report_of, make_run):
+def test_equal_scores_are_legal_and_doubted(sample_library, report_of, make_run):
     run = make_run(sample_library)
     constant = EmbeddingsRun(*(Embeddings(side.ids, np.ones_like(side.vectors)) for side in (run.images, run.captions)))
-    with pytest.warns(UserWarning, match="60 of 60 queries are decided by ties"):
-        report = report_of(constant, "coco_5k/i2t")
+    report = report_of(constant, "coco_5k/i2t")
+    assert "60 of 60 queries" in report.doubts["deciding_ties"]
+    assert report.results[0].if_ties_help == 1
     assert report.scores["coco_5k/i2t/recall_at_10"] == 0
     assert report.scores["coco_5k/i2t/median_rank"] == 296
     assert report.results[0].ties == 60
@@ -204,7 +205,7 @@ def test_equal_scores_are_legal_score_near_zero_and_warn(sample_library, report_
         (lambda places: places * 0.0, 300, ""),  # nothing is left out
     ],
 )
-def test_a_ranking_that_ends_within_a_tie_warns_if_a_score_rests_on_it(sample_library, score, depth, cut, recwarn):
+def test_ranking_cut_within_a_tie_is_doubted(sample_library, score, depth, cut):
     """The first five items of every list are its positives."""
     content, lists = sample_library.split("test"), {}
     for image in content.image_ids.tolist():
@@ -213,11 +214,11 @@ def test_a_ranking_that_ends_within_a_tie_warns_if_a_score_rests_on_it(sample_li
     ranked = replace(RankedLists.of(lists), scores=score(np.tile(np.arange(depth), len(lists))))
     recall = evaluate(RankingsRun({"i2t": ranked}), "coco_5k/i2t", metrics="recall_at_k", data_dir=sample_library)
     graded = evaluate(RankingsRun({"i2t": ranked}), "cxc/i2t", metrics="ndcg_at_10", data_dir=sample_library)
-    every = {f"{row.task}/{row.direction}": row.n_queries for row in (*recall.results, *graded.results)}
-    ends = "rankings end within a tie that the scores depend on"
-    said = [f"{key}: {every[key]} of {every[key]} {ends}" for key in cut.split()]
-    warned = [str(warning.message).partition(": items")[0] for warning in recwarn]
-    assert [line for line in warned if "end within a tie" in line] == said
+    for report, key in ((recall, "coco_5k/i2t"), (graded, "cxc/i2t")):
+        total = report.results[0].n_queries
+        sentence = report.doubts.get("cut_rankings", "")
+        assert sentence.startswith(f"{key}: {total} of {total} rankings end within a tie") == (key in cut.split())
+        assert bool(sentence) == (key in cut.split())
     assert recall.scores["coco_5k/i2t/recall_at_10"] == (depth < 300)
 
 

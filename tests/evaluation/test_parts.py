@@ -77,7 +77,6 @@ def test_scores_tell_how_similar_images_and_captions_are(run, report_of):
         report_of(rankings, "cxc/sits")
 
 
-@pytest.mark.filterwarnings("ignore:.*decided by ties:UserWarning")
 def test_equal_similarities_have_no_correlation_and_the_rest_is_reported(run, report_of):
     constant = EmbeddingsRun(*(Embeddings(side.ids, np.ones_like(side.vectors)) for side in (run.images, run.captions)))
     report = report_of(constant)

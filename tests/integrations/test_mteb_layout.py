@@ -119,7 +119,6 @@ def test_mteb_has_our_numbers(subset, tasks, sample_library):
     assert theirs["main_score"] == theirs["hit_rate_at_1" if subset.startswith("cxc") else "map_at_r"]
 
 
-@pytest.mark.filterwarnings("ignore:.* queries are decided by ties")
 @pytest.mark.parametrize("subset", ["eccv_caption-i2t", "cxc-t2t"])
 def test_ties_count_against_map_at_r_there_too(subset, tasks, sample_library):
     ours = our_scores(subset, sample_library, levels=2)

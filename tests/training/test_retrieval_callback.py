@@ -20,7 +20,7 @@ from cxc_eccv.training import RetrievalCallback
 
 pytestmark = [
     pytest.mark.thorough,
-    pytest.mark.filterwarnings("ignore:.* queries are decided by ties:UserWarning"),
+    pytest.mark.filterwarnings("ignore:check this first:UserWarning"),
 ]
 
 IMAGES = worker.IMAGES

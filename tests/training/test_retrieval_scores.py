@@ -17,7 +17,7 @@ from cxc_eccv.types import Embeddings
 
 pytestmark = [
     pytest.mark.thorough,
-    pytest.mark.filterwarnings("ignore:.*(decided by ties|exactly as high):UserWarning"),
+    pytest.mark.filterwarnings("ignore:check this first:UserWarning"),
 ]
 
 

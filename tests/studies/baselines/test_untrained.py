@@ -42,7 +42,6 @@ def test_random_vectors_are_those_of_their_seed(sample_library):
 
 
 @pytest.mark.filterwarnings("ignore:.*texts have no word with a vector:UserWarning")
-@pytest.mark.filterwarnings("ignore:.*decided by ties:UserWarning")
 def test_each_says_its_similarity_and_a_file_its_own(sample_library, make_run, tmp_path):
     words = vectors_file(tmp_path, "red 1 0 0\nblue 0 1 0\na 0 0 1\n")
     features = [tmp_path / f"{name}.npz" for name in ("plain", "dot")]
@@ -59,7 +58,6 @@ def test_each_says_its_similarity_and_a_file_its_own(sample_library, make_run, t
         assert found == (said, "the run"), name
 
 
-@pytest.mark.filterwarnings("ignore:.*decided by ties:UserWarning")
 def test_captions_of_unknown_words_alone_are_found_by_nothing(sample_library, monkeypatch):
     """Cosines of bags of words are not negative: the zero row's 0 is the lowest there is, and ties count against it."""
     unknown = TfIdf.fit(["qwerty"])

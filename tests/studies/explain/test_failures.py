@@ -111,7 +111,7 @@ def content_of(failures):
     }
 
 
-TIES = "are decided by ties"
+TIES = "fail only because an item ties"
 
 
 @pytest.mark.filterwarnings(f"ignore:.*{TIES}")

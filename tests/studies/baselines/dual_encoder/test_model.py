@@ -160,7 +160,6 @@ def test_every_layer_above_the_backbone_starts_at_random_on_its_own():
 
 
 @pytest.mark.thorough
-@pytest.mark.filterwarnings("ignore:.* queries are decided by ties:UserWarning")
 def test_retrieval_callback_scores_the_model(tmp_path):
     built = DualEncoderModel(DualEncoderConfig(tiny_models.bert_config(), tiny_models.vit_config(), extra_layers=0))
     arguments = transformers.TrainingArguments(tmp_path, use_cpu=True, report_to="none", disable_tqdm=True)

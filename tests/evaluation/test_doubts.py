@@ -1,0 +1,196 @@
+"""Doubts: what runs of all kinds say of themselves, and good ones do not."""
+
+import json
+
+import numpy as np
+import pytest
+
+import cxc_eccv as ce
+from cxc_eccv.discovery import find_declared
+from cxc_eccv.evaluation import doubts
+from cxc_eccv.evaluation.report import report_from_json, report_to_json
+from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
+from cxc_eccv.runs.rankings import RankedLists
+from cxc_eccv.types import Embeddings
+
+
+@pytest.fixture(scope="module")
+def split(sample_library):
+    return sample_library.split("test")
+
+
+@pytest.fixture(scope="module")
+def own(split):
+    """Whether each caption is of each image."""
+    return split.image_ids[:, None] == split.caption_image_ids
+
+
+def vectors(split, noise=1.2):
+    """Random image vectors; a caption is its image's vector and noise, so that noise 10 is a weak model."""
+    random = np.random.default_rng(0)
+    images = random.standard_normal((split.image_ids.size, 32)).astype("float32")
+    owners = np.searchsorted(split.image_ids, split.caption_image_ids, sorter=np.argsort(split.image_ids))
+    of_captions = images[np.argsort(split.image_ids)[owners]]
+    captions = of_captions + noise * random.standard_normal(of_captions.shape).astype("float32")
+    return images, captions.astype("float32")
+
+
+def embeddings(split, images, captions):
+    return EmbeddingsRun(Embeddings(split.image_ids, images), Embeddings(split.caption_ids, captions))
+
+
+def cosines(split, noise=1.2):
+    images, captions = vectors(split, noise)
+    units = [side / np.linalg.norm(side, axis=1, keepdims=True) for side in (images, captions)]
+    return units[0] @ units[1].T
+
+
+def softmax(scores, axis, scale=20.0):
+    powers = np.exp(scale * scores)
+    return powers / powers.sum(axis=axis, keepdims=True)
+
+
+def fill(scores, kept=20, value=-100.0):
+    """All but the best captions of each image at one value."""
+    least = np.sort(scores, axis=1)[:, -kept][:, None]
+    return np.where(scores < least, np.float32(value), scores)
+
+
+def trec(split, scores):
+    """Whole rankings with scores, in both directions."""
+    lists = {}
+    for direction, matrix, queries, items in (
+        ("i2t", scores, split.image_ids, split.caption_ids),
+        ("t2i", scores.T, split.caption_ids, split.image_ids),
+    ):
+        order = np.argsort(-matrix, axis=1, kind="stable")
+        ordered = np.take_along_axis(matrix, order, axis=1).astype(float)
+        sizes = np.arange(len(queries) + 1) * len(items)
+        lists[direction] = RankedLists(queries, sizes, items[order].ravel(), ordered.ravel())
+    return RankingsRun(lists)
+
+
+def cut(split, scores, depth=10):
+    """The best captions of each image, without scores."""
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :depth]
+    return RankingsRun.from_dicts(i2t=dict(zip(split.image_ids.tolist(), split.caption_ids[order], strict=True)))
+
+
+GOOD = {
+    "cosines": lambda split: embeddings(split, *vectors(split)),
+    "weak honest model": lambda split: embeddings(split, *vectors(split, noise=10)),
+    "float16 cosines": lambda split: scores_run(split, cosines(split).astype("float16").astype("float32")),
+    "sigmoid scores": lambda split: scores_run(split, 1 / (1 + np.exp(-5 * cosines(split)))),
+    "int8 vectors as floats": lambda split: embeddings(
+        split, *(np.rint(30 * side).clip(-127, 127).astype("float32") for side in vectors(split))
+    ),
+    "TREC run": lambda split: trec(split, cosines(split)),
+    "rankings without scores": lambda split: cut(split, cosines(split)),
+}
+
+
+def scores_run(split, scores):
+    return ScoresRun(split.image_ids, split.caption_ids, scores)
+
+
+@pytest.mark.parametrize("make", GOOD.values(), ids=GOOD)
+def test_good_runs_raise_no_doubt(make, split, sample_library):
+    assert ce.evaluate(make(split), data_dir=sample_library).doubts == {}
+
+
+def test_oracle_of_zeros_and_ones_raises_no_doubt(split, own, sample_library):
+    report = ce.evaluate(scores_run(split, own.astype("float32")), "coco_5k", data_dir=sample_library)
+    assert report.doubts == {}
+    assert report.scores["coco_5k/i2t/recall_at_1"] == report.results[0].if_ties_help == 1
+
+
+def test_bag_of_words_raises_no_doubt(split, sample_library):
+    texts = [set(text.lower().split()) for text in split.captions["text"].to_pylist()]
+    words = sorted(set().union(*texts))
+    bags = np.array([[word in text for word in words] for text in texts], dtype="float32")
+    run = EmbeddingsRun(None, Embeddings(split.caption_ids, bags))
+    assert "lowest_score" not in ce.evaluate(run, data_dir=sample_library).doubts
+    assert "random_order" not in ce.evaluate(run, data_dir=sample_library).doubts
+
+
+BAD = {
+    "distances": (lambda split: scores_run(split, 1 - cosines(split)), "random_order", "Are the scores distances"),
+    "rows of other ids": (
+        lambda split: embeddings(split, vectors(split)[0], np.roll(vectors(split)[1], 5, axis=0)),
+        "random_order",
+        "in another order than the ids",
+    ),
+    "cut distances": (
+        lambda split: cut(split, 1 - cosines(split), depth=20),
+        "random_order",
+        "R@20 is 0.0%",
+    ),
+    "softmax over images": (lambda split: scores_run(split, softmax(cosines(split), 0)), "softmax_scores", "in i2t"),
+    "softmax over captions": (lambda split: scores_run(split, softmax(cosines(split), 1)), "softmax_scores", "in t2i"),
+    "log softmax": (lambda split: scores_run(split, np.log(softmax(cosines(split), 0))), "softmax_scores", "in i2t"),
+    "float16 softmax": (
+        lambda split: scores_run(split, softmax(cosines(split), 0).astype("float16")),
+        "softmax_scores",
+        "in i2t",
+    ),
+    "filler": (lambda split: scores_run(split, fill(cosines(split))), "lowest_score", "the lowest score, -100"),
+    "rounded": (lambda split: scores_run(split, np.round(cosines(split), 1)), "deciding_ties", "if below"),
+}
+
+
+@pytest.mark.parametrize(("make", "name", "words"), BAD.values(), ids=BAD)
+def test_suspect_runs_raise_one_doubt(make, name, words, split, sample_library):
+    report = ce.evaluate(make(split), data_dir=sample_library)
+    assert list(report.doubts) == [name]
+    assert words in report.doubts[name]
+    assert "Check this first" in str(report)
+
+
+def test_doubts_are_found_in_order_of_causes():
+    declared = find_declared(doubts, "DOUBT", doubts.Doubt)
+    assert set(declared) == {"cut_rankings", "deciding_ties", "lowest_score", "random_order", "softmax_scores"}
+    order = [doubt.name for doubt in doubts._declared_doubts()]
+    for doubt in declared.values():
+        assert all(order.index(doubt.name) < order.index(effect) for effect in doubt.explains)
+
+
+def test_doubts_survive_report_json(split, sample_library):
+    report = ce.evaluate(scores_run(split, 1 - cosines(split)), "coco_5k", data_dir=sample_library)
+    text = report_to_json(report)
+    assert json.loads(text)["doubts"] == dict(report.doubts)
+    assert report_from_json(text).doubts == report.doubts
+
+
+def test_constant_scores_outrank_half_by_chance(split, sample_library):
+    report = ce.evaluate(scores_run(split, np.zeros_like(cosines(split))), "coco_5k", data_dir=sample_library)
+    assert "they outrank 50.0% (by chance 50.0%)" in report.doubts["random_order"]
+
+
+@pytest.mark.parametrize("metric", ["recall_at_1", "recall_at_10", "map_at_r", "r_precision", "mean_rank"])
+def test_chance_is_the_mean_of_random_orders(metric, split, sample_library):
+    """500 random score matrices scatter around the formula."""
+    random = np.random.default_rng(0)
+    values = []
+    options = {"metrics": [metric], "data_dir": sample_library, "confidence": None, "progress": False}
+    for _ in range(60):
+        scores = random.random((split.image_ids.size, split.caption_ids.size), dtype="float32")
+        values.append(ce.evaluate(scores_run(split, scores), "eccv_caption", **options).results)
+    for place, row in enumerate(values[0]):
+        drawn = np.array([results[place].value for results in values])
+        assert row.chance == pytest.approx(drawn.mean(), abs=4 * drawn.std() / np.sqrt(drawn.size))
+
+
+def test_chance_of_a_median_is_that_of_the_mixture(split, sample_library):
+    options = {"metrics": ["median_rank"], "data_dir": sample_library, "confidence": None}
+    row = ce.evaluate(scores_run(split, cosines(split)), "coco_5k/i2t", **options).results[0]
+    best = np.random.default_rng(0).permuted(np.tile(np.arange(1, 301), (20_000, 1)), axis=1)[:, :5].min(axis=1)
+    assert row.chance == pytest.approx(np.median(best), abs=1)
+
+
+def test_chance_is_missing_where_no_formula_is_known(split, sample_library):
+    report = ce.evaluate(scores_run(split, cosines(split)), data_dir=sample_library)
+    without = {row.metric for row in report.results if row.chance is None}
+    assert without == {
+        *("bootstrap_spearman", "bootstrap_spearman_std", "entail_at_1", "entail_at_5", "entail_at_10"),
+        *("entail_at_30", "pmrp", "pmrp_at_50"),
+    }
