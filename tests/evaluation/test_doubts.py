@@ -166,12 +166,12 @@ def test_constant_scores_outrank_half_by_chance(split, sample_library):
     assert "they outrank 50.0% (by chance 50.0%)" in report.doubts["random_order"]
 
 
-@pytest.mark.parametrize("metric", ["recall_at_1", "recall_at_10", "map_at_r", "r_precision", "mean_rank"])
-def test_chance_is_the_mean_of_random_orders(metric, split, sample_library):
-    """500 random score matrices scatter around the formula."""
+def test_chance_is_the_mean_of_random_orders(split, sample_library):
+    """Random score matrices scatter around the formulas."""
     random = np.random.default_rng(0)
     values = []
-    options = {"metrics": [metric], "data_dir": sample_library, "confidence": None, "progress": False}
+    metrics = ["recall_at_1", "recall_at_10", "map_at_r", "r_precision", "mean_rank"]
+    options = {"metrics": metrics, "data_dir": sample_library, "confidence": None, "progress": False}
     for _ in range(60):
         scores = random.random((split.image_ids.size, split.caption_ids.size), dtype="float32")
         values.append(ce.evaluate(scores_run(split, scores), "eccv_caption", **options).results)

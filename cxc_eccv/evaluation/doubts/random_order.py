@@ -45,13 +45,13 @@ def random_order(evidence: Evidence) -> str | None:
         chance = {direction: figure for direction, figure in chance.items() if direction in CROSS_MODAL}
     if reverse:
         return (
-            f"Positives rank below other items: {'; '.join(reverse.values())}. Are the scores distances? Give their negatives: "
-            "higher must mean more similar."
+            f"Positives rank below other items: {'; '.join(reverse.values())}. Are the scores distances? Give their "
+            "negatives: higher must mean more similar."
         )
     if chance:
         return (
-            f"Positives rank as in a random order: {'; '.join(chance.values())}. Are the rows in another order than the ids, or "
-            "the scores distances instead of similarities?"
+            f"Positives rank as in a random order: {'; '.join(chance.values())}. Are the rows in another order than "
+            "the ids, or the scores distances instead of similarities?"
         )
     return None
 
