@@ -46,6 +46,7 @@ def reports():
         "page": (FOLDER / "out" / "report.md").read_text(),
         "html": (FOLDER / "out" / "report.html").read_text(),
         "scores": json.loads((FOLDER / "out" / "report.json").read_text())["scores"],
+        "doubts": json.loads((FOLDER / "out" / "report.json").read_text())["doubts"],
         "examples": examples.column_names,
         "said": int(np.count_nonzero(examples["same_words"].to_numpy(zero_copy_only=False) == True)),  # noqa: E712
     }

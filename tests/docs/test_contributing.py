@@ -121,6 +121,7 @@ def test_contracts_hold_with_every_recipe(copy):
 
 def test_the_page_has_a_recipe_for_each_kind():
     assert {Path(path).parent.as_posix().removeprefix("cxc_eccv/") for path in recipes()} == {
+        "evaluation/doubts",
         "metrics",
         "metrics/unjudged",
         "tasks",
@@ -163,6 +164,12 @@ def test_a_metric_is_computed_and_shown_in_its_unit_under_its_title(copy, found)
     assert "[`uncontested`](../tasks.md#uncontested)" not in page
     assert "# Found@R" in page
     assert (copy / "metrics/found_at_r/found_at_r.py").exists()
+
+
+def test_doubt_is_shown_above_the_scores(found):
+    assert "has queries of 60 images" in found["doubts"]["few_images"]
+    for shown in (found["console"], found["page"], found["html"]):
+        assert shown.index("has queries of 60 images") < shown.index("Found@R")
 
 
 def test_a_task_is_evaluated_shown_and_ranked(copy, found):
