@@ -1,4 +1,4 @@
-"""Evaluates a run on tasks and makes a report, in five stages.
+"""Evaluates a run on tasks and makes a report, in six stages.
 
 :func:`~cxc_eccv.evaluation.calls.evaluate` calls them one after the other::
 
@@ -9,6 +9,7 @@
       |           ranking.ranked(run) over what every Need reads -> Measured
       | score     a judge labels unjudged pairs; Measured.values: values of queries -> their mean or median, with bounds
       |           and intervals by bootstrap over images; numbers over a whole task
+      | doubts    what makes the numbers suspect
       | report    reasons, provenance -> Report
     report.json
 
@@ -19,6 +20,7 @@ move a number, and :mod:`~cxc_eccv.evaluation.answers` estimates it from people'
 """
 
 from cxc_eccv.evaluation.calls import evaluate, evaluate_rankings, evaluate_request, report_of_ranks
+from cxc_eccv.evaluation.doubts import warn_of_doubts
 from cxc_eccv.evaluation.plan import make_plan
 from cxc_eccv.evaluation.report import report_from_json, report_to_json
 from cxc_eccv.evaluation.request import Fields, Request
@@ -33,4 +35,5 @@ __all__ = [
     "report_from_json",
     "report_of_ranks",
     "report_to_json",
+    "warn_of_doubts",
 ]

@@ -11,7 +11,7 @@ import numpy as np
 
 from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
-from cxc_eccv.evaluation import Request
+from cxc_eccv.evaluation import Request, warn_of_doubts
 from cxc_eccv.extras import needs_extra
 from cxc_eccv.integrations.model_runs import main_key, make_run, score
 from cxc_eccv.registry import metric_labelled
@@ -103,6 +103,7 @@ class CxcEccvEvaluator(SentenceEvaluator):
             "show_progress_bar": show_progress_bar,
         }
         self._prompt_name = prompt_name
+        self._known_doubts: set[str] = set()
 
     def __call__(
         self,
@@ -119,6 +120,7 @@ class CxcEccvEvaluator(SentenceEvaluator):
             images = self._encode_images(model, name)
         run = make_run(images, Embeddings(captions["caption_id"].to_numpy(), vectors), model.similarity, name)
         self.report = report = score(run, replace(self._request, name=name), self.library)
+        warn_of_doubts(report.doubts, self._known_doubts)
         if self._key not in report.scores:
             raise UnknownName("primary metric", self._key, report.scores)
         if self.write_report and output_path is not None:

@@ -10,7 +10,7 @@ from typing import Any, Self, Unpack
 
 from cxc_eccv import registry
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.evaluation import Fields, Request, evaluate_request
+from cxc_eccv.evaluation import Fields, Request, evaluate_request, warn_of_doubts
 from cxc_eccv.evaluation.calls import find_library
 from cxc_eccv.extras import needs_extra
 from cxc_eccv.from_model import Items, find_items
@@ -63,7 +63,8 @@ class RetrievalCallback(TrainerCallback):
         UnknownName: a task, metric or split is unknown.
 
     Warns:
-        UserWarning: the split is ``test``; ECCV Caption has no other.
+        UserWarning: the split is ``test``; ECCV Caption has no other. Or the scores after the first step are suspect,
+            as ``report.doubts`` says.
 
     Example:
         >>> import tempfile
@@ -110,6 +111,7 @@ class RetrievalCallback(TrainerCallback):
         self._request = Request(tasks=tasks, **Fields(split="validation", intervals="none") | fields)
         self._library, self._images = find_library(library), images
         self._processor, self._encoding = processor, encoding
+        self._known_doubts: set[str] = set()
         if self._request.split == "test":
             warnings.warn(
                 "RetrievalCallback scores the test split during training: choosing a checkpoint or an option by it "
@@ -249,6 +251,8 @@ class RetrievalCallback(TrainerCallback):
             first = processes.rank == 0
             report = evaluate_request(run, self._request, self._library, progress=False) if first else None
             self.report, self._step = processes.gather(report)[0], step
+            if first and step > 0:  # an untrained model ranks at random
+                warn_of_doubts(self.report.doubts, self._known_doubts)
         # Trainer has logged its evaluation when it calls on_evaluate, so scores must be logged here.
         self._find_trainer().log(_name_scores(self.report))
 

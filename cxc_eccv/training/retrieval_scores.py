@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import MalformedRun
-from cxc_eccv.evaluation import Fields, Request, evaluate_request
+from cxc_eccv.evaluation import Fields, Request, evaluate_request, warn_of_doubts
 from cxc_eccv.evaluation.calls import find_library
 from cxc_eccv.extras import needs_extra
 from cxc_eccv.runs import EmbeddingsRun
@@ -60,10 +60,14 @@ class RetrievalScores(Metric):
         InvalidOption: an option is out of range.
         UnknownName: a task, metric or split is unknown.
 
+    Warns:
+        UserWarning: the scores are suspect, as ``report.doubts`` says; each doubt once.
+
     Example:
         >>> library = Library("sample")
         >>> split = library.split("validation")
-        >>> vectors = torch.randn(split.caption_ids.size, 8, generator=torch.Generator().manual_seed(0))
+        >>> images, owners = torch.tensor(split.caption_image_ids.tolist()).unique(return_inverse=True)
+        >>> vectors = torch.eye(images.numel())[owners]  # of a model that tells images apart
         >>> metric = RetrievalScores(library, "cxc/t2t")
         >>> for batch in torch.arange(split.caption_ids.size).split(64):
         ...     metric.update(caption_ids=split.caption_ids[batch], captions=vectors[batch])
@@ -87,6 +91,7 @@ class RetrievalScores(Metric):
         super().__init__()
         self._request = Request(tasks=tasks, **Fields(split="validation", intervals="none") | fields)
         self._library = find_library(library)
+        self._known_doubts: set[str] = set()
         # Vectors are kept flat, as those of a process without batches could not be joined otherwise.
         for name in STATES:
             self.add_state(name, default=[], dist_reduce_fx="cat")
@@ -143,6 +148,7 @@ class RetrievalScores(Metric):
         distinct = {side: _drop_repeats(side, *items) for side, items in joined.items()}
         run = EmbeddingsRun(distinct.get("image"), distinct.get("caption"))
         self.report = evaluate_request(run, self._request, self._library, progress=False)
+        warn_of_doubts(self.report.doubts, self._known_doubts)
         return dict(self.report.scores)
 
     def _join(self, side: str) -> Items:

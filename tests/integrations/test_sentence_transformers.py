@@ -24,7 +24,10 @@ from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.types import Embeddings
 
-pytestmark = pytest.mark.thorough
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.filterwarnings("ignore:check this first:UserWarning"),  # of random models
+]
 
 IMAGES = mirror_folder("sample") / "coco/images"
 

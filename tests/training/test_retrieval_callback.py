@@ -175,6 +175,18 @@ def test_one_step_is_scored_once(tmp_path):
     assert [entry["step"] for entry in trainer.state.log_history if KEY in entry] == [2, 4]
 
 
+def test_doubt_is_told_once_and_not_before_training(tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr("warnings.warn", lambda message, *_, **__: told.append(str(message)))
+    trainer = clip_trainer(tmp_path)
+    callback = clip_callback().add_to(trainer)
+    trainer.evaluate()
+    assert "random_order" in callback.report.doubts
+    assert not [message for message in told if "check this first" in message]
+    trainer.train()
+    assert len([message for message in told if "check this first: Positives rank" in message]) == 1
+
+
 def test_evaluation_after_training_scores_the_weights_anew(tmp_path):
     trainer = clip_trainer(tmp_path)
     clip_callback("cxc/t2i", metrics="median_rank").add_to(trainer)

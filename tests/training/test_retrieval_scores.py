@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -250,3 +251,18 @@ def test_states_are_on_the_device():
     assert metric.caption_vectors[0].device.type == "cuda"
     assert plain.caption_vectors[0].device.type == "cpu"
     assert metric.compute() == plain.compute()
+
+
+def test_doubt_is_told_once():
+    """Two epochs of random vectors."""
+    metric = text_metric()
+    content = worker.LIBRARY.split("test")
+    vectors = torch.randn(content.caption_ids.size, 8, generator=torch.Generator().manual_seed(1))
+    for n_told in (1, 0):
+        metric.reset()
+        metric.update(caption_ids=content.caption_ids, captions=vectors)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            metric.compute()
+        assert sum("check this first" in str(each.message) for each in caught) == n_told
+    assert "random_order" in metric.report.doubts

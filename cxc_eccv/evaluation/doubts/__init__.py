@@ -6,13 +6,15 @@ above the scores, and never stop a report.
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
 from functools import cache
 from graphlib import TopologicalSorter
 
 from cxc_eccv.discovery import find_declared
 from cxc_eccv.evaluation.doubts.doubt import Doubt, Evidence
 
-__all__ = ["Doubt", "Evidence", "find_doubts"]
+__all__ = ["Doubt", "Evidence", "find_doubts", "warn_of_doubts"]
 
 
 @cache
@@ -38,3 +40,11 @@ def find_doubts(evidence: Evidence) -> dict[str, str]:
             found[doubt.name] = sentence
             explained.update(doubt.explains)
     return found
+
+
+def warn_of_doubts(doubts: Mapping[str, str], known: set[str], *, stacklevel: int = 3) -> None:
+    """Warn of the doubts of a report that nobody prints, each once: ``known`` has the names of those told before."""
+    for name, sentence in doubts.items():
+        if name not in known:
+            known.add(name)
+            warnings.warn(f"check this first: {sentence}", stacklevel=stacklevel)
