@@ -339,10 +339,15 @@ def _rank_judged(rankings: GivenRankings) -> JudgedRanks:
         reader = JudgedRows(rankings.judge(run, np.array([row]), whole=True))
         ByLists(run).rank_all({}, {DIRECTION: [reader]})
         ranks.append(reader.result)
-    columns = ("ranks", "verdicts", "n_positives", "n_gallery", "ties")
-    values = [np.concatenate([getattr(each, name) for each in ranks]) for name in columns]
-    indptr = make_indptr([each.ranks.size for each in ranks])
-    return JudgedRanks(np.arange(len(ranks)), indptr, *values)
+    return JudgedRanks(
+        query_ids=np.arange(len(ranks)),
+        indptr=make_indptr([each.ranks.size for each in ranks]),
+        ranks=np.concatenate([each.ranks for each in ranks]),
+        verdicts=np.concatenate([each.verdicts for each in ranks]),
+        n_positives=np.concatenate([each.n_positives for each in ranks]),
+        n_gallery=np.concatenate([each.n_gallery for each in ranks]),
+        ties=np.concatenate([each.ties for each in ranks]),
+    )
 
 
 class PlausibleMatchModule(MetricModule):

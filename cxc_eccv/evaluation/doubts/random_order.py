@@ -27,8 +27,10 @@ def random_order(evidence: Evidence) -> str | None:
     reverse: dict[str, str] = {}
     for direction, measured, images in evidence.rankings():
         ranks, judged = measured.ranks, measured.need.judged
-        is_cut = isinstance(ranks, GivenRanks) and not ranks.complete.all()
-        found = _find_hits(ranks, judged) if is_cut else _find_outranked(ranks)
+        if isinstance(ranks, GivenRanks) and not ranks.complete.all():
+            found = _find_hits(ranks, judged)
+        else:
+            found = _find_outranked(ranks)
         if found is None:
             continue
         values, expected, what = found
