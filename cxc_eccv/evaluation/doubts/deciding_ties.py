@@ -22,8 +22,8 @@ def deciding_ties(evidence: Evidence) -> str | None:
     if not deciding:
         return None
     return (
-        f"Ties decide {describe_range(deciding)}. If the scores were rounded, score in float32; equal captions and equal "
-        "images tie in any precision: report both ends (docs/ties.md)."
+        f"Ties decide {describe_range(deciding)}. If the scores were rounded, score in float32; equal captions and "
+        "equal images tie in any precision: report both ends (docs/ties.md)."
     )
 
 
