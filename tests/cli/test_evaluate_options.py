@@ -49,7 +49,7 @@ def evaluate(file, tmp_path):
 def test_values_of_queries_stand_beside_the_report(evaluate):
     report, output = evaluate()
     table = pq.read_table(output / "per_query.parquet")
-    assert table.column_names == ["query_id", "task", "direction", "metric", "value", "best_rank", "cluster"]
+    assert table.column_names == ["query_id", "task", "direction", "metric", "value", "best_rank", "cluster", "fold"]
     for result in report["results"]:
         if result["direction"] in ("", "sts", "sis", "sits"):
             continue

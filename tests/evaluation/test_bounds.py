@@ -169,18 +169,21 @@ def check_case(case, name, parameters, depth):
     def score(ranks):
         return spec.function(ranks, **parameters)
 
+    def average(values):
+        return spec.average(values, None if case.folds is None else case.folds[0])
+
     values, chances = evaluate_labellings(case, retrieved, labelled_items, score)
     p = case.probabilities[np.arange(len(columns))[:, None], columns]
     bounds = bounds_of_ranks(Variant(spec, parameters), retrieved, p)
     low, high = extremes_of_every_labelling(case, score, case.scores.shape[1] if spec.best_rank else depth)
-    low, high = spec.average(low), spec.average(high)
+    low, high = average(low), average(high)
     assert bounds.low <= low + 1e-12
     assert bounds.high >= high - 1e-12
     if "k" in parameters or (depth >= case.scores.shape[1] and len(np.unique(case.scores)) == case.scores.size):
         assert (bounds.low, bounds.high) == pytest.approx((low, high), abs=1e-12)
-    assert bounds.expected == pytest.approx(chances @ [spec.average(row) for row in values], abs=1e-9)
+    assert bounds.expected == pytest.approx(chances @ [average(row) for row in values], abs=1e-9)
     assert (bounds.unjudged, bounds.retrieved) == (open_items.sum(), open_items[:, :k].size)
-    usual = spec.average(spec.function(retrieved.ranks, **parameters))
+    usual = average(spec.function(retrieved.ranks, **parameters))
     assert bounds.low <= usual <= bounds.high
     assert bounds.low <= bounds.expected + 1e-12 <= bounds.high + 2e-12
 

@@ -245,7 +245,8 @@ def test_each_collection_has_draws_of_its_own():
     def report(task):
         row = Result(task, "i2t", "entail_at_1", 0.5, 200, parameters={"k": 1})
         columns = {"task": [task] * 200, "direction": ["i2t"] * 200, "metric": ["entail_at_1"] * 200}
-        table = pa.table({"query_id": queries, **columns, "value": values.astype(float), "cluster": queries})
+        columns |= {"value": values.astype(float), "cluster": queries, "fold": pa.nulls(200, pa.int64())}
+        table = pa.table({"query_id": queries, **columns})
         return ScoredReport.of(task, Report((row,), {}, Provenance(split="test"), table))
 
     found = mean_entailment([report("entailment"), report("flickr30k_entailment")]).results[-1]
