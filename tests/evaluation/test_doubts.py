@@ -146,6 +146,14 @@ def test_suspect_runs_raise_one_doubt(make, name, words, split, sample_library):
     assert "Check this first" in str(report)
 
 
+def test_metrics_of_other_queries_do_not_confuse_doubts(split, sample_library):
+    """Ranks are of 300 captions, nDCG is of those with ratings."""
+    options = {"metrics": ["recall_at_1", "ndcg_at_10"], "data_dir": sample_library}
+    report = ce.evaluate(BAD["rows of other ids"][0](split), "cxc/t2i", **options)
+    assert len({row.n_queries for row in report.results}) == 2
+    assert list(report.doubts) == ["random_order"]
+
+
 def test_doubts_are_found_in_order_of_causes():
     declared = find_declared(doubts, "DOUBT", doubts.Doubt)
     assert set(declared) == {"cut_rankings", "deciding_ties", "lowest_score", "random_order", "softmax_scores"}

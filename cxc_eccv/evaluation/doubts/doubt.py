@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cxc_eccv.evaluation.needs import MeasuredRanks
+from cxc_eccv.evaluation.needs import MeasuredRanks, Scored
 from cxc_eccv.evaluation.score import MeasuredPart, ScoredPart
 from cxc_eccv.runs import Run
 from cxc_eccv.types import FloatArray, IntArray, Result
@@ -34,16 +34,25 @@ class Evidence:
 
     def rankings(self) -> Iterator[tuple[str, MeasuredRanks, IntArray]]:
         """One part of each direction in which positives are ranked: direction, ranks, (Q,) images of the queries."""
-        images = {part.part.key: row.images for part in self.scored for row in part.rows if row.images is not None}
+        rows = {part.part.key: part.rows for part in self.scored}
         seen: set[str] = set()
         for part in self.measured:
             direction = part.part.needs[0].direction
-            if direction in seen or part.part.key not in images:
-                continue
-            ranks = [each for each in part.measured if isinstance(each, MeasuredRanks)]
-            if ranks:
-                seen.add(direction)
-                yield direction, ranks[0], images[part.part.key]
+            for measured in part.measured:
+                if direction in seen or not isinstance(measured, MeasuredRanks):
+                    continue
+                images = _find_images(rows.get(part.part.key, ()), measured.ranks.query_ids)
+                if images is not None:
+                    seen.add(direction)
+                    yield direction, measured, images
+
+
+def _find_images(rows: Sequence[Scored], query_ids: IntArray) -> IntArray | None:
+    """(Q,) image of each query, from a result over the same queries; None if there is none."""
+    for row in rows:
+        if row.queries is not None and row.images is not None and np.array_equal(row.queries.ids, query_ids):
+            return row.images
+    return None
 
 
 @dataclass(frozen=True, slots=True)
