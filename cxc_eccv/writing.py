@@ -13,12 +13,16 @@ import io
 import json
 import os
 import shutil
+import signal
 import tempfile
+import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 
 from cxc_eccv.errors import InvalidOption, WriteFailed
+from cxc_eccv.terminal import say
 
 FileContent = str | Callable[[Path], object]
 """The text of a file, or a function that writes it."""
@@ -226,12 +230,30 @@ def cache_held(place: Path) -> Iterator[bool]:
 
 @contextmanager
 def resumable(kept: str) -> Iterator[None]:
-    """Note on an interruption of the work inside (Ctrl-C) what is kept; the command line prints it."""
+    """Say on an interruption of the work inside what is kept.
+
+    Ctrl-C gets a note, which the command line prints. On SIGTERM, which torchrun and schedulers send, the first process
+    prints the sentence and dies as it would have; only the main thread of Python can be told of it.
+    """
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGTERM) if in_main_thread else None
+
+    def tell(number: int, _frame: FrameType | None) -> None:
+        if os.environ.get("RANK", "0") == "0":
+            say(f"\n{kept}", err=True)
+        signal.signal(number, before)
+        os.kill(os.getpid(), number)
+
+    if before is not None:  # None is a handler that was not set from Python
+        signal.signal(signal.SIGTERM, tell)
     try:
         yield
     except KeyboardInterrupt as interruption:
         interruption.add_note(kept)
         raise
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)
 
 
 def refuse_unwritable(target: Path, names: Collection[str] = (), *, file: bool = False) -> None:

@@ -117,8 +117,7 @@ def encode(
     )
     if images is not None and only != "captions":
         find_photographs(library.split(split), images, skip_bad=skip_bad_images)
-    from cxc_eccv.encoding import encode as encode_run
-    from cxc_eccv.encoding import load_model, score_pairs
+    from cxc_eccv.encoding import encode_to_file, load_model, score_pairs
     from cxc_eccv.encoding import rerank as rank_again
 
     loaded = load_model(
@@ -137,7 +136,9 @@ def encode(
         _choose_sides(loaded, only, images), images, own_captions, library.split(split), skip_bad_images
     )
     if not loaded.is_cross_encoder:
-        run = encode_run(loaded, images=items.images, captions=items.captions, encoding=encoding, output=output)
+        run = encode_to_file(loaded, output, images=items.images, captions=items.captions, encoding=encoding)
+        if run is None:  # the first process says what it wrote
+            return
         by_side = {"images": run.images, "captions": run.captions}
         wrote = " and ".join(f"{len(side.ids)} {name}" for name, side in by_side.items() if side is not None)
     elif first is None:

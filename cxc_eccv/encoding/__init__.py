@@ -8,7 +8,7 @@ with needs_extra("train", subject="encoding needs"):
     from cxc_eccv.encoding.loading import LoadedModel, load_model
     from cxc_eccv.encoding.processes import sharded_ranks, split_ranks
     from cxc_eccv.encoding.towers import TextEncoder, text_encoder
-    from cxc_eccv.encoding.whole_run import encode, encode_once
+    from cxc_eccv.encoding.whole_run import encode, encode_once, encode_to_file
 
 __all__ = [
     "Encoding",
@@ -17,6 +17,7 @@ __all__ = [
     "TextEncoder",
     "encode",
     "encode_once",
+    "encode_to_file",
     "load_model",
     "rerank",
     "score_pairs",

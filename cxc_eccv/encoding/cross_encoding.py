@@ -140,7 +140,9 @@ class PairWork:
         settings = [] if self._score == "itm" else [self._score]
         key = "" if path is None else model_key(self._loaded, ["images", "captions"], *settings)
         with join_processes() as processes, lock_output(path, processes):
-            encode_one = partial(encode_side, output=path, processes=processes, key=key, progress=progress)
+            encode_one = partial(
+                encode_side, output=path, processes=processes, key=key, progress=progress, everywhere=True
+            )
             result, notes = make(encode_one)
             notes = Notes.join([notes, Notes(truncated=self._truncated)])
             facts = {**self._loaded.facts, "score": self._score, "fingerprint": key}

@@ -6,6 +6,7 @@ import itertools
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,9 @@ from cxc_eccv.types import Embeddings, IntArray, Judgments, PositiveRanks, find_
 
 GROUPS = itertools.count()
 """Counts the groups that this process has made; all processes make the same ones."""
+
+PATIENCE = timedelta(days=7)
+"""How long a process waits for the others: the slowest may have far more work, and torch's 30 minutes abort the run."""
 
 
 class Processes:
@@ -60,7 +64,10 @@ def current_processes() -> Processes:
 
 @contextmanager
 def join_processes() -> Iterator[Processes]:
-    """The processes of the current group, else of torchrun in a group for this context, else this process alone."""
+    """The processes of the current group, else of torchrun in a group for this context, else this process alone.
+
+    In a group made here a process waits up to seven days for the others. A current group keeps its own timeout.
+    """
     if dist.is_available() and dist.is_initialized():
         yield current_processes()
     elif int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ:
@@ -81,9 +88,9 @@ def _make_group() -> None:
     from torch.distributed.distributed_c10d import PrefixStore
     from torch.distributed.rendezvous import rendezvous
 
-    store, rank, count = next(iter(rendezvous("env://")))
+    store, rank, count = next(iter(rendezvous("env://", timeout=PATIENCE)))
     part = PrefixStore(f"cxc_eccv/{next(GROUPS)}", store)
-    dist.init_process_group("gloo", store=part, rank=rank, world_size=count)
+    dist.init_process_group("gloo", store=part, rank=rank, world_size=count, timeout=PATIENCE)
 
 
 def local_rank() -> int:
@@ -168,8 +175,11 @@ def _positives(judgments: Judgments, ids: IntArray, vectors: NDArray[Any], proce
 def _add_up(counts: ShardCounts, processes: Processes) -> ShardCounts:
     if processes.count == 1:
         return counts
-    times = processes.total(np.unpackbits(counts.covered).astype(np.int64))
-    if times.max() > 1:
-        raise DataError(f"{np.count_nonzero(times > 1)} items are in two shards; every item must be counted once")
+    covered, repeated = np.zeros_like(counts.covered), np.zeros_like(counts.covered)
+    for shard in processes.gather(counts.covered):
+        repeated |= covered & shard
+        covered |= shard
+    if repeated.any():
+        raise DataError(f"{np.unpackbits(repeated).sum()} items are in two shards; every item must be counted once")
     at_least, above = processes.total(np.stack([counts.at_least, counts.above]))
-    return ShardCounts(at_least, above, np.packbits(times.astype(bool)))
+    return ShardCounts(at_least, above, covered)

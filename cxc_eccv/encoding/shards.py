@@ -9,11 +9,11 @@ import hashlib
 import json
 import shutil
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,24 +140,55 @@ class Side(Protocol):
         """Encode slices in order."""
 
 
+@overload
 def encode_side(
-    side: Side, output: Path | None, processes: Processes, *, key: str, progress: bool, verb: str = "encoding"
-) -> tuple[Embeddings, Notes]:
-    """The vectors of a side and notes about its items; process i modulo their number encodes shard i."""
+    side: Side,
+    output: Path | None,
+    processes: Processes,
+    *,
+    key: str,
+    progress: bool,
+    verb: str = ...,
+    everywhere: Literal[True],
+) -> tuple[Embeddings, Notes]: ...
+
+
+@overload
+def encode_side(
+    side: Side, output: Path | None, processes: Processes, *, key: str, progress: bool, verb: str = ...
+) -> tuple[Embeddings | None, Notes]: ...
+
+
+def encode_side(
+    side: Side,
+    output: Path | None,
+    processes: Processes,
+    *,
+    key: str,
+    progress: bool,
+    verb: str = "encoding",
+    everywhere: bool = False,
+) -> tuple[Embeddings | None, Notes]:
+    """The vectors of a side and notes about its items; process i modulo their number encodes shard i.
+
+    With an ``output`` the first process joins the shards, and the others have no vectors unless they are wanted
+    ``everywhere``. Without it all processes have them.
+    """
     store = None if output is None else FolderStore(parts_folder(output), side.name)
     size, total = side.shard_size, side.ids.size
     parts = {start: slice(start, min(start + size, total)) for start in range(0, total, size)}
     mine = dict(list(parts.items())[processes.rank :: processes.count])
     shards: dict[int, Shard] = {}
     keys: dict[int, str] = {}
+    finished: set[int] = set()
     if store is not None:
         keys = {
             start: fingerprint(key, side.name, side.ids[part].tolist(), side.identity(part))
             for start, part in parts.items()
         }
-        shards = {start: shard for start in mine if (shard := store.get(start, keys[start])) is not None}
-    missing = [part for start, part in mine.items() if start not in shards]
-    done = sum(mine[start].stop - start for start in shards)
+        finished = {start for start in mine if store.get(start, keys[start]) is not None}
+    missing = [part for start, part in mine.items() if start not in finished]
+    done = sum(mine[start].stop - start for start in finished)
     options: dict[str, Any] = {"unit": side.name.removesuffix("s"), "disable": not progress or processes.rank > 0}
     with tqdm(total=sum(part.stop - part.start for part in mine.values()), initial=done, **options) as bar:
         bar.set_description(f"{verb} {side.name}")
@@ -168,29 +199,50 @@ def encode_side(
                 store.put(part.start, keys[part.start], shard)
             bar.update(part.stop - part.start)
     if store is None:
-        shards = {start: shard for of_process in processes.gather(shards) for start, shard in of_process.items()}
-    else:
-        if store.refused:
-            warnings.warn(
-                f"{store.refused} kept shards of {side.name} were damaged, or of another model, other settings or "
-                "other items; they were encoded again",
-                stacklevel=3,
-            )
-        processes.wait()
-        shards = {start: shard for start in parts if (shard := store.get(start, keys[start])) is not None}
-    return _join(side, [shards[start] for start in sorted(shards)], len(parts))
+        return _join(side, _exchange(shards, list(parts), processes))
+    if store.refused:
+        warnings.warn(
+            f"{store.refused} kept shards of {side.name} were damaged, or of another model, other settings or "
+            "other items; they were encoded again",
+            stacklevel=3,
+        )
+    processes.wait()
+    if processes.rank and not everywhere:
+        return None, Notes()
+    return _join(side, (store.get(start, keys[start]) for start in parts))
 
 
-def _join(side: Side, shards: list[Shard], wanted: int) -> tuple[Embeddings, Notes]:
-    notes = Notes.join([shard.notes for shard in shards])
-    full = [shard for shard in shards if shard.ids.size]
-    if len(shards) != wanted:
-        raise DataError(f"shards of {side.name} were deleted while they were joined; run the command again")
-    if not full:
-        number, why = next(iter(notes.skipped.items()))
-        raise DataError(f"none of the {len(notes.skipped)} images can be read; the first is {number}: {why}")
-    ids, vectors = (np.concatenate([getattr(shard, name) for shard in full]) for name in ("ids", "vectors"))
-    return Embeddings(ids, vectors), notes
+def _exchange(shards: dict[int, Shard], starts: Sequence[int], processes: Processes) -> Iterator[Shard | None]:
+    """All shards in order on every process, which hands on one of its own at a time and lets it go."""
+    for first in range(0, len(starts), processes.count):
+        place = first + processes.rank
+        own = shards.pop(starts[place]) if place < len(starts) else None
+        yield from processes.gather(own)[: len(starts) - first]
+
+
+def _join(side: Side, shards: Iterable[Shard | None]) -> tuple[Embeddings, Notes]:
+    """The vectors of shards in order, each copied into its place in one array and let go."""
+    ids = np.empty(side.ids.size, dtype=np.int64)
+    vectors: NDArray[np.float32] | None = None
+    notes: list[Notes] = []
+    filled = 0
+    for shard in shards:
+        if shard is None:
+            raise DataError(f"shards of {side.name} were deleted while they were joined; run the command again")
+        notes.append(shard.notes)
+        if not shard.ids.size:
+            continue
+        if vectors is None:
+            vectors = np.empty((side.ids.size, shard.vectors.shape[1]), dtype=np.float32)
+        rows = slice(filled, filled + shard.ids.size)
+        ids[rows] = shard.ids
+        vectors[rows] = shard.vectors
+        filled = rows.stop
+    joined = Notes.join(notes)
+    if vectors is None:
+        number, why = next(iter(joined.skipped.items()))
+        raise DataError(f"none of the {len(joined.skipped)} images can be read; the first is {number}: {why}")
+    return Embeddings(ids[:filled], vectors[:filled]), joined
 
 
 @contextmanager

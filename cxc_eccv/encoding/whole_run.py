@@ -46,7 +46,7 @@ def encode(
 
     With ``output``, finished shards of 1,024 items are kept in ``<output>.parts`` until the file is complete, so the
     same call resumes after a kill. Under torchrun the processes share the work, the first one writes, and all return
-    the whole run; ``output`` must be in a folder that all can access.
+    the whole run, which the others read from the file; ``output`` must be in a folder that all can access.
 
     The run records the similarity of the model: that of a sentence-transformers model, the dot product for a dual
     encoder that compares raw vectors (``normalize`` is false in its config), else cosine.
@@ -83,7 +83,23 @@ def encode(
     """
     path = None if output is None else check_output(output, FORMATS)
     loaded = load_model(model, processor=processor, device=device, dtype=dtype)
-    return _Work(loaded, images, captions, encoding).run(path, progress)
+    run = _Work(loaded, images, captions, encoding).run(path, progress)
+    if run is not None:
+        return run
+    assert path is not None  # noqa: S101 - without a file every process has the run
+    return replace(load_embeddings(path), path=None, sha256=None)
+
+
+def encode_to_file(
+    model: LoadedModel,
+    output: str | Path,
+    *,
+    images: str | Path | Iterable[tuple[Any, Any]] | None = None,
+    captions: Any = None,  # noqa: ANN401 - a table or pairs
+    encoding: Encoding = PLAIN,
+) -> EmbeddingsRun | None:
+    """Encode as :func:`encode` does, but only the first process gets the run: it may be large, and the file has it."""
+    return _Work(model, images, captions, encoding).run(check_output(output, FORMATS), progress=True)
 
 
 def encode_once(
@@ -115,7 +131,7 @@ def encode_once(
             "Name another file, or remove it; to score its content, evaluate the file itself."
         )
     run = work.run(path, progress, cache=file is None)
-    return load_embeddings(path) if work.is_in(path) else run, False
+    return load_embeddings(path) if run is None or work.is_in(path) else run, False
 
 
 class _Work:
@@ -152,17 +168,22 @@ class _Work:
     def is_in(self, path: Path) -> bool:
         return (read_record(path) or {}).get("whole") == self.whole
 
-    def run(self, path: Path | None, progress: bool, *, cache: bool = False) -> EmbeddingsRun:
-        """Encode on all processes, and write to the path unless it is None or in a read-only ``cache``."""
-        vectors: dict[str, Embeddings] = {}
+    def run(self, path: Path | None, progress: bool, *, cache: bool = False) -> EmbeddingsRun | None:
+        """Encode on all processes, and write to the path unless it is None or in a read-only ``cache``.
+
+        If a file is written only the first process has the run, as it may fill the memory; others have None.
+        """
+        vectors: dict[str, Embeddings | None] = {}
         notes = Notes()
         with join_processes() as processes, lock_output(path, processes, cache=cache) as path:
             key = "" if path is None else self.key
             for side in self._sides:
                 vectors[side.name], remarks = encode_side(side, path, processes, key=key, progress=progress)
                 notes = Notes.join([notes, remarks])
-            both = vectors.get("images"), vectors.get("captions")
-            run = EmbeddingsRun(*both, similarity=self._similarity, model=self.loaded.title)
+            run = None
+            if path is None or not processes.rank:
+                both = vectors.get("images"), vectors.get("captions")
+                run = EmbeddingsRun(*both, similarity=self._similarity, model=self.loaded.title)
             facts: dict[str, Any] = {}
             if path is not None:
                 dtype = str(self.loaded.dtype).removeprefix("torch.")
@@ -171,8 +192,13 @@ class _Work:
                 facts |= {**self._crop_facts, "lowercased": lowercased}
                 if trained_on := read_training_data(self.loaded.name, self.loaded.revision):
                     facts["training_data"] = trained_on
-            write_output(processes, path, partial(save_embeddings, run=run), notes, **facts)
+            write_output(processes, path, partial(_save, run=run), notes, **facts)
         return run
+
+
+def _save(path: Path, run: EmbeddingsRun | None) -> None:
+    assert run is not None  # noqa: S101 - the first process, which writes, has the run
+    save_embeddings(path, run)
 
 
 def _refuse_impossible(loaded: LoadedModel, images: object, captions: object, encoding: Encoding) -> None:

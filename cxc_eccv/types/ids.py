@@ -262,9 +262,9 @@ def check_vector_type(where: str, dtype: np.dtype[Any]) -> None:
 
 
 def _refuse_non_finite(where: str, vectors: NDArray[Any], single: NDArray[np.float32], ids: IntArray) -> None:
-    finite = np.isfinite(single)
-    if finite.all():
+    if np.isfinite([single.min(), single.max()]).all():  # both pass NaN on, and need no array of truth values
         return
+    finite = np.isfinite(single)
     row, column = (int(places[0]) for places in np.nonzero(~finite))
     value = vectors[row, column]
     remedy = "Check the model's output on this item."
@@ -282,7 +282,7 @@ def _find_faint_rows(values: NDArray[Any], single: NDArray[np.float32]) -> IntAr
     """Rows whose values are all too small for float32; rows of zeros do not count."""
     peaks = np.maximum(single.max(axis=1), -single.min(axis=1))
     low = np.flatnonzero(peaks < np.finfo(np.float32).tiny)
-    return np.asarray(low[(values[low] != 0).any(axis=1)])
+    return low[values.any(axis=1)[low]] if low.size else low
 
 
 def to_array(owner: str, values: ArrayLike) -> NDArray[Any]:

@@ -49,7 +49,7 @@ RECIPE = shlex.split("""
 --save-strategy no --no-load-best-model-at-end
 """)
 GRU_RECIPE = shlex.split("""
---hidden-size 128 --images 16 --highest-rate 2e-3 --epochs 4 --cycle-epochs 2 --held-out 79
+--hidden-size 128 --images 16 --captions 5 --highest-rate 2e-3 --epochs 4 --cycle-epochs 2 --held-out 79
 """)
 
 Vectors = NDArray[np.float32]

@@ -60,8 +60,9 @@ class Trained:
     """The result of a training run, for its report and its card.
 
     ``model`` is the folder of the model, ``output`` or one within it; ``loading`` is Python code that uses it without
-    this package, with FOLDER for the model's folder; ``scoring`` are commands that score it. ``before`` is the report
-    of the model that training started from.
+    this package, with FOLDER for the model's folder; ``scoring`` are commands that score it. ``outcome`` are sentences
+    about the steps, the choice of the weights and a collapse, for console and card. ``before`` is the report of the
+    model that training started from.
     """
 
     kind: str
@@ -75,6 +76,7 @@ class Trained:
     loading: Sequence[str]
     scoring: Sequence[Sequence[str]]
     library: Library
+    outcome: Sequence[str] = ()
     report: Report | None = None
     before: Report | None = None
     pairs: ScoredPairs | None = None
@@ -127,6 +129,7 @@ def _write_card(trained: Trained, command: str, scoring: str) -> str:
         *_pair_results(trained.pairs),
         "## Training",
         _data(trained),
+        *map(markdown_text, trained.outcome),
         code_block(command, "sh"),
         f"Version {cxc_eccv.__version__} of `cxc_eccv`, seed {trained.settings['seed']}. All settings:",
         markdown_table(("option", "value"), _settings(trained)),

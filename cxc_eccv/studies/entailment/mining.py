@@ -184,7 +184,13 @@ class _Miner:
         side = _PairSide(name, questions, self.classifier, self.options.batch_size)
         key = fingerprint("mine", self.classifier.fingerprint)
         scored, notes = encode_side(
-            side, self.path, self.processes, key=key, progress=self.options.progress, verb="scoring"
+            side,
+            self.path,
+            self.processes,
+            key=key,
+            progress=self.options.progress,
+            verb="scoring",
+            everywhere=True,
         )
         if not self.processes.rank:
             warn_of_truncation(notes.truncated, side.ids.size, self.classifier.name)

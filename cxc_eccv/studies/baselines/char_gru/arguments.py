@@ -10,24 +10,25 @@ from cxc_eccv.errors import InvalidOption
 from cxc_eccv.sources.collections.coco import COLLECTION as COCO
 from cxc_eccv.sources.collections.collection import Collection
 from cxc_eccv.sources.collections.flickr8k import COLLECTION as FLICKR8K
+from cxc_eccv.studies.baselines.caption_groups import parts_of
 from cxc_eccv.studies.baselines.command_line import CommandLine, option
 from cxc_eccv.studies.baselines.model_card import Settings
 
-PAPER = {"captions": 1, "intervals": "binomial_images"}
+PAPER_RATES = {"flickr8k": 1e-3, "coco": 1e-4}
+"""Collection to the upper bound of the learning rate that the paper trains image-caption pairs with."""
+
 PRESETS: Mapping[str, Settings] = {
     "flickr8k": {
         "train_on": ["flickr8k/train"],
         "select_on": ["flickr8k/dev"],
         "report_on": "flickr8k/test",
-        "highest_rate": 1e-3,
-        **PAPER,
+        "intervals": "binomial_images",
     },
     "coco": {
         "train_on": ["coco/train", "coco/restval"],
         "select_on": ["coco/val"],
         "report_on": "test",
-        "highest_rate": 1e-4,
-        **PAPER,
+        "intervals": "binomial_images",
     },
 }
 """Preset to the options of the paper's runs (Tables 2 and 3) that differ from the defaults."""
@@ -71,17 +72,30 @@ class CharGruArguments:
     hidden_size: int = option(1024, "Units per direction.")
     pooling: Literal["attention", "max"] = option("attention", "How steps are pooled.")
     margin: float = option(0.2, "Margin of the hinge loss.")
-    highest_rate: float = option(1e-3, "Upper bound of the learning rate; the paper's is 1e-4 for COCO.")
+    highest_rate: float | None = option(
+        None,
+        "Upper bound of the learning rate. Default: 1e-4 for image features with COCO in --train-on, as in the paper; "
+        "else 1e-3.",
+    )
     lowest_rate: float = option(1e-6, "Lower bound of the learning rate.")
     epochs: int = option(32, "Passes over every caption of every image.")
     cycle_epochs: int = option(4, "Epochs of a cycle, which ends with a snapshot.")
     images: int = option(32, "Images of a batch, over all processes.")
-    captions: int = option(5, "Captions of each image in a batch.")
+    captions: int | None = option(
+        None,
+        "Captions of each image in a batch; all pairs of them, and of each with the image, are in the loss. Default: 1 "
+        "with image features, as in the paper; 5 without.",
+    )
     ensemble: int = option(2, "Number of snapshots in the ensemble: the best on the selection images.")
     bf16: bool = option(False, "Train in bfloat16.")
     seed: int = option(0, "Seed of the weights and of the order of the images.")
 
     def __post_init__(self) -> None:
+        if self.captions is None:
+            self.captions = 1 if self.has_images else 5
+        if self.highest_rate is None:
+            trains_on_coco = any(name == COCO.name for name, _ in parts_of(self.train_on))
+            self.highest_rate = PAPER_RATES["coco" if self.has_images and trains_on_coco else "flickr8k"]
         if not self.margin > 0:
             raise InvalidOption(f"--margin {self.margin}: give a number above 0")
         cycles = self.epochs // self.cycle_epochs if self.cycle_epochs > 0 else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from dataclasses import asdict, replace
+from math import comb
 from pathlib import Path
 
 import torch
@@ -85,11 +86,10 @@ vectors = model.get_image_features(features).pooler_output
 
 
 def _describe(folder: Path, library: Library, arguments: CharGruArguments) -> Trained:
-    pairs = "captions with image features" if arguments.has_images else "captions of the same image"
     settings = {name: value for name, value in asdict(arguments).items() if name not in OF_NO_WEIGHT}
     return Trained(
         kind="char-gru",
-        about=f"A character GRU trained on {pairs}, after Merkx and Frank (arXiv 1903.11393).",
+        about=f"A character GRU after Merkx and Frank (arXiv 1903.11393). {describe_pairs(arguments)}",
         output=folder,
         model=folder / "ensemble",
         has_images=arguments.has_images,
@@ -100,6 +100,23 @@ def _describe(folder: Path, library: Library, arguments: CharGruArguments) -> Tr
         # No other command converts COCO captions to the tokens that the model may need.
         scoring=(),
         library=library,
+    )
+
+
+def describe_pairs(arguments: CharGruArguments) -> str:
+    """A sentence that says which pairs of an image's captions and features the loss had."""
+    captions = arguments.captions or 1
+    between_captions = comb(captions, 2)
+    if not arguments.has_images:
+        return (
+            f"Its loss had {between_captions} pairs of captions of each image and no image, while the paper's has pairs "
+            "of an image and a caption."
+        )
+    if captions == 1:
+        return "Its loss had pairs of an image and a caption, as the paper's."
+    return (
+        f"Its loss had {captions + between_captions} pairs of each image: {captions} of the image and a caption, and "
+        f"{between_captions} of two captions, while the paper's has only pairs of an image and a caption."
     )
 
 
@@ -156,6 +173,7 @@ def _make_trainer(
     tokenizer = character_tokenizer(text for group in groups for text in group.texts)
     of_images = None if features is None else features.of(groups)
     place = {"rank": options.process_index, "processes": options.world_size}
+    assert arguments.captions is not None  # noqa: S101 - the options choose them
     rows = CoCaptions(groups, tokenizer, arguments.captions, of_images, arguments.seed)
     batches = SharedBatches(rows.rows, arguments.images, arguments.seed, **place)
     options.logging_steps = max(10, len(batches) // 20)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from transformers import MODEL_FOR_ZERO_SHOT_IMAGE_CLASSIFICATION_MAPPING
+from transformers import MODEL_FOR_ZERO_SHOT_IMAGE_CLASSIFICATION_MAPPING, TrainerState
 
 from cxc_eccv.evaluation.report import REPORT_FOLDER
 from cxc_eccv.sources.download import sample_images
@@ -14,7 +14,9 @@ from cxc_eccv.studies.baselines.caption_groups import ALL, parts_of
 from cxc_eccv.studies.baselines.dual_encoder.arguments import SAMPLE, Arguments, DataArguments
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
 from cxc_eccv.studies.baselines.dual_encoder.sentence_form import has_sentence_form
-from cxc_eccv.studies.baselines.model_card import Settings, Trained, without_places
+from cxc_eccv.studies.baselines.dual_encoder.trainer import DualEncoderTrainer, describe_collapse
+from cxc_eccv.studies.baselines.model_card import Trained, without_places
+from cxc_eccv.studies.baselines.outcome import Selection, list_settings_that_ran
 from cxc_eccv.studies.baselines.trainer import AnyModel
 from cxc_eccv.studies.entailment.quality import warn_of_training_data
 
@@ -43,11 +45,18 @@ from sentence_transformers import SentenceTransformer
 
 vectors = SentenceTransformer("FOLDER").encode(["A dog runs."])
 """
+VALIDATION = "coco/val"
+"""What evaluations score unless training images are held out."""
+
 ABOUT_MODEL = "A dual encoder trained on {}, as in Crisscrossed Captions (arXiv 2004.15020)."
 
 
-def describe(arguments: Arguments, library: Library, identity: Settings, model: AnyModel) -> Trained:
+def describe(arguments: Arguments, library: Library, trainer: DualEncoderTrainer) -> Trained:
     """What a run with these arguments leaves: model, settings, and how to load and score it."""
+    model, selection = trainer.model, choose_selection(arguments, trainer.state)
+    settings = list_settings_that_ran(
+        arguments.identity, arguments.training, trainer.state, has_schedule=not trainer.paper_schedule
+    )
     start, data, folder = arguments.model, arguments.data, Path(str(arguments.training.output_dir))
     has_images, has_vectors = arguments.has_image_tower, data.image_features is not None
     towers = [start.text_model, *([start.image_model] if has_images else [])]
@@ -68,7 +77,9 @@ def describe(arguments: Arguments, library: Library, identity: Settings, model: 
         has_images=has_images or has_vectors,
         base_models=[name for name in started if name != SAMPLE and not Path(name).exists()],
         parts=data.train_on if data.pairs_file is None else (),
-        settings=without_places({name: value for name, value in identity.items() if name not in unused}),
+        settings=without_places(
+            {**{name: value for name, value in settings.items() if name not in unused}, **selection.settings}
+        ),
         loading=[
             LOADING.format(
                 processor="AutoProcessor" if has_images else "AutoTokenizer",
@@ -85,9 +96,17 @@ def describe(arguments: Arguments, library: Library, identity: Settings, model: 
         if not has_vectors
         else (),
         library=library,
+        outcome=[selection.describe(), *describe_collapse(trainer.state)],
         images=images if has_images else None,
         pipeline_tag="feature-extraction" if is_ours else "zero-shot-image-classification" if is_clip else None,
     )
+
+
+def choose_selection(arguments: Arguments, state: TrainerState) -> Selection:
+    """The weights that a run kept, and what chose them."""
+    held_out = arguments.data.held_out
+    data = f"{held_out:,} held-out training images" if held_out else VALIDATION
+    return Selection.read(state, arguments.training, data)
 
 
 def _describe_leaks(model: AnyModel, library: Library, data: DataArguments) -> list[str]:

@@ -28,7 +28,7 @@ from cxc_eccv.studies.baselines.dual_encoder.arguments import (
     DataArguments,
     DualEncoderTrainingArguments,
 )
-from cxc_eccv.studies.baselines.dual_encoder.card import describe
+from cxc_eccv.studies.baselines.dual_encoder.card import VALIDATION, choose_selection, describe
 from cxc_eccv.studies.baselines.dual_encoder.data import (
     PairCollator,
     PairReader,
@@ -87,18 +87,20 @@ def train(command: Sequence[str]) -> Trained:
     # Trainer sets the seed again, so that the weights do not depend on this.
     before = None if split is None else setup.score_split(model, split)
     trainer = setup.make_trainer(model, objective, pairs, weak, held)
-    identity = arguments.identity
-    train_resumably(trainer, identity)
+    train_resumably(trainer, arguments.identity)
     trainer.save_model()
     trainer.save_state()
     if has_sentence_form(model) and trainer.is_world_process_zero():
         save_sentence_form(model, setup.processing, Path(str(training.output_dir)))
-    trained = describe(arguments, library, identity, trainer.model)
+    trained = describe(arguments, library, trainer)
     if training.push_to_hub:
         trained = replace(trained, push=partial(trainer.push_to_hub, "Report and card"))
     if split is None:
         return trained
     report = setup.score_split(trainer.model, split)
+    selection = choose_selection(arguments, trainer.state)
+    if selection.metric is not None and split == "validation" and selection.data == VALIDATION:
+        report = selection.doubt(report)
     return replace(trained.scored(report, training_data=record), before=before)
 
 

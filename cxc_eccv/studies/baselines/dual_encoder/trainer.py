@@ -8,15 +8,62 @@ from typing import Any
 import torch
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
+from transformers import TrainerCallback, TrainerState
 
 from cxc_eccv.studies.baselines.dual_encoder.arguments import DualEncoderTrainingArguments
 from cxc_eccv.studies.baselines.dual_encoder.chunks import encode_in_chunks
 from cxc_eccv.studies.baselines.dual_encoder.data import EpochSampler
 from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
+from cxc_eccv.studies.baselines.gathering import gather
 from cxc_eccv.studies.baselines.trainer import WholeTrainer
 from cxc_eccv.studies.entailment.enhanced import EnhancedTrainer, Row, WeakBatches
 
 Metrics = dict[str, float]
+
+
+LOSS, LOSS_OF_EQUAL_VECTORS, SPREAD = "last_batch_loss", "last_batch_loss_of_equal_vectors", "last_batch_spread"
+"""Entries of the log about the batch of the last step."""
+
+COLLAPSED_SPREAD, COLLAPSED_DISTANCE = 0.05, 0.03
+"""Of a model that collapsed, at most: the spread of its vectors, of which dropout is a part, and the distance of its
+loss from that of equal vectors, as a share of the latter."""
+
+
+def measure_spread(vectors: torch.Tensor) -> float:
+    """Mean squared distance of (N, D) vectors from their mean, as a share of their mean squared length.
+
+    Example:
+        >>> measure_spread(torch.eye(2)), measure_spread(torch.ones(2, 3))
+        (0.5, 0.0)
+    """
+    single = vectors.float()
+    return float((single - single.mean(0)).square().sum() / single.square().sum())
+
+
+class CollapseCallback(TrainerCallback):
+    """Adds to the log, and so to the last checkpoint, what shows whether the last step's vectors were equal."""
+
+    def __init__(self, trainer: DualEncoderTrainer) -> None:
+        self.trainer = trainer
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:  # noqa: ANN401 - Trainer's
+        """Compare the batch after the last step of the run."""
+        if state.global_step == state.max_steps:
+            state.log_history.append({"step": state.global_step, **self.trainer.compare_with_equal_vectors()})
+
+
+def describe_collapse(state: TrainerState) -> list[str]:
+    """A sentence if the vectors were equal at the last step of a run, else nothing."""
+    rows = [row for row in state.log_history if SPREAD in row]
+    if not rows:
+        return []
+    loss, equal, spread = (rows[-1][name] for name in (LOSS, LOSS_OF_EQUAL_VECTORS, SPREAD))
+    if spread > COLLAPSED_SPREAD or abs(loss - equal) > COLLAPSED_DISTANCE * abs(equal):
+        return []
+    return [
+        f"The training collapsed: in the last batch all vectors were about equal, and the loss, {loss:.4g}, was about "
+        f"that of equal vectors, {equal:.4g}. Give a lower --learning-rate, or clip gradients with --max-grad-norm 1."
+    ]
 
 
 def staircase(step: int) -> float:
@@ -48,6 +95,7 @@ class DualEncoderTrainer(EnhancedTrainer, WholeTrainer):
         self.objective, self.score, self.paper_schedule = objective, score, paper_schedule
         # Trainer requires an eval_dataset, which our evaluate does not use.
         super().__init__(**{"eval_dataset": options.get("train_dataset"), **options})
+        self.add_callback(CollapseCallback(self))
         if self.args.chunk_size is not None:
             encode_in_chunks(self.model, self.args.chunk_size)
         self._adds_batches = added_batches is not None
@@ -75,8 +123,24 @@ class DualEncoderTrainer(EnhancedTrainer, WholeTrainer):
         weight = inputs.pop("weight", 1.0)
         outputs = model(**inputs)
         images = outputs.image_embeds if self.objective.has_images else None
-        loss: torch.Tensor = weight * self.objective(outputs.text_embeds, images, self._scale(outputs), **indices)
-        return loss
+        scale = self._scale(outputs)
+        loss = self.objective(outputs.text_embeds, images, scale, **indices)
+        self._last_batch = outputs.text_embeds.detach(), None if images is None else images.detach(), scale.detach()
+        self._last_indices, self._last_loss = indices, loss.detach()
+        weighted: torch.Tensor = weight * loss
+        return weighted
+
+    @torch.no_grad()
+    def compare_with_equal_vectors(self) -> Metrics:
+        """The loss of the last batch, its loss if all its vectors were equal, and the spread of its vectors."""
+        texts, images, scale = self._last_batch
+        all_texts, all_images = gather(texts), None if images is None else gather(images)
+        equal_texts = all_texts.mean(0).expand_as(texts)
+        equal_images = None if images is None or all_images is None else all_images.mean(0).expand_as(images)
+        equal = self.objective(equal_texts, equal_images, scale, **self._last_indices)
+        losses = gather(torch.stack([self._last_loss, equal])[None]).mean(0)
+        spreads = [measure_spread(side) for side in (all_texts, all_images) if side is not None]
+        return {LOSS: float(losses[0]), LOSS_OF_EQUAL_VECTORS: float(losses[1]), SPREAD: max(spreads)}
 
     def create_scheduler(self, num_training_steps: int, optimizer: Optimizer | None = None) -> LRScheduler:
         """The paper's staircase, or the schedule of the arguments."""
