@@ -144,6 +144,19 @@ class LoadedModel:
                 "cxc-eccv train char-gru --report-on, or train it with --no-coco-tokens"
             )
 
+    def require_sentences(self) -> None:
+        """Raise InvalidOption if it was trained on nothing but COCO's captions as tokens.
+
+        It has never seen a capital letter or a comma, which most sentences that are not COCO's have.
+        """
+        reads_tokens = getattr(getattr(self.model, "config", None), "coco_tokens", False)
+        if reads_tokens and not any(token.isupper() for token in self.tokenizer.get_vocab()):
+            raise InvalidOption(
+                f"{self.name} was trained on nothing but COCO's captions as lower-case tokens, and knows neither "
+                "capital letters nor commas, which most sentences here have. Train it with --no-coco-tokens, or on "
+                "Flickr8k's captions too"
+            )
+
     @property
     def similarity(self) -> str:
         """The similarity of its vectors: cosine, unless the model declares the dot product."""

@@ -159,6 +159,7 @@ class TextEncoder(ABC):
     def __init__(self, loaded: LoadedModel, batch_size: int) -> None:
         check_whole("batch_size", batch_size)
         self.model: Any = loaded.model
+        self.require_sentences = loaded.require_sentences
         self.batch_size, self.truncated, self.prompt = batch_size, 0, loaded.caption_prompt
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:

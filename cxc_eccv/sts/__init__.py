@@ -196,9 +196,12 @@ def evaluate_sts(
     Raises:
         UnknownName: a task is unknown.
         DataError: a raw file is missing or malformed.
+        InvalidOption: the encoder is a character GRU that was trained on nothing but COCO's captions as tokens.
         MalformedRun: vectors are not one per text, not finite, too small for float32 or zero; or all similarities are
             equal.
     """
+    if hasattr(encoder, "require_sentences"):  # a model of this package, which may know COCO's tokens alone
+        encoder.require_sentences()
     rows: dict[str, list[Row]] = {}
     for task in task_names(tasks):
         fitted_encoder = encoder.fit(task_texts(library, task)) if isinstance(encoder, FittedPerTask) else encoder

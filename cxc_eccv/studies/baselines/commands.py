@@ -177,8 +177,7 @@ def _train(package: str, arguments: Sequence[str], images: str = "--images") -> 
     again = f"{command} --report-on test" if trained.report is None and trained.pairs is None else command
     scoring = "\n".join(map(show_command, trained.scoring)) or again
     say_written([trained.model, write_model_card(trained, command, scoring)])
-    for sentence in trained.outcome:
-        say(sentence)
+    say("\n".join(trained.outcome))
     if trained.report is None and trained.pairs is None:
         lines = [shlex.join(["cxc-eccv", *line]) for line in trained.scoring]
         say("\n  ".join(["score it:", *(lines or ["the same command with --report-on test"])]))

@@ -15,7 +15,7 @@ from transformers import Trainer, TrainingArguments
 from cxc_eccv.errors import CheckpointMismatch
 from cxc_eccv.studies.baselines.model_card import Settings
 from cxc_eccv.terminal import say
-from cxc_eccv.writing import resumable
+from cxc_eccv.writing import refuse_foreign, resumable
 
 SHAPING = (
     "learning_rate",
@@ -62,6 +62,48 @@ def train_resumably(trainer: Trainer, identity: Settings) -> None:
         trainer.train(resume_from_checkpoint=checkpoint)
 
 
+RECORD = "run.json"
+"""The file beside checkpoints that says which run they are of."""
+
+MODEL_FILES = (
+    "config.json",
+    "adapter_config.json",
+    "modules.json",
+    "*.safetensors",
+    "pytorch_model*.bin",
+    "tokenizer*",
+    "vocab*",
+    "*processor_config.json",
+)
+"""Names of files of models, which training writes."""
+
+
+def find_model_files(folder: Path) -> list[str]:
+    """The names of the files of a model in a folder, sorted."""
+    return sorted({path.name for pattern in MODEL_FILES for path in folder.glob(pattern)})
+
+
+def refuse_users_model(folder: Path, record: Path | None = None) -> None:
+    """Refuse to train into a folder with a model, or with checkpoints, of which no run of ours is recorded.
+
+    ``record`` is the run's record, by default ``run.json`` in the folder.
+    """
+    record = folder / RECORD if record is None else record
+    if record.is_file():
+        return
+    if any(record.parent.glob("checkpoint-*")):
+        raise _without_record(record)
+    files = find_model_files(folder)
+    refuse_foreign(folder, files, (), "recorded training run", "Move them away, or choose another --output-dir")
+
+
+def _without_record(record: Path) -> CheckpointMismatch:
+    return CheckpointMismatch(
+        f"{record.parent} has checkpoints, but no {RECORD}, which says which run they are of. Put the file back to "
+        "resume the run, or choose another --output-dir"
+    )
+
+
 SHARDS = ("pytorch_model_fsdp_*", "global_step*")
 """Folders of a checkpoint with the parts of its processes: FSDP's and DeepSpeed's."""
 
@@ -72,14 +114,15 @@ PER_PROCESS = ("world_size", "per_device_train_batch_size")
 def last_checkpoint(folder: Path, identity: Settings, *, is_first: bool = True) -> str | None:
     """The newest complete checkpoint of a run, or None.
 
-    The first process says if the number of processes changed. CheckpointMismatch if the run had another ``identity``,
-    or if FSDP or DeepSpeed split the newest checkpoint.
+    The first process says if the number of processes changed. CheckpointMismatch if the run whose checkpoints or model
+    are there had another ``identity`` or is not recorded, or if FSDP or DeepSpeed split the newest checkpoint.
     """
-    record = folder / "run.json"
+    record = folder / RECORD
     checkpoints = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.partition("-")[2]))
     # The state is written last.
     complete = [path for path in checkpoints if (path / "trainer_state.json").is_file()]
-    change = _compare_runs(record, identity) if checkpoints else None
+    has_result = bool(checkpoints) or (record.is_file() and bool(find_model_files(folder)))
+    change = _compare_runs(record, identity) if has_result else None
     if checkpoints:
         _refuse_shards(checkpoints[-1])
     if is_first and (change or not checkpoints):
@@ -105,8 +148,10 @@ def _refuse_shards(checkpoint: Path) -> None:
 
 def _compare_runs(record: Path, identity: Settings) -> str | None:
     """What another number of processes changes, or None if it is the same; CheckpointMismatch for another run."""
-    then = json.loads(record.read_text(encoding="utf-8")) if record.is_file() else {}
-    moved = bool(then) and then.get("world_size") != identity.get("world_size")
+    if not record.is_file():
+        raise _without_record(record)
+    then = json.loads(record.read_text(encoding="utf-8"))
+    moved = then.get("world_size") != identity.get("world_size")
     compared = {*then, *identity} - {*(PER_PROCESS if moved else ())}
     different = [key for key in sorted(compared) if then.get(key) != identity.get(key)]
     if different:
@@ -114,8 +159,8 @@ def _compare_runs(record: Path, identity: Settings) -> str | None:
         change = f"{key} was {then.get(key)!r} and is {identity.get(key)!r}"
         others = f", and {more} more arguments differ" if more else ""
         raise CheckpointMismatch(
-            f"{record.parent} has checkpoints of another run: {change}{others}. Repeat its arguments to resume it, or "
-            "choose another --output-dir."
+            f"{record.parent} has the checkpoints or the model of another run: {change}{others}. Repeat its arguments "
+            "to resume it, or choose another --output-dir."
         )
     if not moved:
         return None

@@ -1,6 +1,7 @@
 """``cxc-eccv sts`` on a tiny character GRU and small files."""
 
 import json
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -9,10 +10,12 @@ from typer.testing import CliRunner
 
 from cxc_eccv.cli.app import app
 from cxc_eccv.demo import TfIdf
+from cxc_eccv.encoding import text_encoder
 from cxc_eccv.errors import InvalidOption, MalformedSource, UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.char_gru.data import character_tokenizer
-from cxc_eccv.studies.baselines.char_gru.model import CharGruConfig, CharGruModel
+from cxc_eccv.studies.baselines.char_gru.model import CharGruConfig, CharGruEnsemble, CharGruModel
+from cxc_eccv.sts import evaluate_sts
 
 SENTENCES = ["a dog runs", "the cat sleeps", "two men", "a red bus", "one small child", "a dog ran"]
 
@@ -51,6 +54,22 @@ def test_a_table_and_two_files(model, mirror, tmp_path):
     assert [row["name"] for row in rows] == ["fnwn", "headlines", "onwn", "mean", "weighted_mean", "all"]
     assert rows[-1]["pairs"] == 18
     assert "## STS 2013" in (tmp_path / "out" / "sts.md").read_text()
+
+
+@pytest.mark.parametrize(("texts", "is_refused"), [(["a dog runs."], True), (["a dog runs.", "A dog, running"], False)])
+def test_model_of_coco_tokens_alone_is_refused(mirror, tmp_path, texts, is_refused):
+    tokens = character_tokenizer([*SENTENCES, *texts])
+    config = CharGruConfig(vocab_size=len(tokens), hidden_size=4, attention_size=3, image_feature_size=0)
+    ensemble = CharGruEnsemble.of([CharGruModel(config)])
+    ensemble.config.coco_tokens = True
+    ensemble.save_pretrained(tmp_path / "tokens")
+    tokens.save_pretrained(tmp_path / "tokens")
+    result = sts2013(mirror, "--model", tmp_path / "tokens")
+    assert isinstance(result.exception, InvalidOption) == is_refused, result.output
+    assert not is_refused or "nothing but COCO's captions as lower-case tokens" in str(result.exception)
+    encoder = text_encoder(str(tmp_path / "tokens"))
+    with pytest.raises(InvalidOption, match="--no-coco-tokens") if is_refused else nullcontext():
+        evaluate_sts(encoder, Library(mirror), ["sts2013"])
 
 
 def test_an_unknown_task_is_refused_before_the_model_is_loaded():

@@ -29,13 +29,20 @@ from cxc_eccv.studies.baselines.char_gru.data import (
     hold_out,
 )
 from cxc_eccv.studies.baselines.char_gru.model import CharGruConfig, CharGruEnsemble, CharGruModel
-from cxc_eccv.studies.baselines.char_gru.snapshots import SNAPSHOTS, CycleCallback, HeldOut, best_snapshots
+from cxc_eccv.studies.baselines.char_gru.snapshots import (
+    SNAPSHOTS,
+    CycleCallback,
+    HeldOut,
+    best_snapshots,
+    read_scores,
+)
 from cxc_eccv.studies.baselines.char_gru.trainer import CharGruTrainer, cyclic_cosine
 from cxc_eccv.studies.baselines.features import ImageFeatures
 from cxc_eccv.studies.baselines.model_card import Trained, without_places
-from cxc_eccv.studies.baselines.resuming import train_resumably
+from cxc_eccv.studies.baselines.resuming import RECORD, refuse_users_model, train_resumably
 from cxc_eccv.types import Embeddings, Report
 from cxc_eccv.types.model_options import check_source
+from cxc_eccv.wording import list_names
 
 
 def train(command: Sequence[str]) -> Trained:
@@ -46,6 +53,8 @@ def train(command: Sequence[str]) -> Trained:
     arguments: CharGruArguments
     (arguments,) = COMMAND.read(command)
     library, folder = Library(arguments.data_dir), Path(arguments.output_dir)
+    for model in (folder / ENSEMBLE, *(folder / SNAPSHOTS).glob("step-*")):
+        refuse_users_model(model, folder / CHECKPOINTS / RECORD)
     features_file: str | Path | None = arguments.image_features
     features = ImageFeatures.read(features_file) if features_file else None
     groups, selecting = _parts(library, arguments, features)
@@ -68,6 +77,9 @@ def train(command: Sequence[str]) -> Trained:
     return trained.scored(_score(trained.model, library, arguments, features))
 
 
+CHECKPOINTS, ENSEMBLE = "checkpoints", "ensemble"
+"""The folders of Trainer and of the model within that of a run."""
+
 LOADING = """\
 from transformers import AutoModel, AutoTokenizer
 
@@ -87,14 +99,20 @@ vectors = model.get_image_features(features).pooler_output
 
 def _describe(folder: Path, library: Library, arguments: CharGruArguments) -> Trained:
     settings = {name: value for name, value in asdict(arguments).items() if name not in OF_NO_WEIGHT}
+    scores = read_scores(folder / SNAPSHOTS)
+    chosen = {path.name: scores[path.name] for path in best_snapshots(folder / SNAPSHOTS, arguments.ensemble)}
+    selecting = list_names(arguments.select_on or [f"{arguments.held_out:,} held-out training images"])
+    values = list_names(f"{name} ({score:.4g})" for name, score in chosen.items())
+    settings |= {"snapshots": list(chosen), "selection_metric": "recall_at_10", "selection_data": selecting}
     return Trained(
         kind="char-gru",
         about=f"A character GRU after Merkx and Frank (arXiv 1903.11393). {describe_pairs(arguments)}",
         output=folder,
-        model=folder / "ensemble",
+        model=folder / ENSEMBLE,
         has_images=arguments.has_images,
         base_models=(),
         parts=arguments.train_on,
+        outcome=[f"The ensemble is of the snapshots with the best recall_at_10 on {selecting}: {values}."],
         settings=without_places({**settings, "processes": current_processes().count}),
         loading=[LOADING, *([LOADING_FEATURES] if arguments.has_images else [])],
         # No other command converts COCO captions to the tokens that the model may need.
@@ -109,8 +127,8 @@ def describe_pairs(arguments: CharGruArguments) -> str:
     between_captions = comb(captions, 2)
     if not arguments.has_images:
         return (
-            f"Its loss had {between_captions} pairs of captions of each image and no image, while the paper's has pairs "
-            "of an image and a caption."
+            f"Its loss had {between_captions} pairs of captions of each image and no image, while the paper's has "
+            "pairs of an image and a caption."
         )
     if captions == 1:
         return "Its loss had pairs of an image and a caption, as the paper's."
@@ -169,7 +187,7 @@ def _make_trainer(
 ) -> CharGruTrainer:
     set_seed(arguments.seed)
     folder = Path(arguments.output_dir)
-    options = _training_arguments(arguments, folder / "checkpoints")
+    options = _training_arguments(arguments, folder / CHECKPOINTS)
     tokenizer = character_tokenizer(text for group in groups for text in group.texts)
     of_images = None if features is None else features.of(groups)
     place = {"rank": options.process_index, "processes": options.world_size}
@@ -214,7 +232,7 @@ def _training_arguments(arguments: CharGruArguments, checkpoints: Path) -> Train
 
 
 def _save_ensemble(folder: Path, arguments: CharGruArguments) -> None:
-    chosen, target = best_snapshots(folder / SNAPSHOTS, arguments.ensemble), folder / "ensemble"
+    chosen, target = best_snapshots(folder / SNAPSHOTS, arguments.ensemble), folder / ENSEMBLE
     ensemble = CharGruEnsemble.of([load_part(CharGruModel, path) for path in chosen])
     ensemble.config.coco_tokens = arguments.coco_tokens
     ensemble.save_pretrained(target)

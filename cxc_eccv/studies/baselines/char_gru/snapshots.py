@@ -64,18 +64,19 @@ class CycleCallback(TrainerCallback):
         name = f"step-{state.global_step:06d}"
         others["model"].save_pretrained(self.folder / name)
         self.tokenizer.save_pretrained(self.folder / name)
-        scores = _read_scores(self.folder) | {name: others["metrics"][f"eval_{SELECTION}"]}
+        scores = read_scores(self.folder) | {name: others["metrics"][f"eval_{SELECTION}"]}
         with replaced_file(self.folder / SCORES) as part:
             part.write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
 
 
-def _read_scores(folder: Path) -> dict[str, float]:
+def read_scores(folder: Path) -> dict[str, float]:
+    """The name of every snapshot to the mean R@10 that it is chosen by."""
     path = folder / SCORES
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
 def best_snapshots(folder: Path, count: int = 2) -> list[Path]:
     """Folders of the snapshots with the highest scores, the best first; of equal ones the latest."""
-    scores = _read_scores(folder)
+    scores = read_scores(folder)
     ranked = sorted(scores, key=lambda name: (scores[name], name), reverse=True)
     return [folder / name for name in ranked[:count]]

@@ -52,7 +52,7 @@ from cxc_eccv.studies.baselines.dual_encoder.starting import starting_model
 from cxc_eccv.studies.baselines.dual_encoder.trainer import DualEncoderTrainer, Metrics
 from cxc_eccv.studies.baselines.features import ImageFeatures
 from cxc_eccv.studies.baselines.model_card import Trained
-from cxc_eccv.studies.baselines.resuming import train_resumably
+from cxc_eccv.studies.baselines.resuming import refuse_users_model, train_resumably
 from cxc_eccv.studies.baselines.tokens import Processing
 from cxc_eccv.studies.baselines.trainer import AnyModel, check_checkpointing
 from cxc_eccv.types import Embeddings, Report
@@ -66,6 +66,7 @@ def train(command: Sequence[str]) -> Trained:
     arguments = Arguments(*COMMAND.read(command))
     data, training = arguments.data, arguments.training
     # Checks the options and files before a model is loaded.
+    refuse_users_model(Path(str(training.output_dir)))
     objective = _make_objective(arguments)
     library = Library(data.data_dir, mined=data.weak_positives)
     features = _read_images(arguments, library)

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch.optim import Optimizer
 from torch.utils.data import DataLoader
-from transformers import set_seed
+from transformers import TrainerState, set_seed
 
 from cxc_eccv.encoding.loading import inference
 from cxc_eccv.encoding.processes import current_processes
@@ -31,7 +31,8 @@ from cxc_eccv.studies.baselines.entailment_classifier.data import (
     soft_targets,
 )
 from cxc_eccv.studies.baselines.model_card import ScoredPairs, Trained, without_places
-from cxc_eccv.studies.baselines.resuming import train_resumably
+from cxc_eccv.studies.baselines.outcome import Selection, list_settings_that_ran
+from cxc_eccv.studies.baselines.resuming import refuse_users_model, train_resumably
 from cxc_eccv.studies.baselines.trainer import WholeTrainer, check_checkpointing
 from cxc_eccv.studies.entailment.classifier import EntailmentClassifier, EntailmentConfig
 from cxc_eccv.studies.entailment.labelled import SeenPairs, find_labelled, read_labelled, record_seen
@@ -49,6 +50,7 @@ def train(command: Sequence[str]) -> Trained:
     arguments = Arguments(*COMMAND.read(command))
     data, training = arguments.data, arguments.training
     library = Library(data.data_dir)
+    refuse_users_model(Path(training.output_dir))
     # Checks the name before anything is loaded.
     if data.report_on is not None:
         find_labelled(data.report_on)
@@ -75,7 +77,7 @@ def train(command: Sequence[str]) -> Trained:
     is_first = trainer.is_world_process_zero()
     folder, before = Path(training.output_dir), arguments.model.pretrained
     seen = record_seen(folder, pairs.trained, pairs.held, before, is_first=is_first)
-    trained = _describe(arguments, library, trained_model.config)
+    trained = _describe(arguments, library, trained_model.config, trainer.state)
     if training.push_to_hub:
         trained = replace(trained, push=partial(trainer.push_to_hub, "Report and card"))
     classifier = Classifier.of(trained_model.train(False), processor, trained.name)
@@ -266,7 +268,7 @@ def _scorable(library: Library, data: DataArguments, config: EntailmentConfig) -
     return "PAIRS", "THEIR_IMAGES"
 
 
-def _describe(arguments: Arguments, library: Library, config: EntailmentConfig) -> Trained:
+def _describe(arguments: Arguments, library: Library, config: EntailmentConfig, state: TrainerState) -> Trained:
     model, data, folder = arguments.model, arguments.data, Path(arguments.training.output_dir)
     visual = {"visual_text_model", "image_model"} if config.has_visual else set()
     encoders = visual | ({"text_model"} if config.text_config is not None else set())
@@ -279,6 +281,8 @@ def _describe(arguments: Arguments, library: Library, config: EntailmentConfig) 
     shown = ["--images", images] if images else []
     raw = ["--data-dir", data.data_dir] if data.data_dir else []
     report = str(folder.absolute() / REPORT_FOLDER)
+    selection = Selection.read(state, arguments.training, data.dev or "held-out training pairs")
+    settings = list_settings_that_ran(arguments.identity, arguments.training, state)
     return Trained(
         kind="entailment-classifier",
         about=" ".join([ABOUT_MODEL, *warn_of_training_data(config.training_data)]),
@@ -287,7 +291,10 @@ def _describe(arguments: Arguments, library: Library, config: EntailmentConfig) 
         has_images=config.has_visual,
         base_models=[name for name in started if name not in (None, SAMPLE) and not Path(name).exists()],
         parts=data.train_on,
-        settings=without_places({name: value for name, value in arguments.identity.items() if name not in unused}),
+        settings=without_places(
+            {**{name: value for name, value in settings.items() if name not in unused}, **selection.settings}
+        ),
+        outcome=[selection.describe()],
         loading=[
             LOADING.format(
                 import_pillow="from PIL import Image\n" if config.has_visual else "",
