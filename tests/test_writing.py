@@ -19,10 +19,43 @@ from cxc_eccv.writing import (
     refuse_unwritable,
     replaced_file,
     replaced_folder,
+    resumable,
     unshield,
     write_rows,
     write_texts,
 )
+
+INTERRUPTED = """
+import os, signal
+from cxc_eccv.writing import resumable
+with resumable("Finished parts are kept in run.npz.parts."):
+    os.kill(os.getpid(), signal.SIGTERM)
+"""
+
+
+@pytest.mark.parametrize(("rank", "told"), [("0", "\nFinished parts are kept in run.npz.parts.\n"), ("1", "")])
+def test_sigterm_says_what_is_kept(rank, told):
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED],
+        env={**os.environ, "RANK": rank},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (-signal.SIGTERM, told)
+
+
+def test_resumable_keeps_the_handler_of_its_caller():
+    received = []
+    before = signal.signal(signal.SIGTERM, lambda *_: received.append("caller"))
+    try:
+        with resumable("Parts are kept."):
+            os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert received == ["caller", "caller"]
+
 
 SETS = {"a": "old", "b": "old", "deep/c": "old"}, {"a": "new", "deep/d": "new", "e": "new"}
 MINE = {"mine": "kept", "deep/mine": "kept"}

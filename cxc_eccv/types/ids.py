@@ -282,7 +282,9 @@ def _find_faint_rows(values: NDArray[Any], single: NDArray[np.float32]) -> IntAr
     """Rows whose values are all too small for float32; rows of zeros do not count."""
     peaks = np.maximum(single.max(axis=1), -single.min(axis=1))
     low = np.flatnonzero(peaks < np.finfo(np.float32).tiny)
-    return low[values.any(axis=1)[low]] if low.size else low
+    if low.size:
+        low = low[np.asarray(values.any(axis=1))[low]]
+    return low
 
 
 def to_array(owner: str, values: ArrayLike) -> NDArray[Any]:

@@ -1,8 +1,11 @@
 """Two processes under torchrun give the files and the ranks of one."""
 
 import os
+import socket
 import subprocess
 import sys
+import tracemalloc
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,9 +13,11 @@ import numpy as np
 import pytest
 import tiny_models
 import torch
+import torch.distributed as dist
 from folded_judgments import in_folds
 
 from cxc_eccv.encoding import encode, processes, sharded_ranks, split_ranks
+from cxc_eccv.encoding.shards import Notes, Shard, encode_side
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds
 from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.ranking.large_gallery import ShardCounts
@@ -196,8 +201,85 @@ def test_a_zero_vector_or_a_gap_in_a_shard_is_refused(make_run, sample_library):
         split_ranks(type(run)(None, run.captions), "i2t", judgments)
 
 
-def test_an_item_in_two_shards_is_refused():
-    both = SimpleNamespace(count=2, total=lambda counts: 2 * counts)  # both processes have the first item
-    counts = ShardCounts(np.zeros(1, np.int64), np.zeros(1, np.int64), np.packbits([True]))
-    with pytest.raises(DataError, match="1 items are in two shards; every item must be counted once"):
-        processes._add_up(counts, both)
+@pytest.mark.parametrize(("covered", "repeated"), [([[0, 2, 9], [1, 9]], 1), ([[0, 2], [1], [0, 1, 2]], 3)])
+def test_an_item_in_two_shards_is_refused(covered, repeated):
+    counts, group = add_up(covered)
+    with pytest.raises(DataError, match=f"^{repeated} items are in two shards; every item must be counted once"):
+        processes._add_up(counts, group)
+
+
+def test_coverage_travels_as_bits():
+    counts, group = add_up([[0, 2], [1, 9]])
+    summed = processes._add_up(counts, group)
+    assert np.unpackbits(summed.covered, count=ITEMS).nonzero()[0].tolist() == [0, 1, 2, 9]
+    assert group.sent == ITEMS / 8
+
+
+ITEMS = 800
+
+
+def add_up(covered):
+    """The counts of the first of several processes that cover these items, and what counts the bytes it sends."""
+    shards = [np.packbits(np.isin(np.arange(ITEMS), items)) for items in covered]
+
+    def gather(bits):
+        group.sent += bits.nbytes
+        return shards
+
+    group = SimpleNamespace(count=len(covered), gather=gather, total=lambda counts: counts, sent=0)
+    return ShardCounts(np.zeros(1, np.int64), np.zeros(1, np.int64), shards[0]), group
+
+
+def test_processes_wait_for_days(monkeypatch):
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    for name, value in {"MASTER_ADDR": "localhost", "MASTER_PORT": port, "RANK": 0, "WORLD_SIZE": 1}.items():
+        monkeypatch.setenv(name, str(value))
+    processes._make_group()
+    try:
+        backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+        assert backend.options._timeout == timedelta(days=7)
+    finally:
+        dist.destroy_process_group()
+
+
+class OneOfTwo(processes.Processes):
+    """A process whose partner has done its work."""
+
+    def wait(self):
+        pass
+
+
+class Zeros:
+    """A side of vectors without content."""
+
+    name, shard_size, ids = "captions", 64, np.arange(3000)
+
+    def identity(self, part):
+        return [str(part)]
+
+    def shards(self, parts):
+        for part in parts:
+            yield Shard(self.ids[part], np.zeros((part.stop - part.start, 256), np.float32), Notes())
+
+
+@pytest.mark.parametrize("on_disk", [True, False])
+def test_process_that_joins_holds_the_run_once(tmp_path, on_disk):
+    output = tmp_path / "run.npz" if on_disk else None
+    tracemalloc.start()
+    run, _ = encode_side(Zeros(), output, processes.Processes(), key="", progress=False)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert run.vectors.shape == (3000, 256)
+    # In memory a lone process keeps its shards until each is copied.
+    assert peak < (1.3 if on_disk else 2.3) * run.vectors.nbytes
+
+
+def test_only_the_first_process_joins(tmp_path):
+    output, options = tmp_path / "run.npz", {"key": "", "progress": False}
+    assert encode_side(Zeros(), output, OneOfTwo(1, 2), **options) == (None, Notes())
+    run, _ = encode_side(Zeros(), output, OneOfTwo(0, 2), **options)
+    assert run.ids.tolist() == list(range(3000))
+    everywhere, _ = encode_side(Zeros(), output, OneOfTwo(1, 2), **options, everywhere=True)
+    assert everywhere.ids.tolist() == list(range(3000))

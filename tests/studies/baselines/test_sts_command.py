@@ -13,9 +13,9 @@ from cxc_eccv.demo import TfIdf
 from cxc_eccv.encoding import text_encoder
 from cxc_eccv.errors import InvalidOption, MalformedSource, UnknownName
 from cxc_eccv.sources.library import Library
+from cxc_eccv.sts import evaluate_sts
 from cxc_eccv.studies.baselines.char_gru.data import character_tokenizer
 from cxc_eccv.studies.baselines.char_gru.model import CharGruConfig, CharGruEnsemble, CharGruModel
-from cxc_eccv.sts import evaluate_sts
 
 SENTENCES = ["a dog runs", "the cat sleeps", "two men", "a red bus", "one small child", "a dog ran"]
 
@@ -69,7 +69,7 @@ def test_model_of_coco_tokens_alone_is_refused(mirror, tmp_path, texts, is_refus
     assert not is_refused or "nothing but COCO's captions as lower-case tokens" in str(result.exception)
     encoder = text_encoder(str(tmp_path / "tokens"))
     with pytest.raises(InvalidOption, match="--no-coco-tokens") if is_refused else nullcontext():
-        evaluate_sts(encoder, Library(mirror), ["sts2013"])
+        evaluate_sts(encoder, Library(mirror, allow_modified=True), ["sts2013"])
 
 
 def test_an_unknown_task_is_refused_before_the_model_is_loaded():

@@ -182,7 +182,11 @@ def test_what_is_said_to_score_it_gives_the_scores_of_its_report(tmp_path, capsy
     assert "Mine." in text
     assert "license: mit" in text
     assert "model-index" in text
-    capsys.readouterr()
+    sentence = next(line for line in out.splitlines() if line.startswith("Trained for 2 steps; the weights are"))
+    assert sentence in capsys.readouterr().out  # also of a run that trains nothing anew
+    assert sentence.replace("_", r"\_") in text
+    assert "| `step-kept` |" in text
+    assert "`lr-scheduler-type`" not in text  # the staircase ran
     card.write_text(text.replace("## Training", "## How I trained it"))
     assert status(*words, "--report-on", "test") == 2
     told = capsys.readouterr()

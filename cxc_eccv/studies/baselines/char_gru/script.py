@@ -191,7 +191,8 @@ def _make_trainer(
     tokenizer = character_tokenizer(text for group in groups for text in group.texts)
     of_images = None if features is None else features.of(groups)
     place = {"rank": options.process_index, "processes": options.world_size}
-    assert arguments.captions is not None  # noqa: S101 - the options choose them
+    assert arguments.captions is not None  # noqa: S101 - the options choose it
+    assert arguments.highest_rate is not None  # noqa: S101 - likewise
     rows = CoCaptions(groups, tokenizer, arguments.captions, of_images, arguments.seed)
     batches = SharedBatches(rows.rows, arguments.images, arguments.seed, **place)
     options.logging_steps = max(10, len(batches) // 20)

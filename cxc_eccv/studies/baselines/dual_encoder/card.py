@@ -53,7 +53,8 @@ ABOUT_MODEL = "A dual encoder trained on {}, as in Crisscrossed Captions (arXiv 
 
 def describe(arguments: Arguments, library: Library, trainer: DualEncoderTrainer) -> Trained:
     """What a run with these arguments leaves: model, settings, and how to load and score it."""
-    model, selection = trainer.model, choose_selection(arguments, trainer.state)
+    model: AnyModel = trainer.model
+    selection = choose_selection(arguments, trainer.state)
     settings = list_settings_that_ran(
         arguments.identity, arguments.training, trainer.state, has_schedule=not trainer.paper_schedule
     )

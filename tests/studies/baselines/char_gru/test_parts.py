@@ -29,6 +29,7 @@ from cxc_eccv.studies.baselines.char_gru.model import (
     MaxPooling,
     hinge_loss,
 )
+from cxc_eccv.studies.baselines.char_gru.script import describe_pairs
 from cxc_eccv.studies.baselines.char_gru.snapshots import HeldOut, best_snapshots
 from cxc_eccv.studies.baselines.char_gru.trainer import cyclic_cosine
 from cxc_eccv.studies.baselines.dual_encoder.model import encode_by_length
@@ -240,6 +241,40 @@ def test_the_presets_are_the_papers_runs(name, rate):
     # A preset is its options: the run that names them goes on from its checkpoints.
     assert COMMAND.read(["--output-dir", "run", "--image-features", "a.npz"])[0].identity != found.identity
     assert set(PRESETS) == {"flickr8k", "coco"}
+
+
+IMAGES = ("--image-features", "resnet152.npz")
+
+
+@pytest.mark.parametrize(
+    ("options", "captions", "rate", "pairs"),
+    [
+        ((*IMAGES, "--train-on", "flickr8k/train"), 1, 1e-3, "pairs of an image and a caption, as the paper's"),
+        ((*IMAGES, "--train-on", "coco/train"), 1, 1e-4, "pairs of an image and a caption, as the paper's"),
+        ((*IMAGES, "--captions", "5"), 5, 1e-4, "15 pairs of each image: 5 of the image and a caption, and 10 of two"),
+        (("--train-on", "coco/train"), 5, 1e-3, "10 pairs of captions of each image and no image"),
+    ],
+)
+def test_defaults_are_the_papers_for_the_mode(options, captions, rate, pairs):
+    (arguments,) = COMMAND.read(["--output-dir", "run", *options])
+    assert (arguments.captions, arguments.highest_rate) == (captions, rate)
+    assert pairs in describe_pairs(arguments)
+
+
+def test_default_loss_is_the_papers_for_images():
+    """Section 3.1.2: the hinge over every other image and caption of a batch of image-caption pairs, term by term."""
+    (arguments,) = COMMAND.read(["--output-dir", "run", *IMAGES])
+    model = tiny()
+    ids, features = torch.randint(2, 40, (4, arguments.captions, 9)), torch.randn(4, 3)
+    output = model(ids, image_features=features)
+    captions, images = output.text_embeds[:, 0].tolist(), output.image_embeds.tolist()
+    total = 0.0
+    for one in range(4):
+        match = np.dot(captions[one], images[one])
+        for other in {*range(4)} - {one}:
+            total += max(0, np.dot(captions[one], images[other]) - match + 0.2)
+            total += max(0, np.dot(images[one], captions[other]) - match + 0.2)
+    assert output.loss.item() == pytest.approx(total / 12, rel=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -156,6 +156,18 @@ def test_a_run_leaves_scores_of_every_query_a_processor_and_a_record_of_its_data
     assert "Trained on" not in trained.about
 
 
+def test_report_on_the_selecting_split_says_so(whole_run):
+    folder, command, trained = whole_run
+    assert "selecting_split" not in trained.report.doubts
+    report = train([*command, "--report-on", "validation", "--output-dir", str(folder)]).report
+    values = log(folder, "eval_recall_at_10")
+    best = 2 * (1 + values.index(max(values)))
+    chosen = f"coco/val chose the weights (step {best} of 4, by recall_at_10)"
+    assert report.doubts["selecting_split"].startswith(chosen)
+    assert report.provenance.others["training"]["step_kept"] == best
+    assert report.provenance.others["training"]["selection_data"] == "coco/val"
+
+
 def check_continued(whole, step, folder, command):
     """From the checkpoint of a whole run, whose log is kept, training ends as that did."""
     shutil.copytree(whole / f"checkpoint-{step}", folder / f"checkpoint-{step}")
