@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,11 @@ from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
 from cxc_eccv.evaluation import Request, warn_of_doubts
 from cxc_eccv.extras import needs_extra
+from cxc_eccv.hub.leaderboard import NAME as DATASET_NAME
 from cxc_eccv.integrations.model_runs import main_key, make_run, score
 from cxc_eccv.registry import metric_labelled
 from cxc_eccv.report.folder import write_folder
+from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings, Report, check_whole
 
@@ -104,6 +107,10 @@ class CxcEccvEvaluator(SentenceEvaluator):
         }
         self._prompt_name = prompt_name
         self._known_doubts: set[str] = set()
+        # A card names the dataset after its evaluator, and calls it unknown without a name.
+        self._card_entry = copy(self)
+        edition = "" if self.library.edition == OFFICIAL else f", {self.library.edition}"
+        self._card_entry.name = name or f"{DATASET_NAME}{edition}"
 
     def __call__(
         self,
@@ -126,7 +133,7 @@ class CxcEccvEvaluator(SentenceEvaluator):
         if self.write_report and output_path is not None:
             write_folder(Path(output_path) / self._folder_name(epoch, steps), report)
         metrics: dict[str, float] = self.prefix_name_to_metrics(report.scores, self.name)
-        self.store_metrics_in_model_card_data(model, metrics, epoch, steps)
+        self._card_entry.store_metrics_in_model_card_data(model, metrics, epoch, steps)
         return metrics
 
     def _encode_images(self, model: SentenceTransformer, name: str) -> Embeddings | None:

@@ -10,6 +10,7 @@ pytest.importorskip("sentence_transformers", reason="comes with the extra 'st'")
 
 import tiny_models
 from datasets import Dataset
+from huggingface_hub import ModelCard
 from PIL import Image
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
@@ -200,6 +201,14 @@ def test_it_chooses_the_best_checkpoint_of_a_training(text_model, tmp_path, samp
     assert folders == ["cxc_eccv_coco_validation_epoch_1_steps_2", "cxc_eccv_coco_validation_epoch_2_steps_4"]
     text_model.save(str(tmp_path / "saved"))
     assert evaluator.primary_metric in (tmp_path / "saved" / "README.md").read_text()
+
+
+@pytest.mark.parametrize(("name", "dataset"), [("", "CxC and ECCV Caption, sample"), ("mine", "mine")])
+def test_card_names_the_dataset(text_model, tmp_path, name, dataset):
+    CxcEccvEvaluator("cxc/sts", primary_metric="cxc/sts/bootstrap_spearman", data_dir="sample", name=name)(text_model)
+    text_model.save(str(tmp_path / "saved"))
+    results = ModelCard.load(tmp_path / "saved" / "README.md").data.eval_results
+    assert {result.dataset_name for result in results} == {dataset}
 
 
 def test_its_reports_can_be_compared(text_model, tmp_path):
