@@ -68,8 +68,7 @@ def export_questions(project: Project, folder: str | Path, export: Export) -> li
     practised = [(describe_question(each, scheme, addresses), each.role == POSITIVE) for each in practice]
     handout = Handout(shown_scheme, texts, export.worker, practised)
     written = exchange_format.export(folder, describe_questions(questionnaires, addresses, numbers), handout)
-    # Label Studio has other names for people.
-    worker = identify_worker(export.worker) if exchange_format.by_sheet else ""
+    worker = identify_worker(export.worker)
     before = find_words(project, ((number, worker) for number in numbers))
     new = [number for number, words in zip(numbers, before, strict=True) if words != handout.words]
     if new:

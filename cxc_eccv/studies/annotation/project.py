@@ -274,19 +274,28 @@ class Project:
         pairs = zip(*(table[name].to_pylist() for name in PAIR), strict=True)
         return table.filter(pa.array([pair not in again for pair in pairs], pa.bool_()))
 
-    def add_answers(self, paths: Iterable[str | Path], form: str | None = None, *, replace: bool = False) -> Imported:
+    def add_answers(
+        self,
+        paths: Iterable[str | Path],
+        form: str | None = None,
+        *,
+        replace: bool = False,
+        workers: Sequence[str] | None = None,
+    ) -> Imported:
         """Add complete answered sheets, or nothing if any line is wrong.
 
         Answers that were imported before are ignored. A different answer of the same person to the same question is an
         error, unless ``replace`` lets the new one count. ``form`` is a name of
         :func:`cxc_eccv.studies.asking.exchange.formats`; None to tell it by the suffix of each file.
+        ``workers`` are the persons of the files, for files that do not name people.
         """
         with hold(self.folder):
             now = Project.open(self.folder, self.library)
             latest = {(response.key, response.pair_id): response for response in now.responses}
             questionnaires = [each.questionnaire for each in now.rounds]
-            whole = {key for key, _ in latest}
-            reading = read_answers(paths, questionnaires, form, replace=replace, whole=whole)
+            reading = read_answers(
+                paths, questionnaires, form, replace=replace, earlier=now.responses, workers=workers
+            )
             added, changed = [], []
             for response in reading.responses:
                 before = latest.get((response.key, response.pair_id))

@@ -13,9 +13,8 @@ import pyarrow as pa
 from cxc_eccv.errors import InvalidOption, MalformedSource
 from cxc_eccv.sources.reading import require_keys, shown
 from cxc_eccv.studies.asking.exchange import find_format
-from cxc_eccv.studies.asking.formats import Format, Record
+from cxc_eccv.studies.asking.formats import ACCOUNT, Record
 from cxc_eccv.studies.asking.questions import Question, Questionnaire
-from cxc_eccv.studies.asking.schemes import Scheme
 
 SCHEMA = pa.schema(
     [
@@ -123,7 +122,8 @@ def read_answers(
     form: str | None = None,
     *,
     replace: bool = False,
-    whole: Collection[tuple[int, str]] = (),
+    earlier: Collection[Response] = (),
+    workers: Sequence[str] | None = None,
 ) -> Reading:
     """Read answered files; MalformedSource names file, place and remedy of a wrong answer.
 
@@ -132,15 +132,22 @@ def read_answers(
         questionnaires: the questions.
         form: one of :func:`cxc_eccv.studies.asking.exchange.formats`; None to tell it by the suffix of each file.
         replace: let the last of several answers of a person to a question count; the default raises.
-        whole: sheets and workers with all answers known before, so that a part of them counts here.
+        earlier: answers of whole sheets that are known, so that a part of these sheets counts here.
+        workers: the person of each file, for files that do not name people.
     """
     files = [Path(path) for path in paths]
+    if workers and len(workers) != len(files):
+        raise InvalidOption(
+            f"--worker names {len(workers)} people for {len(files)} files: name one for each file, in their order"
+        )
     questions = list_questions(questionnaires)
     by_key: dict[tuple[int, str, int], Response] = {}
-    in_parts = set(whole)
-    for path in files:
+    in_parts = {response.key for response in earlier}
+    places = {response.worker: response.origin for response in earlier}
+    for path, worker in zip(files, workers or [None] * len(files), strict=True):
         exchange_format = find_format(form, path)
-        for asked, response in _read_file(path, questionnaires[0].scheme, questions, exchange_format):
+        records = _name_people(path, exchange_format.read(path, questionnaires[0].scheme), worker, places)
+        for asked, response in _read_records(path, records, questions):
             key = (*response.key, asked.index)
             if not exchange_format.by_sheet:
                 in_parts.add(response.key)
@@ -179,11 +186,61 @@ def differing_answers(path: str | Path, response: Response, before: Response, re
     )
 
 
-def _read_file(
-    path: Path, scheme: Scheme, questions: Mapping[tuple[str, str], AskedQuestion], form: Format
+def _name_people(
+    path: Path, records: Iterable[tuple[str, Record]], name: str | None, places: dict[str, str]
+) -> Iterator[tuple[str, Record]]:
+    """Yield each record with its person: whom the file or ``name`` states, else the account of the tool.
+
+    Every installation of a tool numbers its accounts anew, so a number means one person in one file alone. ``places``
+    has, for each person, where an answer was found before.
+    """
+    persons: dict[str, str] = {}
+    accounts: dict[str, str] = {}
+    for where, record in records:
+        account, worker = record.get(ACCOUNT), _find_worker(path, where, record, name)
+        if isinstance(account, str) and isinstance(worker, str):
+            person = identify_worker(worker)
+            if persons.setdefault(account, person) != person:
+                actual = f"answers of account {account} to the questions of {shown(persons[account])} and {shown(person)}"
+                expected = "a project for each person, with the tasks of this person alone"
+                raise MalformedSource(path, where, actual, expected)
+            if accounts.setdefault(person, account) != account:
+                actual = f"answers of accounts {accounts[person]} and {account} as those of {shown(person)}"
+                expected = (
+                    "one account per person: remove the answers of the others; or remove 'worker' from all tasks, "
+                    "and every account is a person"
+                )
+                raise MalformedSource(path, where, actual, expected)
+            before = places.get(person, str(path))
+            is_new_file = before != str(path) and not before.startswith(f"{path.name}, ")
+            is_named = bool(name or record.get("worker"))
+            if account.isdecimal() and is_new_file and not is_named:
+                actual = f"account {account}, and one of the same number in {before}, who may be another person"
+                expected = (
+                    "the name of each file's person, by --worker; a later export of the same project can have the "
+                    "name of the earlier file instead"
+                )
+                raise MalformedSource(path, where, actual, expected)
+            places[person] = str(path)
+        yield where, {**record, "worker": worker}
+
+
+def _find_worker(path: Path, where: str, record: Record, name: str | None) -> object:
+    """The person of a record: stated in the record, or ``name``, else the account."""
+    stated = record.get("worker")
+    if stated in (None, ""):
+        return name or record.get(ACCOUNT)
+    if name and identify_worker(str(stated)) != identify_worker(name):
+        expected = f"answers of {shown(name)} alone, as --worker says"
+        raise MalformedSource(path, f"{where}, worker", shown(stated), expected)
+    return stated
+
+
+def _read_records(
+    path: Path, records: Iterable[tuple[str, Record]], questions: Mapping[tuple[str, str], AskedQuestion]
 ) -> Iterator[tuple[AskedQuestion, Response]]:
     """Yield each answered question with its response."""
-    for where, record in form.read(path, scheme):
+    for where, record in records:
         require_keys(path, where, record, KEYS)
         asked = _find_question(path, where, record, questions)
         if _is_answered(record) or not isinstance(record["worker"], str | None):

@@ -38,7 +38,10 @@ def find_format(name: str | None, path: Path | None = None) -> Format:
         return of_ending[0]
     if of_ending and formats()[name] not in of_ending:
         others = " or ".join(form.name for form in of_ending)
-        raise InvalidOption(f"{path} has the suffix of another format than {name}; give --format {others}")
+        raise InvalidOption(
+            f"{path}: the answers of {name} are files that end in {formats()[name].ending}; "
+            f"if this is another format, give --format {others}"
+        )
     return formats()[name]
 
 

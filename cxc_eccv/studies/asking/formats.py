@@ -14,12 +14,15 @@ import csv
 import io
 import json
 import re
+import warnings
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from cxc_eccv.errors import InvalidOption, MalformedSource
 from cxc_eccv.sources.reading import (
@@ -38,6 +41,9 @@ from cxc_eccv.writing import shield, unshield, write_texts
 
 Record = dict[str, Any]
 """One answer: the unchanged keys of its question, and worker, answer, details, remark and seconds."""
+
+ACCOUNT = "account of the tool"
+"""Key of a record: the account that gave the answer, where the worker is the person whose questions they are."""
 
 HEAD = """\
 # {title}
@@ -185,6 +191,8 @@ def _read_table(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
     """Every row that is not empty."""
     header = read_lines(path)[0]
     separator = max(SEPARATORS, key=header.count)
+    if "annotation_id" in header:
+        raise MalformedSource(path, "line 1", "columns of Label Studio's export as CSV", "its export in the format JSON")
     table = read_csv(path, [*TEXTS, *WHOLE, "worker", *name_answers(scheme), "seconds"], separator)
     for number, row in enumerate(table.to_pylist(), start=2):
         if not any(row.values()):
@@ -235,7 +243,12 @@ MOST_BYTES = 65_535
 """Largest page of a HIT."""
 
 COLUMNS = ("WorkerId", "AssignmentStatus", "Answer.answers")
-"""Columns of the results that are read."""
+"""Columns that every table of results has."""
+
+STATUSES = ("Submitted", "Approved", "Rejected")
+
+NO_ANSWERS = ("", "{}", "[]")
+"""What the column of the answers holds where the worker sent none."""
 
 
 def _render_hits(questions: Sequence[ShownQuestion], handout: Handout) -> Mapping[str, str]:
@@ -267,22 +280,53 @@ def _render_hits(questions: Sequence[ShownQuestion], handout: Handout) -> Mappin
 
 
 def _read_results(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
-    """Every answer of an assignment that was not rejected."""
-    rows = csv.DictReader(io.StringIO(read_text(path)))
-    missing = [name for name in COLUMNS if name not in (rows.fieldnames or ())]
-    if missing:
-        expected = f"a column {missing[0]!r}, as the results of a batch have it"
-        raise MalformedSource(path, "line 1", f"columns {shown(rows.fieldnames)}", expected)
-    for row in rows:
-        worker, status, text = (row[name] or "" for name in COLUMNS)
-        if status == "Rejected":
+    """Every answer of an assignment that was not rejected; warns about assignments without an answer."""
+    header, *rows = _read_batch(path)
+    for number, cells in enumerate(rows, start=2):
+        row = dict(zip(header, cells, strict=True))
+        where, worker, text = f"row {number}", row["WorkerId"], row["Answer.answers"].strip()
+        if not any(cells) or _is_rejected(path, where, row):
             continue
-        answers = parse_json(text, path, rows.line_num)
+        if text in NO_ANSWERS:
+            warnings.warn(f"{path}, {where}: the assignment of {worker} has no answer and is left out", stacklevel=2)
+            continue
+        answers = parse_json(text, path)
         if not isinstance(answers, list):
-            raise MalformedSource(path, f"line {rows.line_num}", shown(answers), "a list of answers")
-        for number, record in enumerate(answers):
-            where = f"line {rows.line_num}, [{number}]"
-            yield where, require_keys(path, where, record, ()) | {"worker": worker}
+            raise MalformedSource(path, where, shown(answers), "a list of answers")
+        for place, record in enumerate(answers):
+            yield f"{where}, [{place}]", require_keys(path, f"{where}, [{place}]", record, ()) | {"worker": worker}
+
+
+def _read_batch(path: Path) -> list[list[str]]:
+    """The cells of a batch's results, the header first; MTurk leaves out the last empty cells of a row."""
+    content = read_text(path)
+    separator = max(SEPARATORS, key=content.partition("\n")[0].count)
+    try:
+        # The csv module refuses long cells, and the carriage returns that end lines of some spreadsheets.
+        frame = pd.read_csv(
+            io.StringIO(content), sep=separator, header=None, dtype=str, na_filter=False, skip_blank_lines=False
+        )
+    except pd.errors.ParserError as error:
+        reason = str(error).rpartition("C error: ")[2].strip()
+        raise MalformedSource(path, "", reason, "the results of a batch as CSV") from None
+    cells: list[list[str]] = frame.to_numpy().tolist()
+    header = cells[0]
+    for name in COLUMNS:
+        if header.count(name) != 1:
+            expected = f"a column {name!r}, as the results of a batch have it"
+            raise MalformedSource(path, "line 1", f"columns {shown(header)}", expected)
+    return cells
+
+
+def _is_rejected(path: Path, where: str, row: Mapping[str, str]) -> bool:
+    """Whether the requester rejects an assignment: by the columns for the review if one is filled, else the status."""
+    approve, reject = (row.get(name, "").strip() for name in ("Approve", "Reject"))
+    if approve and reject:
+        raise MalformedSource(path, where, "both Approve and Reject filled in", "one of the two, or none")
+    status = row["AssignmentStatus"]
+    if status not in STATUSES:
+        raise MalformedSource(path, f"{where}, AssignmentStatus", shown(status), " or ".join(STATUSES))
+    return bool(reject) or (status == "Rejected" and not approve)
 
 
 MTURK = Format(

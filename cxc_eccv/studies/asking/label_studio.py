@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 
 from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources.reading import read_json, shown
-from cxc_eccv.studies.asking.formats import Format, Record, join_criteria, name_answers
+from cxc_eccv.studies.asking.formats import ACCOUNT, Format, Record, join_criteria, name_answers
 from cxc_eccv.studies.asking.questionnaire import ADDRESSES, Handout, ShownQuestion
 from cxc_eccv.studies.asking.schemes import Details, Scheme
 
@@ -39,10 +39,11 @@ VALUES = ("choices", "number", "text")
 
 
 def render(questions: Sequence[ShownQuestion], handout: Handout) -> Mapping[str, str]:
-    """The tasks, and the configuration."""
+    """The tasks, each with the name of the person if there is one, and the configuration."""
+    person = {"worker": handout.worker} if handout.worker else {}
     tasks = [
         {"data": {name: "\n".join(value) if isinstance(value, list) else value for name, value in question.items()}}
-        for question in questions
+        for question in ({**question, **person} for question in questions)
     ]
     return {
         "tasks.json": json.dumps(tasks, ensure_ascii=False, indent=1) + "\n",
@@ -133,7 +134,9 @@ def _condition(group: Details, scheme: Scheme) -> dict[str, str]:
 
 def read(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
     """Every annotation that was not skipped."""
-    expected = "the project's export as JSON, labelled with the exported configuration"
+    expected = (
+        "the project's export as JSON (not JSON_MIN, CSV or TSV), labelled with the exported configuration and tasks"
+    )
     tasks = read_json(path)
     if not isinstance(tasks, list):
         raise MalformedSource(path, "", shown(tasks), expected)
@@ -141,13 +144,27 @@ def read(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
         where = f"[{number}]"
         try:
             where += f", task {task['id']!r:.60}"
+            if "annotation_id" in task:
+                raise MalformedSource(path, where, "a task as JSON_MIN has it", expected)
             for annotation in task["annotations"]:
                 if not annotation.get("was_cancelled"):
+                    _check_ids(path, where, task["data"])
                     place = f"{where}, annotation {annotation['id']!r:.60}"
                     values = _collect_values(annotation["result"], scheme)
                     yield place, _record(task["data"], annotation, values, scheme)
         except (AttributeError, LookupError, TypeError) as error:
             raise MalformedSource(path, where, repr(error), expected) from None
+
+
+def _check_ids(path: Path, where: str, data: Record) -> None:
+    """Refuse ids as texts, which tasks have that were not imported from the exported file."""
+    for name in ("sheet", "image_id", "caption_id"):
+        if isinstance(data[name], str):
+            expected = (
+                "a number, as in the export of a project into which tasks.json was imported; "
+                "write the ids as numbers here too"
+            )
+            raise MalformedSource(path, f"{where}, {name}", f"the text {shown(data[name])}", expected)
 
 
 def _collect_values(results: list[Record], scheme: Scheme) -> dict[str, list[object]]:
@@ -165,16 +182,17 @@ def _values(value: object) -> list[object]:
 
 
 def _record(data: Record, annotation: Record, values: Mapping[str, list[object]], scheme: Scheme) -> Record:
-    worker = annotation["completed_by"]
-    if isinstance(worker, dict):
-        worker = worker.get("email")
+    account = annotation["completed_by"]
+    if isinstance(account, dict):
+        account = account.get("email") or account.get("id")
     words = {name: _single(values[name]) for name in scheme.criteria or () if values.get(name)}
     answer = join_criteria(words) if scheme.criteria else _single(values.get("answer", []))
     # Ticks in a group that was hidden again may be sent; drop them.
     shown_groups = scheme.find_details(answer, values)
     return {
         **{name: data[name] for name in QUESTION},
-        "worker": str(worker) if type(worker) is int else worker,
+        "worker": data.get("worker"),
+        ACCOUNT: str(account) if type(account) is int else account,
         "answer": answer,
         "details": {group.name: values.get(group.name, []) for group in shown_groups},
         "remark": "\n".join(map(str, values.get("remark", []))),
@@ -189,7 +207,7 @@ def _single(values: list[object]) -> object:
 LABEL_STUDIO = Format(
     name="label_studio",
     exported="one project per person, with its tasks and labeling configuration; in a shared one nobody gets whole "
-    "sheets. Images at /data/local-files need a Local Storage in each project",
+    "sheets. Export answers as JSON. Images at /data/local-files need a Local Storage in each project",
     ending=".json",
     by_sheet=False,
     render=render,

@@ -13,6 +13,15 @@ AnswerForm = Annotated[
     typer.Option("--format", help="html, jsonl, csv, label_studio or mturk. Default: from the ending of each file."),
 ]
 
+AnswerWorkers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--worker",
+        help="Name of the person of each file, comma-separated in the order of the files, where accounts are only "
+        "numbers, as in Label Studio's exports. Default: the names in the files.",
+    ),
+]
+
 QuestionImages = Annotated[
     str,
     typer.Option(

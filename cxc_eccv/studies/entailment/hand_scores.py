@@ -97,13 +97,14 @@ def score_answers(
     answers: str | Path | Iterable[str | Path],
     *,
     form: str | None = None,
+    workers: Sequence[str] | None = None,
     data_dir: str | Path | Library | None = None,
 ) -> ManualScores:
     """Entail@K of every exported model, by the majority of people's answers.
 
     Answers override labels derived from ratings; an image's own captions always count as entailed. The provenance
     counts the answers that contradict either. The answered files of one export lie beside its ``asked.json``; their
-    ``form`` is told by the suffix of each if it is None.
+    ``form`` is told by the suffix of each if it is None, and ``workers`` are the persons of files that name nobody.
     """
     paths = [Path(answers)] if isinstance(answers, str | Path) else [Path(path) for path in answers]
     beside, about, tops = _read_export(paths)
@@ -120,7 +121,7 @@ def score_answers(
     questions = {(question.image_id, question.caption_id): question for sheet in asked.sheets for question in sheet}
     marked = known.mark(asked) if about["known"] == "marked" else {}
     asked = leave_out(asked, marked)
-    reading = read_answers(paths, [asked], form)
+    reading = read_answers(paths, [asked], form, workers=workers)
     labels = marked | _settle(reading.answers, asked.scheme)
     _refuse_unanswered(paths, questions, labels)
     images = np.array(about["images"])

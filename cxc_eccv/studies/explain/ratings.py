@@ -69,10 +69,14 @@ class FailureRatings:
 
 
 def read_ratings(
-    paths: Sequence[str | Path], explained: pa.Table, split: Split, form: str | None = None
+    paths: Sequence[str | Path],
+    explained: pa.Table,
+    split: Split,
+    form: str | None = None,
+    workers: Sequence[str] | None = None,
 ) -> FailureRatings:
-    """Read answered files of ``export_failures`` from one or more raters."""
-    answers = read_answers(paths, [ask_failures(explained, split)], form).answers
+    """Read answered files of ``export_failures``; ``workers`` are the raters of files that do not name them."""
+    answers = read_answers(paths, [ask_failures(explained, split)], form, workers=workers).answers
     rows = answers.filter(pc.field("role") == CANDIDATE).to_pylist()
     if not rows:
         raise DataError("no failure has an answer")

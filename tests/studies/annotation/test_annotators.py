@@ -192,11 +192,16 @@ def test_answers_spread_by_label_studio_all_count(command, runs, sample_library,
     assert "need a Local Storage in each project" in printed
     tasks = json.loads((tmp_path / "studio" / "ann" / "tasks.json").read_text())
     path = export_from_label_studio(tmp_path / "half.json", tasks[:30], knows(project), [1, 2])
+    assert "accounts 1 and 2 as those of 'ann'" in command("import", "mine", path, status=2)
+    for task in tasks:
+        del task["data"]["worker"]
+    path = export_from_label_studio(tmp_path / "half.json", tasks[:30], knows(project), [1, 2])
     printed = command("import", "mine", path)
     assert "30 answers are new" in printed
     assert "1 of 2 sheets answered, by 2 workers; open: 1" in printed
     path = export_from_label_studio(tmp_path / "all.json", tasks, knows(project), [1, 2])
-    printed = command("import", "mine", path)
+    assert "the name of the earlier file" in command("import", "mine", path, status=2)
+    printed = command("import", "mine", path.rename(tmp_path / "half.json"))
     assert "14 answers are new" in printed
     assert "2 of 2 sheets answered, by 2 workers" in printed
     assert "answered sheets: 4 accepted" in printed
@@ -210,6 +215,8 @@ def test_a_part_without_known_pairs_is_judged_by_the_others_of_the_person(projec
         tmp_path / "a.jsonl", project, "ann", knows(project)).read_text().splitlines()
     )]  # fmt: skip
     roles = {question.pair_id: question.role for sheet in project.questions() for question in sheet}
+    for task in tasks:
+        del task["data"]["worker"]
     first = [task for task in tasks if task["data"]["sheet"] == 0 and roles[task["data"]["pair_id"]] == "candidate"]
     other = [task for task in tasks if task["data"]["sheet"] == 1]
     says = {"ann": knows(project), "ben": lambda *_: "yes"}

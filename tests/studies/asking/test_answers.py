@@ -176,7 +176,7 @@ def test_what_was_not_asked_or_answered_so_is_refused(sheets, tmp_path, change, 
     scheme = schemes()["".join(name) or "eccv"]
     records = answer(sheets, scheme)
     records[2] |= changes
-    place = r"(line 4|line 3|\[2\])" if "finite" not in message else ""
+    place = r"(line 4|line 3|row 3|\[2\])" if "finite" not in message else ""
     with pytest.raises(MalformedSource, match=rf"{file_name}.*{place}.*({message})"):
         read_answers([save(tmp_path / file_name, write(records))], sheets, scheme, format_name)
 
@@ -243,7 +243,7 @@ def test_formats_are_told_by_name_and_suffix(sheets, tmp_path):
     with pytest.raises(UnknownName, match="did you mean 'label_studio'"):
         read_answers([tmp_path / "a"], sheets, ECCV, "label-studio")
     for ending, format_name, message in (
-        ("csv", "html", "another format than html; give --format csv or mturk$"),
+        ("csv", "html", r"html are files that end in \.jsonl; if .* give --format csv or mturk$"),
         ("jsonl", "csv", "give --format html or jsonl$"),
         ("JSON", "csv", "give --format label_studio$"),
     ):
@@ -281,7 +281,8 @@ def test_whole_sheets_are_taken_and_unfinished_ones_are_told(asked, tmp_path):
     assert read(rows[:7]) == ([0] * 5, (Unfinished(1, "w1", 2, 4),))
     assert read(rows[:2]) == ([], (Unfinished(0, "w1", 2, 5),))
     assert read(rows[::2], rows[1::2]) == ([0] * 5 + [1] * 4, ())
-    assert read(rows[:1], whole={(0, "w1")}) == ([0], ())
+    known = read_all([save(tmp_path / "known.jsonl", write_lines(rows[:5]))], asked).responses
+    assert read(rows[:1], earlier=known) == ([0], ())
 
 
 def test_of_two_answers_the_last_counts_where_it_is_to_replace_the_first(asked, tmp_path):
@@ -303,6 +304,16 @@ def test_a_round_without_reasons_takes_none(asked, tmp_path):
         read_all([save(tmp_path / "a.jsonl", write_lines(rows))], asked)
 
 
+def annotate(tasks, account, name=None):
+    """The tasks as an account of Label Studio answered them, with the name of a person in their data or without."""
+    person = {} if name is None else {"worker": name}
+    return [
+        task
+        | {"data": task["data"] | person, "annotations": [task["annotations"][1] | {"completed_by": account}]}
+        for task in tasks
+    ]
+
+
 class TestLabelStudio:
     def read(self, sheets, path, tasks):
         return read_answers([save(path / "a.json", json.dumps(tasks))], sheets, schemes()["eccv"], "label_studio")
@@ -318,6 +329,85 @@ class TestLabelStudio:
         for task in tasks:
             task["annotations"][1]["completed_by"] = {"id": 3, "email": "a@example.org", "first_name": ""}
         assert set(self.read(sheets, tmp_path, tasks)["worker"].to_pylist()) == {"a@example.org"}
+
+    @pytest.mark.parametrize("account", [3, {"id": 3}, {"id": 3, "email": ""}])
+    def test_account_without_address_counts_by_number(self, sheets, tmp_path, tasks, account):
+        write = save(tmp_path / "a.json", json.dumps(annotate(tasks, account)))
+        assert set(read_answers([write], sheets, ECCV)["worker"].to_pylist()) == {"3"}
+
+    @pytest.mark.parametrize("second", ["no", "yes"])
+    def test_installations_with_equal_numbers_stay_apart(self, sheets, tmp_path, tasks, second):
+        """By names in the tasks, or by ``workers``; without either they are refused, whatever they answered."""
+        asked = [Questionnaire(ECCV, sheets)]
+        names = ["Ann", "ben"]
+        (tmp_path / "other").mkdir()
+        places = [tmp_path / "export.json", tmp_path / "other" / "export.json"]
+
+        def write(of_person):
+            other = json.loads(json.dumps(tasks))
+            other[0]["annotations"][1]["result"] = [{"from_name": "answer", "value": {"choices": [second]}}]
+            for place, rows, name in zip(places, (tasks, other), names, strict=True):
+                save(place, json.dumps(annotate(rows, 1, name if of_person else None)))
+            return places
+
+        with pytest.raises(MalformedSource, match=r"other/export\.json, \[0\].* account 1.*--worker"):
+            read_all(write(False), asked, replace=True)
+        by_option = read_all(write(False), asked, workers=names).answers
+        assert set(by_option["worker"].to_pylist()) == {"ann", "ben"}
+        assert by_option.num_rows == 2 * sum(map(len, sheets))
+        assert read_all(write(True), asked).answers == by_option
+        assert read_all([places[0]] * 2, asked, workers=["ann", "ann"]).answers.num_rows == sum(map(len, sheets))
+
+    def test_number_of_earlier_import_needs_name(self, sheets, tmp_path, tasks):
+        asked = [Questionnaire(ECCV, sheets)]
+        first = save(tmp_path / "first.json", json.dumps(annotate(tasks, 1)))
+        second = save(tmp_path / "second.json", json.dumps(annotate(tasks, 1)))
+        earlier = read_all([first], asked).responses
+        assert read_all([first], asked, earlier=earlier).responses == earlier
+        with pytest.raises(MalformedSource, match=r"second\.json.*one of the same number in first\.json, \["):
+            read_all([second], asked, earlier=earlier)
+        assert set(read_all([second], asked, earlier=earlier, workers=["1"]).answers["worker"].to_pylist()) == {"1"}
+
+    @pytest.mark.parametrize(
+        ("accounts", "names", "message"),
+        [
+            ((1, 1), ("ann", "ben"), "account 1 to the questions of 'ann' and 'ben'.*a project for each person"),
+            ((1, 2), ("ann", "ann"), "accounts 1 and 2 as those of 'ann'"),
+            ((1, "b@example.org"), ("ann", "Ann "), "accounts 1 and b@example.org as those of 'ann'"),
+        ],
+    )
+    def test_shared_project_of_named_tasks_is_refused(self, sheets, tmp_path, tasks, accounts, names, message):
+        half = len(tasks) // 2
+        parts = zip((tasks[:half], tasks[half:]), accounts, names, strict=True)
+        rows = [task for part, account, name in parts for task in annotate(part, account, name)]
+        with pytest.raises(MalformedSource, match=message):
+            self.read(sheets, tmp_path, rows)
+
+    def test_option_contradicting_names_is_refused(self, sheets, tmp_path, tasks):
+        path = save(tmp_path / "a.json", json.dumps(annotate(tasks, 1, "ann")))
+        lines = save(tmp_path / "a.jsonl", write_lines(answer(sheets, ECCV, "ann")))
+        asked = [Questionnaire(ECCV, sheets)]
+        for file in (path, lines):
+            assert set(read_all([file], asked, workers=["Ann"]).answers["worker"].to_pylist()) == {"ann"}
+            with pytest.raises(MalformedSource, match="worker: found 'ann', expected answers of 'ben' alone"):
+                read_all([file], asked, workers=["ben"])
+        with pytest.raises(InvalidOption, match="--worker names 1 people for 2 files"):
+            read_all([path, lines], asked, workers=["ann"])
+
+    def test_another_export_names_the_right_one(self, sheets, tmp_path, tasks):
+        short = [{**task["data"], "id": 1, "annotator": 7, "annotation_id": 1, "answer": "no"} for task in tasks]
+        with pytest.raises(MalformedSource, match=r"\[0\], task 1: found a task as JSON_MIN.*the project's export as JSON"):
+            self.read(sheets, tmp_path, short)
+        text = [task | {"data": {name: str(value) for name, value in task["data"].items()}} for task in tasks]
+        with pytest.raises(MalformedSource, match=r"sheet: found the text '0'.*into which tasks\.json was imported"):
+            self.read(sheets, tmp_path, text)
+        table = io.StringIO()
+        writer = csv.DictWriter(table, sorted(short[0]))
+        writer.writeheader()
+        writer.writerows(short)
+        path = save(tmp_path / "a.csv", table.getvalue())
+        with pytest.raises(MalformedSource, match=r"Label Studio's export as CSV, expected its export in the format JSON"):
+            read_answers([path], sheets, ECCV, "csv")
 
     def test_a_skipped_question_is_no_answer(self, sheets, tmp_path, tasks):
         tasks[0]["annotations"][1]["was_cancelled"] = True
@@ -351,6 +441,87 @@ class TestLabelStudio:
         ):
             with pytest.raises(MalformedSource, match=message):
                 self.read(sheets, tmp_path, tasks)
+
+
+class TestMTurk:
+    @pytest.fixture
+    def assignments(self, sheets):
+        """Rows of a batch: two workers who answered everything."""
+        return [self.make_row(answer(sheets, ECCV, worker)) for worker in ("w1", "w2")]
+
+    def make_row(self, answers, **changes):
+        row = {"WorkerId": answers[0]["worker"], "AssignmentStatus": "Submitted", "Input.questions": "e30="}
+        return row | {"Answer.answers": json.dumps(answers), "Approve": "", "Reject": ""} | changes
+
+    def read(self, sheets, path, rows, change=lambda text: text, **options):
+        table = io.StringIO()
+        writer = csv.DictWriter(table, rows[0], quoting=csv.QUOTE_ALL, **options)
+        writer.writeheader()
+        writer.writerows(rows)
+        return read_answers([save(path / "a.csv", change(table.getvalue()))], sheets, ECCV, "mturk")
+
+    @pytest.mark.parametrize(
+        ("status", "approve", "reject", "counts"),
+        [
+            ("Submitted", "", "all answers the same", False),
+            ("Submitted", "x", "", True),
+            ("Approved", "", "too fast", False),
+            ("Approved", "", "", True),
+            ("Rejected", "", "", False),
+            ("Rejected", "x", "", True),
+        ],
+    )
+    def test_review_in_the_table_decides(self, sheets, tmp_path, assignments, status, approve, reject, counts):
+        assignments[0] |= {"AssignmentStatus": status, "Approve": approve, "Reject": reject}
+        expected = {"w1", "w2"} if counts else {"w2"}
+        assert set(self.read(sheets, tmp_path, assignments)["worker"].to_pylist()) == expected
+
+    @pytest.mark.parametrize("empty", ["", " ", "{}", "[]"])
+    def test_assignment_without_answer_is_left_out(self, sheets, tmp_path, assignments, empty):
+        assignments[0]["Answer.answers"] = empty
+        with pytest.warns(UserWarning, match=r"a\.csv, row 2: the assignment of w1 has no answer"):
+            assert set(self.read(sheets, tmp_path, assignments)["worker"].to_pylist()) == {"w2"}
+
+    @pytest.mark.parametrize(
+        ("change", "options"),
+        [
+            (lambda text: text, {"lineterminator": "\r"}),
+            (lambda text: text, {"delimiter": ";"}),
+            (lambda text: text.replace("\n", "\r\n", 1), {}),
+            (lambda text: "\ufeff" + text, {"lineterminator": "\n"}),
+        ],
+    )
+    def test_table_of_a_spreadsheet_reads_alike(self, sheets, tmp_path, assignments, change, options):
+        plain = self.read(sheets, tmp_path, assignments)
+        assert self.read(sheets, tmp_path, assignments, change, **options) == plain
+
+    def test_cell_above_the_limit_of_csv_is_read(self, sheets, tmp_path):
+        records = answer(sheets, ECCV)
+        records[0]["remark"] = "x" * (csv.field_size_limit() + 1)
+        assert self.read(sheets, tmp_path, [self.make_row(records)])["remark"][0].as_py() == records[0]["remark"]
+
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"AssignmentStatus": "x"}, "row 2, AssignmentStatus: found 'x'"),
+            ({"Approve": "x", "Reject": "no"}, "row 2: found both Approve and Reject"),
+            ({"Answer.answers": '[{"answer": "no"'}, "cut off"),
+            ({"Answer.answers": "3"}, "row 2: found 3, expected a list of answers"),
+        ],
+    )
+    def test_row_that_says_nothing_certain_is_refused(self, sheets, tmp_path, assignments, changes, message):
+        assignments[0] |= changes
+        with pytest.raises(MalformedSource, match=message):
+            self.read(sheets, tmp_path, assignments)
+
+    def test_damaged_table_is_refused(self, sheets, tmp_path, assignments):
+        for change, message in (
+            (lambda text: text[:-3], "EOF inside string"),
+            (lambda text: text.replace('"Approve"', '"WorkerId"'), "a column 'WorkerId'"),
+            (lambda text: text.replace('"e30="', '"e30=","more"', 1), "Expected 6 fields in line 2, saw 7"),
+        ):
+            with pytest.raises(MalformedSource, match=message):
+                self.read(sheets, tmp_path, assignments, change)
 
 
 class TestCsv:

@@ -10,10 +10,19 @@ import typer
 
 from cxc_eccv.cli.delivery import say_written
 from cxc_eccv.cli.named_models import load_runs
-from cxc_eccv.cli.shared_options import BatchSize, DataCommand, Device, Group, Names, open_library, split_name
+from cxc_eccv.cli.shared_options import (
+    BatchSize,
+    DataCommand,
+    Device,
+    Group,
+    Names,
+    names,
+    open_library,
+    split_name,
+)
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.extras import needs_extra
-from cxc_eccv.studies.asking.options import AnswerForm, QuestionForm, QuestionImages
+from cxc_eccv.studies.asking.options import AnswerForm, AnswerWorkers, QuestionForm, QuestionImages
 from cxc_eccv.terminal import print_shown, say
 
 if TYPE_CHECKING:
@@ -259,6 +268,7 @@ def export(
 def manual(
     answers: Annotated[list[Path], typer.Argument(help="Answered files, in the folder that entailment export wrote.")],
     form: AnswerForm = None,
+    worker: AnswerWorkers = None,
     output: Annotated[Path | None, typer.Option(help="File (.json) for the numbers.")] = None,
     save_labels: Annotated[
         Path | None, typer.Option(help="File (.jsonl) for all answers, as a file of entailment labels.")
@@ -283,7 +293,7 @@ def manual(
         if path is not None:
             refuse_unwritable(path, file=True)
     library = open_library()
-    scores = score_answers(answers, form=form, data_dir=library)
+    scores = score_answers(answers, form=form, workers=names(worker), data_dir=library)
     written = [scores.save(output)] if output is not None else []
     written += [scores.save_labels(save_labels)] if save_labels is not None else []
     print_shown(tables_to_console([scores.table]))

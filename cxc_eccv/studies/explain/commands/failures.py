@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from cxc_eccv.cli.delivery import say_written
-from cxc_eccv.cli.shared_options import DataCommand, Group, open_library
-from cxc_eccv.studies.asking.options import AnswerForm, QuestionForm, QuestionImages
+from cxc_eccv.cli.shared_options import DataCommand, Group, names, open_library
+from cxc_eccv.studies.asking.options import AnswerForm, AnswerWorkers, QuestionForm, QuestionImages
 from cxc_eccv.terminal import print_shown, say
 
 COMMANDS = {"failures": Group.RESEARCH}
@@ -59,6 +59,7 @@ def ratings(
     files: Annotated[list[Path], typer.Argument(help="Answered files of failures export, all of them.")],
     explained: Annotated[Path, typer.Option(help="Folder of the failures that were exported.")],
     form: AnswerForm = None,
+    worker: AnswerWorkers = None,
     output: Annotated[Path | None, typer.Option(help="File (.json) for the numbers.")] = None,
 ) -> None:
     r"""Count what people marked, and test which of CA, NCS, CE and SD agrees with their ratings.
@@ -87,7 +88,7 @@ def ratings(
         refuse_unwritable(output, file=True)
     library = open_library()
     table, split = read_failures(explained, library)
-    rated = read_ratings(files, table, split, form)
+    rated = read_ratings(files, table, split, form, names(worker))
     hashes = {path.name: sha256_of(path) for path in (*files, explained / "failures.parquet")}
     facts = make_provenance(library, split.name, Provenance(others={"files": hashes}))
     report = report_ratings(rated, table, provenance=facts)

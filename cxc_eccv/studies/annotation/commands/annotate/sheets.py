@@ -15,7 +15,7 @@ import typer
 from cxc_eccv.cli.delivery import say_written
 from cxc_eccv.cli.shared_options import DATA, names, open_library
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.studies.asking.options import AnswerForm, QuestionForm, QuestionImages
+from cxc_eccv.studies.asking.options import AnswerForm, AnswerWorkers, QuestionForm, QuestionImages
 from cxc_eccv.terminal import print_shown, say
 
 if TYPE_CHECKING:
@@ -200,13 +200,14 @@ def import_answers(
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace earlier answers of the same people by these.")
     ] = False,
+    worker: AnswerWorkers = None,
 ) -> None:
     """Import complete sheets of answers; if any line is invalid, nothing is imported.
 
     Examples:
     ```sh
     cxc-eccv annotate import doubts ann.jsonl ben.jsonl
-    cxc-eccv annotate import doubts project-3.json
+    cxc-eccv annotate import doubts project-3.json --worker ann
     cxc-eccv annotate import doubts ann.jsonl --replace
     ```
 
@@ -217,7 +218,7 @@ def import_answers(
     from cxc_eccv.sources.reading import shown
 
     project = open_project(folder)
-    done = project.add_answers(files, form, replace=replace)
+    done = project.add_answers(files, form, replace=replace, workers=names(worker))
     if done.added or done.changed:
         changed = f", {count_nouns(len(done.changed), 'answer')} changed" if done.changed else ""
         say(f"{done.added:,} answers are new{changed}")
