@@ -57,7 +57,7 @@ def replaced_folder(target: Path, names: Collection[str] = (), *, wait: float = 
     with locked(target, wait):
         shutil.rmtree(building, ignore_errors=True)  # what a killed process left
         try:
-            with _naming(target, building):
+            with name_in_errors(target, building):
                 building.mkdir()
                 yield building
                 files = list(_files_below(building))
@@ -99,7 +99,7 @@ def replaced_file(target: Path, *, wait: float = PATIENCE) -> Iterator[Path]:
     building = _neighbour(place, "building")
     with locked(target, wait):
         try:
-            with _naming(target, building):
+            with name_in_errors(target, building):
                 yield building
                 building.replace(place)
         finally:
@@ -107,8 +107,8 @@ def replaced_file(target: Path, *, wait: float = PATIENCE) -> Iterator[Path]:
 
 
 @contextmanager
-def _naming(target: Path, building: Path) -> Iterator[None]:
-    """Name ``target`` in errors of the system about what is built for it."""
+def name_in_errors(target: Path, building: Path) -> Iterator[None]:
+    """Name ``target`` in errors of the system about what is built for it, or written to it without a name."""
     try:
         yield
     except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,9 @@ COLUMNS = ("model", "ranking", "cid", "iid", "annotation")
 
 GAINS = {"1": 1.0, "2": 0.5, "3": 0.0, "4": 0.0}
 """Annotation to gain: 100% YES, partially YES, mostly NO, 100% NO, with the gains of the paper's equation E.4."""
+
+MOST_LEFT_OUT = 0.01
+"""A larger share of rows without whole ids is the work of a tool that changed the file."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,7 +54,7 @@ def has_crowd_answers(path: Path) -> bool:
 
 
 def read_crowd_answers(path: Path) -> CrowdAnswers:
-    """The answers in a user's copy of ``mturk_parsed.csv``."""
+    """The answers in a user's copy of ``mturk_parsed.csv``; warns if many rows are left out."""
     table = read_csv(path, COLUMNS)
     written = [[parse_number(cell.strip()) for cell in table[name].to_pylist()] for name in ("iid", "cid")]
     rows = np.flatnonzero([all(type(number) is int for number in pair) for pair in zip(*written, strict=True)])
@@ -64,6 +68,14 @@ def read_crowd_answers(path: Path) -> CrowdAnswers:
         place, actual = f"line {rows[row] + 2}, column 'annotation'", shown(table["annotation"][row].as_py())
         raise MalformedSource(path, place, actual, "1, 2 (a match), 3 or 4 (no match)")
     left_out = len(written[0]) - rows.size
+    if left_out > MOST_LEFT_OUT * len(written[0]):
+        first = next(number for pair in zip(*written, strict=True) for number in pair if isinstance(number, str))
+        warnings.warn(
+            f"{path}: {left_out / len(written[0]):.1%} of its rows ({left_out:,} of {len(written[0]):,}) are left out, "
+            f"since an id is no whole number, as {shown(first)}. Write the ids as whole numbers, or read the original "
+            "file.",
+            stacklevel=2,
+        )
     return CrowdAnswers(
         path, rows + 2, table["model"], table["ranking"], images, captions, np.array(gains, dtype=np.float64), left_out
     )

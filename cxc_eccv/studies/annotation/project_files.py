@@ -29,7 +29,7 @@ from cxc_eccv.studies.asking.questionnaire import Words
 from cxc_eccv.studies.asking.questions import Question, Questionnaire, pair_id
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.studies.asking.sheet_quality import Checks
-from cxc_eccv.writing import locked
+from cxc_eccv.writing import locked, name_in_errors
 
 ROUNDS, ANSWERS, DECISIONS = "rounds.jsonl", "answers.jsonl", "decisions.jsonl"
 
@@ -74,7 +74,7 @@ def add_lines(path: Path, lines: Sequence[Line]) -> None:
     content = path.read_bytes() if path.is_file() else b""
     end = _end_of_lines(content)
     text = "".join(json.dumps(line, sort_keys=True, allow_nan=False) + "\n" for line in lines).encode()
-    with path.open("r+b" if content else "wb") as file:
+    with name_in_errors(path, path), path.open("r+b" if content else "wb") as file:
         file.truncate(end)
         file.seek(end)
         file.write(text if content[:end].endswith(b"\n") or not end else b"\n" + text)

@@ -23,7 +23,7 @@ from cxc_eccv.ranking.device import torch_on
 from cxc_eccv.sources.download import encodings_folder
 from cxc_eccv.studies.explain.caption_corpus import Pairing
 from cxc_eccv.types import check_whole
-from cxc_eccv.writing import cache_held, locked, resumable
+from cxc_eccv.writing import cache_held, locked, name_in_errors, resumable
 
 PREFIX = "summarize: "
 """The prompt of T5; models trained for summaries only need none."""
@@ -118,7 +118,8 @@ def summarize(
         bar = tqdm(total=len(lacking), desc="summaries", disable=None, leave=False)
         note = f"Finished summaries are kept in {place}; the same command continues from them."
         noting = nullcontext() if keeps is False else resumable(note)
-        with bar, noting, io.BytesIO() if keeps is False else place.open("ab") as kept:
+        file_of_summaries = io.BytesIO() if keeps is False else place.open("ab")
+        with bar, noting, name_in_errors(place, place), file_of_summaries as kept:
             kept.truncate(size)  # drops an incomplete last line of a killed run
             for start in range(0, len(lacking), batch_size):
                 batch = lacking[start : start + batch_size]

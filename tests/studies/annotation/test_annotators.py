@@ -210,6 +210,21 @@ def test_answers_spread_by_label_studio_all_count(command, runs, sample_library,
     assert all(f"{person}: 2 sheets" in printed for person in (1, 2))  # who has a part of a sheet may get the rest
 
 
+def test_tasks_of_label_studio_bring_their_person(command, project, tmp_path):
+    """From two installations that both number their user 1."""
+    options = ["--format", "label_studio", "--images", "x/{file_name}", "--people", "Ann,ben", "--each", 2]
+    command("export", "mine", *options, "--output", "studio")
+    files = []
+    for name in ("ann", "ben"):
+        tasks = json.loads((tmp_path / "studio" / name / "tasks.json").read_text())
+        files.append(export_from_label_studio(tmp_path / f"{name}.json", tasks, knows(project), [1]))
+    assert "10 of 10 sheets answered, by 2 workers" in command("import", "mine", *files)
+    assert {response.worker for response in Project.open(project.folder, project.library).responses} == {"ann", "ben"}
+    assert "found 'ann', expected answers of 'zoe' alone" in command(
+        "import", "mine", files[0], "--worker", "zoe", status=2
+    )
+
+
 def test_a_part_without_known_pairs_is_judged_by_the_others_of_the_person(project, sample_library, tmp_path):
     tasks = [{"data": row} for row in map(json.loads, write_answers(
         tmp_path / "a.jsonl", project, "ann", knows(project)).read_text().splitlines()

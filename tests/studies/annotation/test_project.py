@@ -14,6 +14,7 @@ import oracles
 import pyarrow as pa
 import pytest
 from annotated_projects import content_of, knows, noisy_run, pairs_of, save_runs, write_answers
+from full_disk import files_of_at_most
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing, UnknownName, WriteFailed
 from cxc_eccv.judgments.qrels import merged_qrels
@@ -609,3 +610,15 @@ def test_killed_step_leaves_what_was_there_and_the_next_goes_on(step, copy, samp
         assert state(work / str(place) / "left") in (before, after), place
         assert state(work / str(place) / "project") == state(work / str(len(killed)) / "project"), place
         assert not list((work / str(place)).rglob("project/**/*.building")), place
+
+
+def test_full_disk_names_the_file_and_keeps_answers(proposed, sample_library, tmp_path):
+    folder = Path(shutil.copytree(proposed, tmp_path / "project"))
+    project = Project.open(folder, sample_library)
+    files = [write_answers(tmp_path / f"{name}.jsonl", project, name, knows(project)) for name in ("ann", "ben")]
+    before = project.add_answers(files[:1]).project.responses
+    size = (folder / "answers.jsonl").stat().st_size
+    with files_of_at_most(size + 100), pytest.raises(OSError, match=rf"File too large: '{folder / 'answers.jsonl'}'"):
+        project.add_answers(files[1:])
+    assert list(Project.open(folder, sample_library).responses) == list(before)
+    assert project.add_answers(files[1:]).added == len(before)

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from full_disk import files_of_at_most
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[train]'")
 tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed")
@@ -91,6 +92,14 @@ def test_a_killed_call_goes_on_where_it_was(saved, tmp_path, monkeypatch):
     assert sorted(file.read_text().splitlines()) == sorted((tmp_path / "whole.jsonl").read_text().splitlines())
     monkeypatch.setattr(Summarizer, "write", None)
     assert summarize(summarizer, TEXTS, file) == whole  # all are there
+
+
+def test_full_disk_names_the_file_of_summaries(saved, tmp_path):
+    file = tmp_path / "made.jsonl"
+    summarizer = load_summarizer(str(saved / "t5"), device="cpu")
+    with files_of_at_most(10), pytest.raises(OSError, match=rf"File too large: '{file}'"):
+        summarize(summarizer, TEXTS, file)
+    assert len(summarize(summarizer, TEXTS, file)) == len(TEXTS)
 
 
 def test_a_cache_that_another_process_holds_is_not_needed(saved, tmp_path, monkeypatch):

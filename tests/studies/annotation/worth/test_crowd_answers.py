@@ -88,16 +88,25 @@ def said(rows):
     return pairs
 
 
-def test_pair_matches_if_any_row_says_so(library, said, split):
+def test_pair_matches_if_any_row_says_so(library, said, split, rows):
     merged = merge(library.split("test"), "i2t", sources=["mturk_parsed"])
     ids = zip(merged.query_ids[merged.queries].tolist(), merged.gallery_ids[merged.items].tolist(), strict=True)
     assert dict(zip(ids, merged.positive.tolist(), strict=True)) == said
     assert merged.rules == (
-        "mturk_parsed: ECCV Caption's crowd said 100% YES or partially YES; left out: rows without whole ids: 1, "
-        "rows of captions outside the split: 1",
+        "mturk_parsed: ECCV Caption's crowd said 100% YES or partially YES; left out: rows without whole ids: 1 of "
+        f"{len(rows) + 2:,}, rows of captions outside the split: 1",
     )
     gains = {row["gain"] for row in library.split("test").labels("mturk_parsed").table.to_pylist()}
     assert gains == {0.0, 0.5, 1.0}
+
+
+def test_share_of_rows_left_out_is_told(rows, tmp_path):
+    """Nine of ten ids with a decimal point, as a table with an empty cell leaves pandas."""
+    floats = [[*row[:3], f"{row[3]}.0", *row[4:]] if place % 10 else row for place, row in enumerate(rows[:1000])]
+    path = write(tmp_path / "mturk_parsed.csv", floats)
+    told = rf"90\.0% of its rows \(900 of 1,000\) are left out.*as '{floats[1][3]}'"
+    with pytest.warns(UserWarning, match=told):
+        Library("sample", labels=path).split("test").labels("mturk_parsed")
 
 
 def test_default_merge_is_the_same_without_file(split, sample_library):
