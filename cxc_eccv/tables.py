@@ -41,7 +41,8 @@ class Cell:
 class Table:
     """A table: headings per column, the outermost first, and rows; a row of a single cell opens a section.
 
-    ``notes`` and ``cautions`` stand below. Columns in ``prose`` are texts, which may wrap, and ``styles`` are those of
+    ``notes`` and ``cautions`` stand below. So does ``bold``, which says what is bold, in each form that shows bold; and,
+    on a console alone, ``elsewhere``, which says which file has more. Columns in ``prose`` are texts, which may wrap, and ``styles`` are those of
     the rows on a console. ``data`` names the data behind the numbers; tables that are shown together name it once, in
     the first line. A ``compact`` table has no empty lines around it on a console, and its names do not wrap.
     """
@@ -52,6 +53,8 @@ class Table:
     subtitle: str = ""
     notes: Sequence[str] = ()
     cautions: Sequence[str] = ()
+    bold: str = ""
+    elsewhere: str = ""
     prose: frozenset[int] = frozenset()
     styles: Sequence[str] = ()
     data: str = ""
@@ -64,8 +67,8 @@ class Table:
 
     @property
     def below(self) -> tuple[str, ...]:
-        """The notes and the cautions."""
-        return (*self.notes, *self.cautions)
+        """The lines below the table on a page, in Markdown and in LaTeX, which all show bold."""
+        return (*self.notes, *filter(None, [self.bold]), *self.cautions)
 
 
 def _name_data(tables: Iterable[Table]) -> list[str]:
@@ -88,8 +91,24 @@ def tables_to_console(tables: Sequence[Table]) -> RenderableType:
         if table.rows:
             blocks.append(_Fitted(table))
         blocks += [Text(visible(note), style="dim") for note in table.notes]
+        blocks += [_BoldLegend(table.bold)] if table.bold else []
+        blocks += [Text(visible(table.elsewhere), style="dim")] if table.elsewhere else []
         blocks += [Text(visible(caution)) for caution in table.cautions]
     return Group(*blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class _BoldLegend:
+    """What is bold, where the console shows it: a pipe or a file has plain text."""
+
+    text: str
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Rich's protocol: one line, or none."""
+        from rich.text import Text
+
+        if console.color_system is not None:
+            yield Text(visible(self.text), style="dim")
 
 
 LONGEST_WORD = 32

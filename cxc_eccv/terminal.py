@@ -75,6 +75,7 @@ LATEX = {
     "*": "{*}",
     "\N{PLUS-MINUS SIGN}": r"$\pm$",
     "\N{EM DASH}": r"\textemdash{}",
+    "\N{LESS-THAN OR EQUAL TO}": r"$\leq$",
 } | {char: f"\\{char}" for char in "{}$&#%_"}
 """Characters that LaTeX interprets; after a line break, a bracket or a star would be read as its option."""
 
@@ -126,7 +127,7 @@ def shown_html(shown: RenderableType) -> str:
     """What :func:`print_shown` would print, for a notebook."""
     from rich.console import Console
 
-    console = Console(width=NOTEBOOK, file=StringIO(), record=True)
+    console = Console(width=NOTEBOOK, file=StringIO(), record=True, color_system="truecolor")
     console.print(shown, crop=False)
     return console.export_html(inline_styles=True, code_format=HTML)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cxc_eccv.evaluation.examples import label_tasks
-from cxc_eccv.statistics import POWER
+from cxc_eccv.statistics import POWER, least_p_value
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types import DIRECTIONS
 from cxc_eccv.types.reported import group_by_reason
@@ -90,13 +91,13 @@ def _outcome_table(comparison: Comparison, shown: Mapping[str, str]) -> Table:
     family = "main metrics" if settings.metrics == "main" else "metrics"
     notes = [
         f"The number of {family} under which a model is better or worse than {comparison.baseline}: tests at the level "
-        f"{settings.level:.2g}, corrected for {len(comparison.differences)} tests (Holm). With --output, compare.html "
-        "has every difference.",
+        f"{settings.level:.2g}, corrected for {len(comparison.differences)} tests (Holm).",
         *_explain_any_labels(comparison.ranks, any_labels),
     ]
     header = [("",), ("better",), ("worse",), ("no difference found",)]
     header += [(f"rank {direction} under any labels",) for direction in any_labels]
-    return Table(header, rows, f"What differs from {comparison.baseline}", notes=notes)
+    elsewhere = "With --output, compare.html has every difference."
+    return Table(header, rows, f"What differs from {comparison.baseline}", notes=notes, elsewhere=elsewhere)
 
 
 def make_pair_table(comparison: Comparison) -> Table:
@@ -105,18 +106,31 @@ def make_pair_table(comparison: Comparison) -> Table:
     interval = f"in percent with {_percent(settings.confidence)} interval"
     legend = (
         f"p: paired bootstrap over images, corrected for {len(comparison.differences)} tests (Holm); * under "
-        f"{settings.level:.2g}. With --output, compare.html has more."
+        f"{settings.level:.2g}{_explain_least_p(comparison)}."
     )
     table = _difference_table(comparison, model, ("difference", "p"), _brief_cells)
-    return replace(table, subtitle=interval, notes=[*table.notes, legend], cautions=_list_cautions(comparison))
+    return replace(
+        table,
+        subtitle=interval,
+        notes=[*table.notes, legend],
+        cautions=_list_cautions(comparison),
+        elsewhere="With --output, compare.html has more.",
+    )
 
 
-def _brief_cells(row: Difference, significant: bool) -> list[str | Cell]:
+def _explain_least_p(comparison: Comparison) -> str:
+    """The explanation of the sign of p-values that more samples could lower; empty if none is shown."""
+    samples = comparison.settings.samples
+    shown = any(is_least_p(row.p_value, samples) and row.p_holm >= LEAST_SHOWN for row in comparison.differences)
+    return f"; \N{LESS-THAN OR EQUAL TO} the smallest p that {samples:,} samples allow" if shown else ""
+
+
+def _brief_cells(row: Difference, significant: bool, samples: int) -> list[str | Cell]:
     low, high = (show_value(row.metric, bound, sign=True) for bound in (row.low, row.high))
     difference = Cell(
         show_value(row.metric, row.difference, sign=True), interval=f"[{low}, {high}]", strong=significant
     )
-    return [difference, _show_p(row.p_holm, significant)]
+    return [difference, _show_p(row.p_holm, significant, is_least=is_least_p(row.p_value, samples))]
 
 
 def list_difference_tables(comparison: Comparison) -> list[Table]:
@@ -126,7 +140,7 @@ def list_difference_tables(comparison: Comparison) -> list[Table]:
     legend = (
         f"In percent, or ranks. Difference with its {_percent(settings.confidence)} interval; p two-sided, from a "
         f"paired bootstrap over images ({settings.samples:,} samples, seed {settings.seed}); Holm: p corrected for "
-        f"{len(comparison.differences)} tests ({family}), * under {settings.level:.2g}; won:lost: the queries on which "
+        f"{len(comparison.differences)} tests ({family}), * under {settings.level:.2g}{_explain_least_p(comparison)}; won:lost: the queries on which "
         "the model is better or worse. Where no difference is found: the difference that this test detects with "
         f"{_percent(POWER)} power, and the number of queries at which it would detect the observed one."
     )
@@ -141,7 +155,7 @@ def _difference_table(
     comparison: Comparison,
     model: str,
     columns: Sequence[str],
-    show: Callable[[Difference, bool], list[str | Cell]],
+    show: Callable[[Difference, bool, int], list[str | Cell]],
 ) -> Table:
     """The rows of each task below its name: both scores, then these columns."""
     is_short = max(len(model), len(comparison.baseline)) <= LONGEST_HEADING
@@ -152,7 +166,8 @@ def _difference_table(
         if row.task != task:
             rows.append([task_name(task := row.task)])
         scores = [show_value(row.metric, value) for value in (row.baseline_value, row.value)]
-        rows.append([key_name(row.key), *scores, *show(row, comparison.significant(row))])
+        cells = show(row, comparison.significant(row), comparison.settings.samples)
+        rows.append([key_name(row.key), *scores, *cells])
     return Table(
         [(column,) for column in ("", *names, *columns)],
         rows,
@@ -162,13 +177,14 @@ def _difference_table(
     )
 
 
-def _detailed_cells(row: Difference, significant: bool) -> list[str | Cell]:
+def _detailed_cells(row: Difference, significant: bool, samples: int) -> list[str | Cell]:
     low, high = (show_value(row.metric, bound, sign=True) for bound in (row.low, row.high))
+    is_least = is_least_p(row.p_value, samples)
     return [
         Cell(show_value(row.metric, row.difference, sign=True), strong=significant),
         f"[{low}, {high}]",
-        _show_p(row.p_value),
-        _show_p(row.p_holm, significant),
+        _show_p(row.p_value, is_least=is_least),
+        _show_p(row.p_holm, significant, is_least=is_least),
         f"{row.better:,}:{row.worse:,}" if row.direction else "",
         "" if significant else show_value(row.metric, row.detectable),
         "" if significant else _show_queries(row.queries_needed),
@@ -194,9 +210,19 @@ def _show_queries(needed: int | None) -> str:
     return f">{MOST_QUERIES:,}" if needed > MOST_QUERIES else f"{int(float(f'{needed:.2g}')):,}"
 
 
-def _show_p(value: float, significant: bool | None = None) -> str:
-    """A p-value; a star or a space of its width follows a corrected one."""
-    text = f"<{LEAST_SHOWN}" if value < LEAST_SHOWN else f"{value:.3f}"
+def is_least_p(value: float, samples: int) -> bool:
+    """Whether a p-value is the smallest of so many samples, so that more of them could lower it."""
+    return value <= least_p_value(samples)
+
+
+def _show_p(value: float, significant: bool | None = None, *, is_least: bool = False) -> str:
+    """A p-value, rounded up if it is an upper bound; a star or a space of its width follows a corrected one."""
+    if value < LEAST_SHOWN:
+        text = f"<{LEAST_SHOWN}"
+    elif is_least and value < 1:
+        text = f"\N{LESS-THAN OR EQUAL TO}{math.ceil(round(value / LEAST_SHOWN, 6)) * LEAST_SHOWN:.3f}"
+    else:
+        text = f"{value:.3f}"
     return text if significant is None else f"{text} {'*' if significant else ' '}"
 
 

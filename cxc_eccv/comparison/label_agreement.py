@@ -130,7 +130,9 @@ class ModelAgreement:
             cells: list[Sequence[str | Cell]] = [[_name(row.metric), _cell(row)] for row in of_pair]
             title = f"Agreement of labels: {first}, and {second}"
             tables += [Table([("",), ("tau-b",)], cells, title, subtitle)] if cells else []
-        last = replace(tables[-1], notes=[self._legend], cautions=[f"note: {note}" for note in self.notes])
+        cautions = [f"note: {note}" for note in self.notes]
+        bold = f"Agreement above {SAME_ORDER} is in bold."
+        last = replace(tables[-1], notes=[self._legend], cautions=cautions, bold=bold)
         return [replace(table, data=self.data) for table in [*tables[:-1], last]]
 
     all_tables = tables
@@ -147,8 +149,8 @@ class ModelAgreement:
     @property
     def _legend(self) -> str:
         return (
-            f"{len(self.models)} models: {', '.join(self.models)}. 1: the same order; -1: the reverse; "
-            f"above {SAME_ORDER} in bold. A task with both directions counts by their mean. "
+            f"{len(self.models)} models: {', '.join(self.models)}. 1: the same order; -1: the reverse. "
+            f"A task with both directions counts by their mean. "
             f"Intervals from {self.settings.samples:,} samples of the images, seed {self.settings.seed}."
         )
 

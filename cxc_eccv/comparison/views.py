@@ -115,8 +115,8 @@ def brief_table(joined: Joined) -> Table:
             rows.append(cells)
         elif len(rows[-1]) > 1:
             rows.append(["..."])
-    notes = [*table.notes, f"With --output, compare.html has all {len(joined.rows)} models and every metric."]
-    return replace(table, rows=rows, notes=notes)
+    elsewhere = f"With --output, compare.html has all {len(joined.rows)} models and every metric."
+    return replace(table, rows=rows, elsewhere=elsewhere)
 
 
 def _list_rows(joined: Joined, keys: Collection[str]) -> list[Row]:
@@ -140,10 +140,7 @@ def joined_tables(joined: Joined, others: str = "your models") -> list[Table]:
     long = any(len(name) > LONGEST_NAME for name in own)
     shown = {name: f"model {place}" if long else name for place, name in enumerate(own, 1)}
     both = "" if joined.by.count("/") > 1 else ". Values are means of both directions, RSUM the sum of COCO 1K"
-    legend = (
-        f"Ordered by {' '.join(filter(None, heading_of(joined.by)))}, of equal models published ones first{both}. The "
-        f"best values and {others} are in bold."
-    )
+    legend = f"Ordered by {' '.join(filter(None, heading_of(joined.by)))}, of equal models published ones first{both}."
     names = [f"{short}: {name}" for name, short in shown.items() if long]
     names += [
         f"{SEEN} {shown[row.model]} was trained on {row.trained_on}. Its rank is fair only among models that were "
@@ -158,6 +155,7 @@ def joined_tables(joined: Joined, others: str = "your models") -> list[Table]:
             f"{title}, {place} of {len(parts)}" if len(parts) > 1 else title,
             subtitle,
             [*names, legend, f"{paper.citation}. {paper.url}"] if place == len(parts) else (),
+            bold=f"The best values and {others} are in bold." if place == len(parts) else "",
             data=PUBLISHED_DATA,
         )
         for place, keys in enumerate(parts, 1)

@@ -167,7 +167,7 @@ def _conflict(
 def judged_pairs(split: Split, direction: str, sources: Sequence[str]) -> tuple[IntArray, IntArray]:
     """(P,) query ids and (P,) item ids of the pairs that any of the sources judged.
 
-    COCO and ECCV Caption count as judging only the pairs they list; they did not publish the rejected ones.
+    COCO and ECCV Caption count as judging only the pairs they list; their files have no rejected ones.
     """
     if not sources:
         return np.empty(0, np.int64), np.empty(0, np.int64)

@@ -308,6 +308,7 @@ def paper_tables(
         f"check {name} first: {sentence}" for name, report in reports.items() for sentence in report.doubts.values()
     ]
     split = first.provenance.split
+    rows = {title: list(_rows(models, keys, intervals=intervals)) for title, keys in _lay_out(models, tasks).items()}
     return [
         Table(
             # Papers shorten the name to R-P, which fits a column.
@@ -315,9 +316,10 @@ def paper_tables(
                 ("", "", ""),
                 *(tuple("R-P" if part == "R-Precision" else part for part in heading_of(key)) for key in keys),
             ],
-            list(_rows(models, keys, intervals=intervals)),
+            rows[title],
             f"{title.replace(' under ', ' on the queries of ')}, labels {first.labels}" if first.labels else title,
-            _describe(first, keys, intervals=intervals, several=len(models) > 1),
+            _describe(first, keys, intervals=intervals),
+            bold="The best values are in bold." if _has_bold(rows[title]) else "",
             notes=interval_lines(_select(models, keys)) if intervals else [],
             cautions=list(filter(None, [*cautions, judge_caution(_select(models, keys), split)])),
             data=Page(first).data,
@@ -409,9 +411,13 @@ def _best_text(results: Sequence[Shown]) -> str | None:
     return None
 
 
-def _describe(report: Report, keys: Sequence[str], *, intervals: bool, several: bool) -> str:
+def _has_bold(rows: Iterable[Sequence[str | Cell]]) -> bool:
+    return any(isinstance(cell, Cell) and cell.strong for row in rows for cell in row)
+
+
+def _describe(report: Report, keys: Sequence[str], *, intervals: bool) -> str:
     units = {unit_of(key.rpartition("/")[2]) for key in keys}
     unit = "percent" + " (correlations as they are, ± the deviation of their samples)" * ("correlation" in units)
     confidence = report.provenance.confidence
     interval = f" with {100 * confidence:g}% intervals" if intervals and confidence else ""
-    return f"{unit}{interval}{'; the best in bold' if several else ''}"
+    return f"{unit}{interval}"

@@ -393,7 +393,7 @@ class Split:
         return Instances(pa.concat_tables(images), pa.concat_tables(annotations))
 
     def entailment(self) -> EntailmentPairs | None:
-        """The user's entailment labels, or None; the paper's labels were never released."""
+        """The user's entailment labels, or None; no release of the paper's labels is known."""
         name = f"{self.collection.entailment}_{RAW_SPLIT[self.name]}"
         return self.library.read_optional(name, readers.read_entailment)
 

@@ -136,7 +136,7 @@ ENTAILMENT = DatasetConfig(
     title="Entailment-corrected image-caption pairs",
     description="One row per image and caption of another image: does the image, with its own five captions as "
     "premise, entail the caption? `label` is 1 (entailed) or 0.",
-    collection="The entailment-corrected annotations of the multi-modal entailment paper were never released. If the "
+    collection="No release of the multi-modal entailment paper's entailment-corrected annotations is known. If the "
     "mirror folder has a file in their layout (`entailment/entailment_test.jsonl`), its labels decide on the pairs "
     "that it covers, and `conflict` marks pairs on which another source differs. Labels of all other pairs are "
     "derived: CxC SITS binarised at 3, as the paper does for graded sets, and ECCV Caption positives of both "

@@ -159,14 +159,15 @@ def change_tables(changes: LabelChanges) -> list[Table]:
     notes = [
         f"Before: positives of {list_names(changes.before)}; after: of {list_names(changes.after)}; both for the "
         f"queries and the gallery of the task. Differences with {100 * changes.confidence:g}% intervals from a paired "
-        f"bootstrap over images ({changes.samples:,} samples, seed {changes.seed}), in bold if 0 is outside; "
+        f"bootstrap over images ({changes.samples:,} samples, seed {changes.seed}); "
         "better:worse counts queries.",
         MAY_FALL,
     ]
     for model, reasons in changes.not_compared.items():
         notes += [f"{model}, {', '.join(keys)}: {reason}." for reason, keys in group_by_reason(reasons).items()]
     *most, last = tables or [Table([], [], "What changed")]
-    return [*most, replace(last, notes=notes)]
+    bold = "Differences whose interval does not contain 0 are in bold." if tables else ""
+    return [*most, replace(last, notes=notes, bold=bold)]
 
 
 def _show_row(row: LabelChange, *, several: bool) -> list[str | Cell]:

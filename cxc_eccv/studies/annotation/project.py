@@ -293,9 +293,7 @@ class Project:
             now = Project.open(self.folder, self.library)
             latest = {(response.key, response.pair_id): response for response in now.responses}
             questionnaires = [each.questionnaire for each in now.rounds]
-            reading = read_answers(
-                paths, questionnaires, form, replace=replace, earlier=now.responses, workers=workers
-            )
+            reading = read_answers(paths, questionnaires, form, replace=replace, earlier=now.responses, workers=workers)
             added, changed = [], []
             for response in reading.responses:
                 before = latest.get((response.key, response.pair_id))

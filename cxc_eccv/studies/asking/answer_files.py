@@ -201,7 +201,9 @@ def _name_people(
         if isinstance(account, str) and isinstance(worker, str):
             person = identify_worker(worker)
             if persons.setdefault(account, person) != person:
-                actual = f"answers of account {account} to the questions of {shown(persons[account])} and {shown(person)}"
+                actual = (
+                    f"answers of account {account} to the questions of {shown(persons[account])} and {shown(person)}"
+                )
                 expected = "a project for each person, with the tasks of this person alone"
                 raise MalformedSource(path, where, actual, expected)
             if accounts.setdefault(person, account) != account:

@@ -192,7 +192,9 @@ def _read_table(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
     header = read_lines(path)[0]
     separator = max(SEPARATORS, key=header.count)
     if "annotation_id" in header:
-        raise MalformedSource(path, "line 1", "columns of Label Studio's export as CSV", "its export in the format JSON")
+        raise MalformedSource(
+            path, "line 1", "columns of Label Studio's export as CSV", "its export in the format JSON"
+        )
     table = read_csv(path, [*TEXTS, *WHOLE, "worker", *name_answers(scheme), "seconds"], separator)
     for number, row in enumerate(table.to_pylist(), start=2):
         if not any(row.values()):

@@ -308,8 +308,7 @@ def annotate(tasks, account, name=None):
     """The tasks as an account of Label Studio answered them, with the name of a person in their data or without."""
     person = {} if name is None else {"worker": name}
     return [
-        task
-        | {"data": task["data"] | person, "annotations": [task["annotations"][1] | {"completed_by": account}]}
+        task | {"data": task["data"] | person, "annotations": [task["annotations"][1] | {"completed_by": account}]}
         for task in tasks
     ]
 
@@ -396,7 +395,9 @@ class TestLabelStudio:
 
     def test_another_export_names_the_right_one(self, sheets, tmp_path, tasks):
         short = [{**task["data"], "id": 1, "annotator": 7, "annotation_id": 1, "answer": "no"} for task in tasks]
-        with pytest.raises(MalformedSource, match=r"\[0\], task 1: found a task as JSON_MIN.*the project's export as JSON"):
+        with pytest.raises(
+            MalformedSource, match=r"\[0\], task 1: found a task as JSON_MIN.*the project's export as JSON"
+        ):
             self.read(sheets, tmp_path, short)
         text = [task | {"data": {name: str(value) for name, value in task["data"].items()}} for task in tasks]
         with pytest.raises(MalformedSource, match=r"sheet: found the text '0'.*into which tasks\.json was imported"):
@@ -406,7 +407,9 @@ class TestLabelStudio:
         writer.writeheader()
         writer.writerows(short)
         path = save(tmp_path / "a.csv", table.getvalue())
-        with pytest.raises(MalformedSource, match=r"Label Studio's export as CSV, expected its export in the format JSON"):
+        with pytest.raises(
+            MalformedSource, match=r"Label Studio's export as CSV, expected its export in the format JSON"
+        ):
             read_answers([path], sheets, ECCV, "csv")
 
     def test_a_skipped_question_is_no_answer(self, sheets, tmp_path, tasks):

@@ -38,7 +38,7 @@ SEEN = (
     "{name} are not shown."
 )
 UNSEEN = (
-    "{name} lists only positives; the pairs that people rejected were not published. So precision is unknown, and "
+    "{name} lists only positives, without the pairs that people rejected. So precision is unknown, and "
     "recall is the share of {name}'s positives. Sets that include {name} are not shown."
 )
 KNOWN = (
