@@ -41,10 +41,11 @@ class Cell:
 class Table:
     """A table: headings per column, the outermost first, and rows; a row of a single cell opens a section.
 
-    ``notes`` and ``cautions`` stand below. So does ``bold``, which says what is bold, in each form that shows bold; and,
-    on a console alone, ``elsewhere``, which says which file has more. Columns in ``prose`` are texts, which may wrap, and ``styles`` are those of
-    the rows on a console. ``data`` names the data behind the numbers; tables that are shown together name it once, in
-    the first line. A ``compact`` table has no empty lines around it on a console, and its names do not wrap.
+    ``notes`` and ``cautions`` stand below. So does ``bold``, which says what is bold, in each form that shows bold;
+    and, on a console alone, ``elsewhere``, which says which file has more. Columns in ``prose`` are texts, which may
+    wrap, and ``styles`` are those of the rows on a console. ``data`` names the data behind the numbers; tables that are
+    shown together name it once, in the first line. A ``compact`` table has no empty lines around it on a console, and
+    its names do not wrap.
     """
 
     header: Sequence[Sequence[str]]

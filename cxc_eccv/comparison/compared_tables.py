@@ -140,9 +140,10 @@ def list_difference_tables(comparison: Comparison) -> list[Table]:
     legend = (
         f"In percent, or ranks. Difference with its {_percent(settings.confidence)} interval; p two-sided, from a "
         f"paired bootstrap over images ({settings.samples:,} samples, seed {settings.seed}); Holm: p corrected for "
-        f"{len(comparison.differences)} tests ({family}), * under {settings.level:.2g}{_explain_least_p(comparison)}; won:lost: the queries on which "
-        "the model is better or worse. Where no difference is found: the difference that this test detects with "
-        f"{_percent(POWER)} power, and the number of queries at which it would detect the observed one."
+        f"{len(comparison.differences)} tests ({family}), * under {settings.level:.2g}{_explain_least_p(comparison)}; "
+        "won:lost: the queries on which the model is better or worse. Where no difference is found: the difference "
+        f"that this test detects with {_percent(POWER)} power, and the number of queries at which it would detect the "
+        "observed one."
     )
     columns = ("difference", "interval", "p", "Holm", "won:lost", "detectable", "queries")
     tables = [_difference_table(comparison, model, columns, _detailed_cells) for model in comparison.models]

@@ -60,6 +60,13 @@ def test_every_folder_of_the_package_has_its_paragraph():
         assert len(set(re.findall(r"\*\*`(\w+)/", paragraph))) <= 1, paragraph
 
 
+def test_files_of_a_folder_stand_where_its_paragraph_says():
+    for paragraph in SECTIONS["Folders"].strip().split("\n\n"):
+        folders = ["", *re.findall(r"\*\*`([\w/]+)/`\*\*", paragraph)]
+        for name in re.findall(r"`([\w/]+\.py)`", paragraph):
+            assert any((PACKAGE / folder / name).is_file() for folder in folders), (name, paragraph)
+
+
 def test_every_type_stands_where_the_table_says():
     rows = re.findall(r"^\| `(\w+)` \| `([\w/]+)\.py` \|", SECTIONS["The types that carry data"], re.MULTILINE)
     assert len(rows) > 10

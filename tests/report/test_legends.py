@@ -1,4 +1,4 @@
-"""Legends are true in every form of a table: a form explains bold only where it shows it, and no file sends to itself."""
+"""Legends are true in every form of a table: it explains bold only if it shows bold, and no file refers to itself."""
 
 import ast
 import io

@@ -3,8 +3,8 @@
 - **Retrieved** pairs are those of a query with its top K for a metric at K, and with its top D for other metrics (D is
   ``bounds_depth``, 50 by default). Among ties, known negatives come first, then unjudged items, then positives.
 - **Judged** pairs are those that a source of the task's labels calls positive or negative (such as a rating below the
-  threshold). COCO and ECCV Caption list only positives; ECCV Caption did not
-  publish the pairs that its annotators rejected. All other pairs are unjudged; the usual number counts them as wrong.
+  threshold). COCO and ECCV Caption list only positives, without the pairs that annotators rejected. All other pairs
+  are unjudged; the usual number counts them as wrong.
 - A **labelling** makes some unjudged pairs of a query positive, retrieved or not; judged pairs stay as they are. Each
   new positive adds one to R of R-Precision and mAP@R, so without K a labelling has at most D of them a query; ``low``
   would otherwise be 0. Ranks are recomputed under the tie rule. For nDCG a new positive has any rating up to 5, for

@@ -306,7 +306,8 @@ def _read_crowd(path: Path, name: str, image_ids: IntArray, caption_ids: IntArra
     table = pa.table([*pairs, gains, gains > 0], schema=PLAIN_SCHEMA)
     note = (
         "ECCV Caption's crowd said 100% YES or partially YES; left out: rows without whole ids: "
-        f"{answers.n_left_out:,} of {answers.lines.size + answers.n_left_out:,}, rows of captions outside the split: {np.count_nonzero(~inside):,}"
+        f"{answers.n_left_out:,} of {answers.lines.size + answers.n_left_out:,}, "
+        f"rows of captions outside the split: {np.count_nonzero(~inside):,}"
     )
     return LabelFile(path, name, "test", table, note=note)
 

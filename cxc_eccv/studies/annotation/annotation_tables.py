@@ -316,8 +316,8 @@ def shorten(table: Table) -> Table:
     """The first rows of a long table, for the console."""
     if len(table.rows) <= LONGEST:
         return table
-    elsewhere = f"With --output, annotation_report.html has {len(table.rows) - LONGEST:,} rows more."
-    return replace(table, rows=table.rows[:LONGEST], elsewhere=elsewhere)
+    notes = [f"{len(table.rows) - LONGEST:,} more with --output.", *table.notes]
+    return replace(table, rows=table.rows[:LONGEST], notes=notes)
 
 
 def _head(*names: str) -> list[tuple[str]]:
