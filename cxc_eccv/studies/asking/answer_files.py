@@ -144,9 +144,10 @@ def read_answers(
     by_key: dict[tuple[int, str, int], Response] = {}
     in_parts = {response.key for response in earlier}
     places = {response.worker: response.origin for response in earlier}
-    for path, worker in zip(files, workers or [None] * len(files), strict=True):
+    names: Sequence[str | None] = workers or [None] * len(files)
+    for path, name in zip(files, names, strict=True):
         exchange_format = find_format(form, path)
-        records = _name_people(path, exchange_format.read(path, questionnaires[0].scheme), worker, places)
+        records = _name_people(path, exchange_format.read(path, questionnaires[0].scheme), name, places)
         for asked, response in _read_records(path, records, questions):
             key = (*response.key, asked.index)
             if not exchange_format.by_sheet:
