@@ -10,15 +10,30 @@ from setuptools import Extension, setup
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
-REPOSITORY = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]["Repository"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+REPOSITORY = PROJECT.get("urls", {}).get("Repository")
 VERSION = re.findall(r'^__version__ = "(.+)"$', (ROOT / "cxc_eccv" / "__init__.py").read_text(), re.MULTILINE)[0]
-LINK = re.compile(r"(?<=\]\()(?!\w+:|#)[^)]+(?=\))")
+TARGET = r"(?!\w+:|#)[^)]+"
+LINK = re.compile(rf"(?<=\]\(){TARGET}(?=\))")
+TEXT_LINK = re.compile(rf"\[([^]]+)\]\({TARGET}\)")
+LINKED_IMAGE = re.compile(rf"\[!\[[^]]*\]\({TARGET}\)\]\({TARGET}\)\n*")
 
 
 def make_absolute(match: re.Match[str]) -> str:
-    """The address of a file at this version; from another page the README's own links lead nowhere."""
+    """The address of a file at this version."""
     kind = "raw" if match[0].endswith(".png") else "blob"
     return f"{REPOSITORY}/{kind}/v{VERSION}/{match[0]}"
+
+
+def describe() -> str:
+    """The README for another page, from which its relative links lead nowhere.
+
+    They become addresses in the repository. As long as the owner has set none, their texts stay and images go.
+    """
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    if REPOSITORY is None:
+        return TEXT_LINK.sub(r"\1", LINKED_IMAGE.sub("", readme))
+    return LINK.sub(make_absolute, readme)
 
 
 class BuildWithModules(build_py):
@@ -36,7 +51,7 @@ WINDOWS = sys.platform == "win32"
 
 setup(
     cmdclass={"build_py": BuildWithModules},
-    long_description=LINK.sub(make_absolute, (ROOT / "README.md").read_text(encoding="utf-8")),
+    long_description=describe(),
     long_description_content_type="text/markdown",
     ext_modules=[
         Extension(

@@ -1,4 +1,7 @@
-"""The extras of this package: the command that installs one, and the error where a package of it is missing."""
+"""The extras of this package: the command that installs one, and the error where a package of it is missing.
+
+No address of this project stands in the code. Whoever registers a name that nobody owns could serve its users anything.
+"""
 
 from __future__ import annotations
 
@@ -9,38 +12,60 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import PackageNotFoundError, distribution, metadata
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from cxc_eccv.errors import CxcEccvError, ExtraMissing
 
-REPOSITORY = "https://github.com/cxc-eccv/cxc_eccv"
-
 FETCHES = {"explain": ("spacy download en_core_web_sm", "nltk.downloader wordnet")}
 """Extra to the modules that download what its packages read."""
 
 
-def name_requirement(extra: str) -> str:
-    """What pip installs where there is no clone, since no release stands on PyPI yet.
+def find_address(label: str) -> str | None:
+    """The address that this package's owner set under a label of ``[project.urls]`` in pyproject.toml, or None.
 
     Example:
-        >>> name_requirement("train")
-        'cxc_eccv[train] @ git+https://github.com/cxc-eccv/cxc_eccv'
+        >>> find_address("Moon") is None
+        True
     """
-    return f"cxc_eccv[{extra}] @ git+{REPOSITORY}"
+    try:
+        entries = metadata("cxc_eccv").get_all("Project-URL") or []
+    except PackageNotFoundError:
+        return None
+    addresses = dict(entry.split(", ", 1) for entry in entries)
+    return addresses.get(label)
+
+
+def name_requirement(extra: str) -> str | None:
+    """What pip installs where there is no clone: the owner's repository, or None if no address of it is set.
+
+    No release stands on PyPI, so the package's bare name is never installed.
+    """
+    repository = find_address("Repository")
+    return None if repository is None else f"cxc_eccv[{extra}] @ git+{repository}"
 
 
 def install_line(extra: str) -> str:
-    """The command that installs an extra into this environment: from its clone, or else from the repository.
+    """The command that installs an extra into this environment: from its clone, or else from the owner's repository.
+
+    Where neither is known, it says that the command runs in the user's clone.
 
     Example:
         >>> install_line("train")  # doctest: +SKIP
         "pip install '.[train]'"
     """
     clone = _find_clone()
-    what = name_requirement(extra) if clone is None else f"{_shorten(clone)}[{extra}]"
+    requirement = name_requirement(extra)
+    if clone is not None:
+        return _install_command(extra, f"{_shorten(clone)}[{extra}]")
+    if requirement is not None:
+        return _install_command(extra, requirement)
+    return f"in your clone: {_install_command(extra, f'.[{extra}]')}"
+
+
+def _install_command(extra: str, what: str) -> str:
     python = Path(sys.executable)
     pip = shutil.which("pip")
     beside = pip is not None and Path(pip).parent == python.parent

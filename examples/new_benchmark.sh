@@ -68,4 +68,4 @@ cxc-eccv evaluate $models --labels verified --tasks annotated --metrics R@1,mAP@
 cxc-eccv compare old/*/ new/*/ --agreement --all-metrics --output table
 
 # 6. The labels and their card as they go to the Hub, without people's names. --yes in place of --output sends them.
-cxc-eccv push verified org/verified --output hub
+cxc-eccv push verified YOUR_NAME/verified --output hub

@@ -2,7 +2,7 @@
 
     python examples/submit.py                                    # the embedded sample: refused, and why
     python examples/submit.py report/report.json                 # a report of the official data
-    python examples/submit.py report/report.json --model me/clip                             # looks at the Hub too
+    python examples/submit.py report/report.json --model YOUR_NAME/clip --dataset OWNER_NAME/cxc_eccv    # looks at the Hub too
 
 Without a report it scores random vectors on the sample. Such a report is refused; the script shows the file that an
 accepted one would add to the model's repository. It sends nothing: ``cxc-eccv submit ... --yes`` does.
@@ -17,7 +17,7 @@ from huggingface_hub import EvalResultEntry
 import cxc_eccv as ce
 from cxc_eccv.errors import ReportRefused
 from cxc_eccv.evaluation import report_from_json, report_to_json
-from cxc_eccv.hub import BENCHMARK
+from cxc_eccv.hub import choose_benchmark, find_benchmark
 from cxc_eccv.hub.checks import checked_report
 from cxc_eccv.hub.leaderboard import leaderboard_tasks
 from cxc_eccv.hub.submit import RESULTS, SubmitOptions, merge_results, plan_submission
@@ -30,18 +30,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("report", type=Path, nargs="?", help="report.json; without it one of the sample is made")
     parser.add_argument("--model", help="repository of the model on the Hub: owner/name")
-    parser.add_argument("--dataset", default=BENCHMARK, help="repository of the benchmark: owner/name")
+    parser.add_argument("--dataset", default=find_benchmark(), help="repository of the benchmark: owner/name")
     options = parser.parse_args()
+    dataset = options.dataset or "OWNER_NAME/cxc_eccv"
     path = options.report or sample_report(Path("sample_report.json"))
     try:
         checked_report(path)
     except ReportRefused as refused:
-        print(f"refused: {refused}\n\nAccepted, {RESULTS} would hold:\n{proposed(path, options.dataset)}")
+        print(f"refused: {refused}\n\nAccepted, {RESULTS} would hold:\n{proposed(path, dataset)}")
         return
     if options.model:
-        print(plan_submission(path, options.model, SubmitOptions(options.dataset)))
+        print(plan_submission(path, options.model, choose_benchmark(options.dataset), SubmitOptions()))
     else:
-        print(f"{RESULTS} would hold:\n{proposed(path, options.dataset)}")
+        print(f"{RESULTS} would hold:\n{proposed(path, dataset)}")
 
 
 def proposed(path: Path, dataset: str) -> str:

@@ -30,6 +30,7 @@ from cxc_eccv.adapters.ranking_modules import (
     PlausibleMatchModule,
     RankingModule,
 )
+from cxc_eccv.errors import InvalidOption
 from cxc_eccv.extras import name_requirement
 from cxc_eccv.metrics.kinds import (
     FailureMetric,
@@ -212,17 +213,29 @@ def arguments(docstring: str) -> dict[str, str]:
 
 GRADIO = "6.31.0"
 GENERATED = "Made from the metric's declaration; do not edit."
-INSTALL = f"The module computes with the package `cxc_eccv` (`pip install '{name_requirement('metrics')}'`)."
 
 
 def write_space(name: str, parent: Path) -> Path:
-    """Write the Space of a metric to a folder with its name."""
-    folder, described = parent / name, Description(registry.metric(name))
+    """Write the Space of a metric to a folder with its name.
+
+    Raises:
+        InvalidOption: the Space could not install this package, because no address of its repository is set.
+    """
+    described = Description(registry.metric(name))
+    requirement = name_requirement("metrics")
+    if requirement is None:
+        raise InvalidOption(
+            "the Space of a metric installs this package from its repository, and no address of it is set. In your "
+            f"clone, `python tools/export_metric.py {name} --output exported` writes a Space that needs no package; "
+            f"push the folder exported/{name}"
+        )
+    folder = parent / name
     shutil.copytree(module_folder(name), folder, ignore=shutil.ignore_patterns("__pycache__"))
-    needed = (name_requirement("metrics"), *described.packages, f"gradio=={GRADIO}")
+    needed = (requirement, *described.packages, f"gradio=={GRADIO}")
+    install = f"The module computes with the package `cxc_eccv` (`pip install '{requirement}'`)."
     texts = {
         "app.py": space_app(described),
-        "README.md": metric_card(described, from_package(name), INSTALL),
+        "README.md": metric_card(described, from_package(name), install),
         "requirements.txt": "".join(f"{line}\n" for line in needed),
     }
     for file, text in texts.items():

@@ -11,14 +11,14 @@ import typer
 from cxc_eccv.cli.delivery import check_folder
 from cxc_eccv.cli.shared_options import names
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.hub import ADDRESS, BENCHMARK
+from cxc_eccv.hub import DATASETS, NAME_DATASET, choose_benchmark, find_benchmark
 from cxc_eccv.terminal import print_shown, say
 
 
 def push(
     context: typer.Context,
     folder: Annotated[
-        Path, typer.Argument(help="Folder of `cxc-eccv build` or of labels; for a Space, a metric such as map_at_r.")
+        Path, typer.Argument(help="Folder of `cxc-eccv build`, of labels, or of a Space; or a metric such as map_at_r.")
     ],
     repo: Annotated[str, typer.Argument(help="Repository on the Hub: owner/name.")],
     repo_type: Annotated[str, typer.Option("--type", help="dataset or space.")] = "dataset",
@@ -32,12 +32,13 @@ def push(
 
     Examples:
     ```sh
-    cxc-eccv push cxc_eccv_data org/my_data
-    cxc-eccv push my_labels org/my_labels --yes
-    cxc-eccv push map_at_r org/map_at_r --type space --yes
+    cxc-eccv push cxc_eccv_data YOUR_NAME/my_data
+    cxc-eccv push my_labels YOUR_NAME/my_labels --yes
+    cxc-eccv push exported/map_at_r YOUR_NAME/map_at_r --type space --yes
     ```
 
-    A folder is uploaded with its card and, for a dataset, the leaderboard's eval.yaml.
+    YOUR_NAME stands for your account or organisation on the Hub. A folder is uploaded with its card and, for a dataset,
+    the leaderboard's eval.yaml.
 
     The command lists the files, and sends nothing without --yes. It uploads everything in one commit. If an upload
     fails, run it again: files on the Hub are not sent again. A push keeps the text that people wrote in the card on the
@@ -47,7 +48,9 @@ def push(
     what is left to do until the Hub shows a leaderboard.
 
     From a folder of labels (annotate merge), it uploads the label files and the card, and no answers of people. Load
-    them with `--labels owner/name`.
+    them with `--labels YOUR_NAME/my_labels`.
+
+    In a clone, `python tools/export_metric.py map_at_r --output exported` writes the folder of a metric's Space.
 
     It uses the token of `hf auth login` or HF_TOKEN.
     """
@@ -78,7 +81,10 @@ def push(
 def submit(
     report: Annotated[Path, typer.Argument(help="Folder of a report on the test split, or its report.json.")],
     model: Annotated[str | None, typer.Option(help="Repository of the model: owner/name.")] = None,
-    dataset: Annotated[str, typer.Option(help="Repository of the benchmark: owner/name.")] = BENCHMARK,
+    dataset: Annotated[
+        str | None,
+        typer.Option(help="Repository of the benchmark: owner/name. Default: that of this package's owner, if set."),
+    ] = None,
     check: Annotated[bool, typer.Option("--check", help="Check the report without the Hub, then stop.")] = False,
     tasks: Annotated[
         list[str] | None,
@@ -98,8 +104,9 @@ def submit(
     Examples:
     ```sh
     cxc-eccv submit report/report.json --check
-    cxc-eccv submit report/report.json --model org/name
-    cxc-eccv submit report/report.json --model org/name --notes zero-shot --yes
+    cxc-eccv submit report/report.json --model YOUR_NAME/clip --dataset OWNER_NAME/cxc_eccv
+    cxc-eccv submit report/report.json --model YOUR_NAME/clip \
+      --dataset OWNER_NAME/cxc_eccv --notes zero-shot --yes
     ```
 
     Only reports that this release computed from the official, unmodified data are accepted. A refusal says why. Results
@@ -115,15 +122,17 @@ def submit(
         raise InvalidOption("--check sends nothing; leave out --check or --yes")
     if not check and model is None:
         raise InvalidOption("name the model's repository with --model, or check the report alone with --check")
+    if not check:
+        dataset = choose_benchmark(dataset)
     from cxc_eccv.hub.client import describe_token
     from cxc_eccv.hub.submit import SubmitOptions, check_submission, plan_submission
 
     chosen = None if tasks is None else tuple(names(tasks) or ())
-    options = SubmitOptions(dataset, chosen, notes=notes, source=source)
-    if check or model is None:
-        say(check_submission(report, options))
+    options = SubmitOptions(chosen, notes=notes, source=source)
+    if check or model is None or dataset is None:
+        say(check_submission(report, dataset, options))
         return
-    submission = plan_submission(report, model, options)
+    submission = plan_submission(report, model, dataset, options)
     say(str(submission))
     if not submission.files:
         return
@@ -140,16 +149,20 @@ def leaderboard(
     task: Annotated[
         str, typer.Argument(help="Task that orders the models: eccv_caption, cxc or coco_5k.")
     ] = "eccv_caption",
+    dataset: Annotated[
+        str | None,
+        typer.Option(help="Repository of the benchmark: owner/name. Default: that of this package's owner, if set."),
+    ] = None,
 ) -> None:
     """Show published models, and results submitted to the Hub.
 
     Examples:
     ```sh
     cxc-eccv leaderboard
-    cxc-eccv leaderboard coco_5k
+    cxc-eccv leaderboard coco_5k --dataset OWNER_NAME/cxc_eccv
     ```
 
-    Without a network it shows the results that it read last.
+    Results on the Hub are those of one benchmark. Without a network it shows the results that it read last.
     """
     from cxc_eccv.comparison.published import PublishedTable, join_scores, published_tables
     from cxc_eccv.comparison.views import joined_tables
@@ -162,9 +175,12 @@ def leaderboard(
         papers.setdefault(paper.task, paper)
     if task not in papers:
         raise UnknownName("task with published models", task, papers)
-    results, state = read_results()
+    benchmark = dataset or find_benchmark()
+    results, state = ({}, NAME_DATASET) if benchmark is None else read_results(benchmark)
     main = [key for key, entry in leaderboard_tasks().items() if entry.main]
     both = [key.replace("/i2t/", "/") for key in main]
     joined = join_scores(papers[task], [*main, *both], results)
     print_shown(tables_to_console(joined_tables(joined, "submitted models")))
-    say(f"\n{state}\nAddress: {ADDRESS}\nTo add a model: cxc-eccv submit REPORT --model OWNER/NAME")
+    say(f"\n{state}")
+    if benchmark is not None:
+        say(f"Address: {DATASETS}{benchmark}\nTo add a model: cxc-eccv submit REPORT --model YOUR_NAME/MODEL")

@@ -82,8 +82,9 @@ def _unusual_parameters(result: Result) -> Iterator[str]:
 
 
 class Benchmark(NamedTuple):
-    """The released dataset: its commit, the ids of its tasks, and the sha256 of its raw files by catalog name."""
+    """The released dataset: its repository and commit, its tasks' ids, and the sha256 of its raw files by catalog name."""
 
+    repository: str
     revision: str
     task_ids: frozenset[str]
     sources: Mapping[str, str]
@@ -106,13 +107,14 @@ def read_benchmark(api: HfApi, repo_id: str) -> Benchmark:
             f"{repo_id} was built from edition {version[0]!r} {version[1]}, modified files: "
             f"{', '.join(manifest.get('modified') or ()) or 'none'}; a benchmark needs {expected[0]!r} {expected[1]}"
         )
-    return Benchmark(revision, read_task_ids(texts[PATH] or "", f"{PATH} of {repo_id}"), sources)
+    return Benchmark(repo_id, revision, read_task_ids(texts[PATH] or "", f"{PATH} of {repo_id}"), sources)
 
 
-def check_same_files(report: Report, benchmark: Benchmark, repo_id: str) -> None:
+def check_same_files(report: Report, benchmark: Benchmark) -> None:
     """Raise unless a report and a benchmark agree on every raw file that both name."""
     for name, digest in report.provenance.data.files.items():
         if benchmark.sources.get(name, digest) != digest:
             raise ReportRefused(
-                f"the report and {repo_id} use different files of {name}: sha256 {digest} and {benchmark.sources[name]}"
+                f"the report and {benchmark.repository} use different files of {name}: sha256 {digest} and "
+                f"{benchmark.sources[name]}"
             )

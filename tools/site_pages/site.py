@@ -11,6 +11,7 @@ from cxc_eccv.adapters.described import Description
 from cxc_eccv.builders.declared import dataset_configs
 from cxc_eccv.errors import DataError
 from cxc_eccv.metrics.kinds import Spec
+from site_pages.addresses import citation_addresses, read_addresses, site_addresses
 from site_pages.command_page import commands
 from site_pages.dataset_pages import dataset_page, datasets_table, statistics
 from site_pages.files_page import provenance_table
@@ -34,21 +35,26 @@ def expected_files(root: Path) -> dict[str, str]:
     for name, config in dataset_configs().items():
         whole[f"docs/datasets/{name}.md"] = dataset_page(config, every.get(name, {}))
     whole |= reference_pages()
-    for path, parts in _parts(sizes).items():
+    for path, parts in _parts(sizes, read_addresses(root)).items():
         whole[path] = _merged(root / path, parts)
     for name, spec in registry.metric_functions().items():
         whole[f"docs/metrics/{name}.md"] = _metric_page(root, spec)
     return whole
 
 
-def _parts(sizes: Sizes) -> dict[str, dict[str, str]]:
+def _parts(sizes: Sizes, addresses: dict[str, str]) -> dict[str, dict[str, str]]:
     """Page to its generated parts, of the pages that are otherwise written by hand."""
     metrics = [
         f'- "{Description(spec).title}": metrics/{name}.md' for name, spec in registry.metric_functions().items()
     ]
     datasets = [f"- {name}: datasets/{name}.md" for name in dataset_configs()]
     return {
-        "mkdocs.yml": {"metrics": "\n".join(metrics), "datasets": "\n".join(datasets)},
+        "CITATION.cff": {"addresses": citation_addresses(addresses)},
+        "mkdocs.yml": {
+            "addresses": site_addresses(addresses),
+            "metrics": "\n".join(metrics),
+            "datasets": "\n".join(datasets),
+        },
         "docs/metrics/index.md": {"metrics": metrics_table()},
         "docs/datasets/index.md": {"datasets": datasets_table()},
         "docs/tasks.md": {"tasks": f"{tasks_table()}\n\n{task_sections(sizes)}"},

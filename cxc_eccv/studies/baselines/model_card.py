@@ -12,7 +12,7 @@ from huggingface_hub import EvalResult, ModelCardData
 
 import cxc_eccv
 from cxc_eccv.extras import name_requirement
-from cxc_eccv.hub import BENCHMARK
+from cxc_eccv.hub import find_benchmark
 from cxc_eccv.hub.card import CARD, join_card, merge_card
 from cxc_eccv.hub.leaderboard import NAME
 from cxc_eccv.report.page_content import Page
@@ -136,10 +136,18 @@ def _write_card(trained: Trained, command: str, scoring: str) -> str:
         "## Use",
         f"With the model's path or its name on the Hub for `{folder}`:",
         *(code_block(code.replace("FOLDER", folder).strip(), "python") for code in trained.loading),
-        f"These commands compute its scores, after `pip install '{name_requirement('train')}'`:",
+        f"These commands compute its scores, after {_describe_installation()}:",
         code_block(scoring, "sh"),
     ]
     return join_card(_front_matter(trained), "\n\n".join(sections))
+
+
+def _describe_installation() -> str:
+    """How a reader of the card installs this package."""
+    requirement = name_requirement("train")
+    if requirement is None:
+        return "`pip install '.[train]'` in a clone of cxc_eccv"
+    return f"`pip install '{requirement}'`"
 
 
 def _front_matter(trained: Trained) -> str:
@@ -165,7 +173,7 @@ def _index(report: Report | None, kind: str) -> list[EvalResult]:
     data = report.provenance.data
     common: dict[str, Any] = {
         "task_type": kind,
-        "dataset_type": BENCHMARK,
+        "dataset_type": find_benchmark() or "cxc_eccv",
         "dataset_name": NAME if data.edition == OFFICIAL else f"{NAME}, {data.edition}",
         "dataset_split": report.provenance.split,
         "dataset_args": {"version": data.version, "fingerprint": data.fingerprint},
