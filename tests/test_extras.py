@@ -7,10 +7,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from owner_addresses import ADDRESSES, REPOSITORY, write_metadata
 
 from cxc_eccv import extras
 from cxc_eccv.errors import SourceMissing
-from cxc_eccv.extras import REPOSITORY, install_line, require
+from cxc_eccv.extras import find_address, install_line, name_requirement, require
 
 ROOT = Path(__file__).parents[1]
 
@@ -24,6 +25,30 @@ def make_clone(folder, monkeypatch, facts='{{"url": "{url}", "dir_info": {{}}}}'
     return folder
 
 
+@pytest.fixture
+def set_addresses(monkeypatch, tmp_path):
+    """Sets those of the installed package's metadata."""
+    monkeypatch.syspath_prepend(tmp_path / "metadata")
+    return lambda addresses: write_metadata(tmp_path / "metadata", addresses)
+
+
+def test_address_is_read_from_the_metadata(set_addresses):
+    set_addresses(ADDRESSES)
+    assert find_address("Repository") == REPOSITORY
+    assert name_requirement("train") == f"cxc_eccv[train] @ git+{REPOSITORY}"
+    set_addresses({})
+    assert find_address("Repository") is None
+    assert name_requirement("train") is None
+
+
+def test_package_without_metadata_has_no_address(monkeypatch):
+    def fail(name):
+        raise extras.PackageNotFoundError(name)
+
+    monkeypatch.setattr(extras, "metadata", fail)
+    assert find_address("Repository") is None
+
+
 def test_command_installs_from_the_clone(monkeypatch, tmp_path):
     clone = make_clone(tmp_path / "a clone", monkeypatch)
     assert shlex.split(install_line("train"))[-2:] == ["install", f"{clone}[train]"]
@@ -34,15 +59,25 @@ def test_command_is_short_in_the_clone(monkeypatch, tmp_path):
     assert install_line("train").endswith("install '.[train]'")
 
 
-def test_command_uses_the_repository_without_clone(monkeypatch, tmp_path):
+def test_command_uses_the_repository_without_clone(monkeypatch, tmp_path, set_addresses):
+    set_addresses(ADDRESSES)
     (make_clone(tmp_path / "clone", monkeypatch) / "pyproject.toml").unlink()
     assert install_line("st").endswith(f"install 'cxc_eccv[st] @ git+{REPOSITORY}'")
 
 
 @pytest.mark.parametrize("facts", ["", '{{"url": "{url}", "archive_info": {{}}}}'])
-def test_wheel_is_no_clone(monkeypatch, tmp_path, facts):
+def test_wheel_is_no_clone(monkeypatch, tmp_path, set_addresses, facts):
+    set_addresses(ADDRESSES)
     make_clone(tmp_path / "clone", monkeypatch, facts)
     assert REPOSITORY in install_line("st")
+
+
+def test_command_without_address_runs_in_the_clone(monkeypatch, tmp_path, set_addresses):
+    set_addresses({})
+    make_clone(tmp_path / "clone", monkeypatch, "")
+    monkeypatch.setattr(extras.shutil, "which", lambda name: str(Path(sys.executable).with_name(name)))
+    assert install_line("train") == "in your clone: pip install '.[train]'"
+    assert install_line("explain").startswith("in your clone: pip install '.[explain]' && python -m spacy download")
 
 
 def test_command_names_the_python_that_runs(monkeypatch):

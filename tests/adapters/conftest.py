@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from owner_addresses import ADDRESSES, write_metadata
 
 from cxc_eccv import registry
 from cxc_eccv.adapters import module_folder
@@ -55,10 +56,20 @@ def load_metric(module_caches):
     return lambda name, **options: load(str(module_folder(name)), **options)
 
 
+@pytest.fixture
+def repository_address(tmp_path, monkeypatch):
+    """The address that the Spaces install this package from."""
+    write_metadata(tmp_path / "metadata", ADDRESSES)
+    monkeypatch.syspath_prepend(tmp_path / "metadata")
+
+
 @pytest.fixture(scope="session")
 def spaces(tmp_path_factory):
     """Folder with the Space of every metric."""
     folder = tmp_path_factory.mktemp("spaces")
-    for name in registry.metric_functions():
-        write_space(name, folder)
+    write_metadata(folder / "metadata", ADDRESSES)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder / "metadata")
+        for name in registry.metric_functions():
+            write_space(name, folder)
     return folder

@@ -73,6 +73,7 @@ def exported(folder):
 
 @pytest.mark.slow
 @pytest.mark.network
+@pytest.mark.usefixtures("repository_address")
 @pytest.mark.parametrize("self_contained", [False, True])
 def test_a_space_starts_and_answers(run_python, environment, tmp_path, self_contained):
     """The exported one in an environment made from its own requirements, without this package."""

@@ -50,6 +50,7 @@ def project(tmp_path, sample_library):
 
 def test_pushed_labels_are_loaded_by_name_with_the_commit_in_the_report(hub, client, project):
     shown = client.command("push", project, "org/mine")
+    assert shown.out.startswith("This is toy data: it was made from the embedded sample")
     assert "  labels.parquet\n" in shown.out
     assert "left out: answers.jsonl" in shown.out
     assert "Nothing was sent" in shown.out

@@ -1,15 +1,11 @@
 """The leaderboard: published models, and results from the Hub or as last read."""
 
-from pathlib import Path
-
 import pytest
 from hub_server import Fault
 from official import BENCHMARK as ANOTHER
 from official import add_model, official_report
+from owner_addresses import ADDRESSES, BENCHMARK
 
-from cxc_eccv.hub import ADDRESS, BENCHMARK, NOT_PUSHED
-
-DOCS = Path(__file__).parents[2] / "docs"
 MODEL = "me/clip"
 KEYS = {"eccv_caption_i2t_map_at_r": 0.4242, "eccv_caption_t2i_map_at_r": 0.6}
 
@@ -22,17 +18,37 @@ def add_results(hub, values, dataset=BENCHMARK):
 
 @pytest.fixture
 def board(client, tmp_path):
-    def read(**settings):
-        return client.command("leaderboard", settings={"CXC_ECCV_CACHE": str(tmp_path), **settings}).out
+    client.set_addresses(ADDRESSES)
+
+    def read(*options, **settings):
+        return client.command("leaderboard", *options, settings={"CXC_ECCV_CACHE": str(tmp_path), **settings}).out
 
     yield read
     read(CXC_ECCV_CACHE=None)
 
 
-def test_leaderboard_without_benchmark_shows_published_models(board):
+def test_leaderboard_without_address_asks_for_the_dataset(hub, client):
+    text = client.command("leaderboard").out
+    assert "VSE infinity (WSL grid)" in text
+    assert "Name the benchmark's repository with --dataset" in text
+    assert "Address:" not in text
+    assert not hub.requests
+
+
+def test_unreadable_benchmark_is_named_with_the_answer(board):
     text = board()
     assert "VSE infinity (WSL grid)" in text
-    assert f"{NOT_PUSHED}\nAddress: {ADDRESS}\n" in text
+    assert f"No results were read: read the leaderboard of {BENCHMARK}: HTTP 404" in text
+    assert f"Address: {ADDRESSES['Benchmark']}\n" in text
+
+
+def test_results_of_a_named_benchmark_are_kept_apart(hub, board):
+    add_results(hub, KEYS)
+    assert MODEL in board()
+    hub.faults = [Fault("/leaderboard", status=503)] * 2
+    text = board("--dataset", ANOTHER)
+    assert MODEL not in text
+    assert "no results were read before" in text
 
 
 def test_submitted_results_stand_among_published_models(hub, board):
@@ -68,14 +84,21 @@ def test_unknown_task_names_those_with_models(client):
     assert "did you mean 'coco_5k'? Known: eccv_caption, cxc, coco_5k" in told
 
 
-def test_submit_names_the_benchmark_by_default(client, tmp_path):
+def test_submit_without_address_asks_for_the_dataset(hub, client, tmp_path):
+    (tmp_path / "report.json").write_text(official_report())
+    told = client.command("submit", tmp_path, "--model", MODEL, status=2).err
+    assert "Name the benchmark's repository with --dataset" in told
+    assert not hub.requests
+
+
+def test_submit_reads_the_benchmark_of_the_owner(client, tmp_path):
+    client.set_addresses(ADDRESSES)
     (tmp_path / "report.json").write_text(official_report())
     told = client.command("submit", tmp_path, "--model", MODEL, status=2).err
     assert f"read dataset {BENCHMARK}: HTTP 404" in told
-    assert NOT_PUSHED in told
 
 
-def test_page_names_the_benchmark():
-    page = " ".join((DOCS / "leaderboard.md").read_text(encoding="utf-8").split())
-    assert ADDRESS in page
-    assert NOT_PUSHED.removeprefix(f"The benchmark {BENCHMARK} ") in page
+@pytest.mark.parametrize("address", ["https://example.org/datasets/owner/name", "owner/name"])
+def test_address_elsewhere_is_no_benchmark(client, address):
+    client.set_addresses({"Benchmark": address})
+    assert "Name the benchmark's repository with --dataset" in client.command("leaderboard").out

@@ -2,13 +2,18 @@
 
 import json
 import math
+import subprocess
+import sys
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from owner_addresses import ADDRESSES, REPOSITORY
 
 from cxc_eccv.adapters import MODULES
 from cxc_eccv.adapters.described import GRADIO
 
+ROOT = Path(__file__).parents[2]
 LOAD = """
 import datasets
 repo, told = given, {}
@@ -41,15 +46,30 @@ def test_a_pushed_dataset_loads_by_name_also_streaming(hub, client, built):
 
 
 def test_a_pushed_metric_space_loads_with_evaluate(hub, client):
+    client.set_addresses(ADDRESSES)
     text = client.command("push", "map_at_r", "org/map_at_r", "--type", "space", "--yes").out
     assert "uploaded to" in text
     space = hub.store.repositories["space", "org/map_at_r"]
     assert "A new Space." not in space.files()["README.md"].decode()  # the Hub's own words are no hand-writing
+    assert f"cxc_eccv[metrics] @ git+{REPOSITORY}\n" in space.files()["requirements.txt"].decode()
     assert space.files()["map_at_r.py"] == (MODULES / "map_at_r" / "map_at_r.py").read_bytes()
     answer = client.code(EVALUATE)
     assert answer.status == 0, answer.err
     assert math.isclose(answer.told["map_at_r"], 0.625)  # (1/2 * 1/2 + 1) / 2 over R = 2 and R = 1
     assert hub.seen("/spaces/org/map_at_r/resolve/main/map_at_r.py")
+
+
+def test_space_without_address_is_the_exported_one(hub, client, tmp_path):
+    told = client.command("push", "map_at_r", "org/map_at_r", "--type", "space", "--yes", status=2).err
+    command = "python tools/export_metric.py map_at_r --output exported"
+    assert f"`{command}`" in told
+    assert not hub.requests
+    subprocess.run([sys.executable, *command.replace("tools", str(ROOT / "tools")).split()[1:]], cwd=tmp_path, check=True)
+    client.command("push", tmp_path / "exported" / "map_at_r", "org/map_at_r", "--type", "space", "--yes")
+    assert "cxc_eccv" not in hub.store.repositories["space", "org/map_at_r"].files()["requirements.txt"].decode()
+    answer = client.code(EVALUATE)
+    assert answer.status == 0, answer.err
+    assert math.isclose(answer.told["map_at_r"], 0.625)
 
 
 def test_a_space_of_an_unknown_metric_is_refused_with_the_nearest(hub, client):
@@ -71,6 +91,7 @@ def test_a_folder_that_is_no_space_is_refused(hub, client, tmp_path, card, messa
 
 
 def test_a_space_keeps_what_people_changed_in_it(hub, client):
+    client.set_addresses(ADDRESSES)
     client.command("push", "map_at_r", "org/kept", "--type", "space", "--yes")
     space = hub.store.repositories["space", "org/kept"]
     card = (

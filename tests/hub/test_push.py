@@ -97,10 +97,12 @@ def test_visibility_is_that_asked_for(hub, client, built):
 
 def test_the_next_steps_are_told_after_the_upload(client, copy):
     text = push(client, copy, "--yes").out
+    assert text.startswith("This is toy data: it was made from the embedded sample")
     assert text.endswith("The data is the edition 'sample', so no results can be submitted to it.\n")
     manifest = json.loads((copy / "manifest.json").read_text())
     (copy / "manifest.json").write_text(json.dumps(manifest | {"edition": "official"}))
     assert "leaderboard" not in push(client, copy).out
+    assert "toy" not in push(client, copy).out
     text = push(client, copy, "--yes").out
     assert "1. Make the dataset public" in text
     assert "evaluation_framework 'cxc_eccv'" in text

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 from hub_endpoints import WRITER
 from hub_server import Hub
+from owner_addresses import write_metadata
 
 WORKER = Path(__file__).with_name("hub_worker.py")
 ROOT = Path(__file__).parents[3]
@@ -26,7 +27,10 @@ class Client:
         }
         settings |= {"HF_ENDPOINT": url, "HF_HOME": str(folder / "hf"), "HF_HUB_DISABLE_XET": "1"}
         settings |= {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_UPDATE_DOWNLOAD_COUNTS": "0"}
-        settings |= {"HF_HUB_DISABLE_TELEMETRY": "1", "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
+        settings |= {"HF_HUB_DISABLE_TELEMETRY": "1", "COLUMNS": "200"}
+        self.metadata = folder / "metadata"
+        self.set_addresses({})
+        settings["PYTHONPATH"] = os.pathsep.join([str(self.metadata), str(ROOT)])
         self.token, self.secrets = token, {token}
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         self.process = subprocess.Popen([sys.executable, str(WORKER)], env=settings, cwd=folder, **pipes)
@@ -45,6 +49,10 @@ class Client:
     def code(self, code, given=None, token="same"):
         """Python code that may read ``given`` and write ``told``."""
         return self._asked({"code": code, "given": given}, token)
+
+    def set_addresses(self, addresses):
+        """What the package's owner set in ``[project.urls]``, by label."""
+        write_metadata(self.metadata, addresses)
 
     def close(self):
         self.process.stdin.close()
@@ -88,4 +96,5 @@ def hub(running_hub):
 
 @pytest.fixture
 def client(hub, running_client):
+    running_client.set_addresses({})
     return running_client
