@@ -203,9 +203,7 @@ def _choose_tasks(
     return tasks, [key for key in keys if key not in proposed]
 
 
-def _make_entry(
-    report: Report, task: LeaderboardTask, options: SubmitOptions, benchmark: Benchmark
-) -> EvalResultEntry:
+def _make_entry(report: Report, task: LeaderboardTask, options: SubmitOptions, benchmark: Benchmark) -> EvalResultEntry:
     made = f"cxc_eccv {cxc_eccv.__version__}, data {report.provenance.data.version}"
     if report.provenance.trained_on:
         made = f"trained on {report.trained_on}; {made}"

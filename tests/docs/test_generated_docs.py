@@ -6,6 +6,7 @@ import itertools
 import shutil
 
 import pytest
+import yaml
 from pages import ROOT, anchors_of, blocks_of
 
 from cxc_eccv import registry
@@ -25,7 +26,8 @@ def copy(tmp_path):
     """What the generator reads and writes."""
     for name in ("docs", "dataset_cards"):
         shutil.copytree(ROOT / name, tmp_path / name)
-    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
+    for name in ("mkdocs.yml", "CITATION.cff", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
     (tmp_path / "tools" / "site_pages").mkdir(parents=True)
     shutil.copy(ROOT / "tools" / "site_pages" / "task_sizes.json", tmp_path / "tools" / "site_pages")
     return tmp_path
@@ -52,6 +54,17 @@ def stale(folder):
     from site_pages.site import expected_files
 
     return {path: text for path, text in expected_files(folder).items() if (folder / path).read_text() != text}
+
+
+def test_addresses_follow_those_of_the_project(copy, generate):
+    project = copy / "pyproject.toml"
+    project.write_text(f'{project.read_text()}\n[project.urls]\nRepository = "https://example.org/owner/us"\n')
+    assert sorted(stale(copy)) == ["CITATION.cff", "mkdocs.yml"]
+    assert generate(copy)[0] == 0
+    assert yaml.safe_load((copy / "CITATION.cff").read_text())["repository-code"] == "https://example.org/owner/us"
+    site = yaml.safe_load((copy / "mkdocs.yml").read_text())
+    assert [site[key] for key in ("repo_url", "repo_name")] == ["https://example.org/owner/us", "owner/us"]
+    assert "site_url" not in site
 
 
 def test_an_edit_of_a_generated_part_is_found_and_undone_and_one_by_hand_is_kept(copy, generate):
