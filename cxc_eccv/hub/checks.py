@@ -82,7 +82,7 @@ def _unusual_parameters(result: Result) -> Iterator[str]:
 
 
 class Benchmark(NamedTuple):
-    """The released dataset: its repository and commit, its tasks' ids, and the sha256 of its raw files by catalog name."""
+    """The released dataset: repository, commit, ids of its tasks, and the sha256 of its raw files by catalog name."""
 
     repository: str
     revision: str

@@ -1,4 +1,4 @@
-"""The addresses of this project as other files need them; the owner sets them in ``[project.urls]`` of pyproject.toml."""
+"""This project's addresses as other files need them; its owner sets them in ``[project.urls]`` of pyproject.toml."""
 
 from __future__ import annotations
 
