@@ -2,8 +2,7 @@
 
     python examples/submit.py                                    # the embedded sample: refused, and why
     python examples/submit.py report/report.json                 # a report of the official data
-    python examples/submit.py report/report.json --model YOUR_NAME/clip \\
-        --dataset OWNER_NAME/cxc_eccv                            # looks at the Hub too
+    python examples/submit.py report/report.json --model YOUR_NAME/clip --dataset OWNER_NAME/cxc_eccv  # asks the Hub
 
 Without a report it scores random vectors on the sample. Such a report is refused; the script shows the file that an
 accepted one would add to the model's repository. It sends nothing: ``cxc-eccv submit ... --yes`` does.
