@@ -99,14 +99,14 @@ def submit(
         bool, typer.Option("--yes", help="Open or update the pull request. Without it nothing is sent.")
     ] = False,
 ) -> None:
-    """Check a report, and propose its results to its model's page.
+    r"""Check a report, and propose its results to its model's page.
 
     Examples:
     ```sh
-    cxc-eccv submit report/report.json --check
-    cxc-eccv submit report/report.json --model YOUR_NAME/clip --dataset OWNER_NAME/cxc_eccv
-    cxc-eccv submit report/report.json --model YOUR_NAME/clip \
-      --dataset OWNER_NAME/cxc_eccv --notes zero-shot --yes
+    cxc-eccv submit report --check
+    cxc-eccv submit report --model YOUR_NAME/clip --dataset OWNER_NAME/cxc_eccv
+    cxc-eccv submit report --model YOUR_NAME/clip --dataset OWNER_NAME/cxc_eccv \
+      --notes zero-shot --yes
     ```
 
     Only reports that this release computed from the official, unmodified data are accepted. A refusal says why. Results

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs
 from hub_store import BadRequest
 
 WRITER, READER = "hf_writerwriterwriter", "hf_readerreaderreader"
-TOKENS = {WRITER: {"org", "cxc-eccv"}, READER: set()}
+TOKENS = {WRITER: {"org", "YOUR_NAME"}, READER: set()}
 """Token to the owners it may write for."""
 NAMES = {WRITER: "writer", READER: "reader"}
 """Token to its account."""
