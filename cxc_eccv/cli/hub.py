@@ -105,8 +105,8 @@ def submit(
     ```sh
     cxc-eccv submit report --check
     cxc-eccv submit report --model YOUR_NAME/clip --dataset OWNER_NAME/cxc_eccv
-    cxc-eccv submit report --model YOUR_NAME/clip --dataset OWNER_NAME/cxc_eccv \
-      --notes zero-shot --yes
+    cxc-eccv submit report --model YOUR_NAME/clip \
+      --dataset OWNER_NAME/cxc_eccv --notes zero-shot --yes
     ```
 
     Only reports that this release computed from the official, unmodified data are accepted. A refusal says why. Results

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 from huggingface_hub import ModelCard
+from owner_addresses import ADDRESSES, REPOSITORY, write_metadata
 from transformers import pipeline
 
 from cxc_eccv.cli.app import main
@@ -214,6 +215,25 @@ def test_the_card_s_command_is_torchrun_s_where_it_started_the_training(monkeypa
     launched = "torchrun --nproc-per-node 2 --no-python cxc-eccv train char-gru --seed 1"
     assert _training_command("char-gru") == launched
     COMMAND.reset(before)
+
+
+@pytest.mark.parametrize(
+    ("addresses", "installation"),
+    [
+        ({}, "after `pip install '.[train]'` in a clone of cxc_eccv:"),
+        (ADDRESSES, f"after `pip install 'cxc_eccv[train] @ git+{REPOSITORY}'`:"),
+    ],
+    ids=["without", "with"],
+)
+def test_card_installs_from_the_owner_s_address(monkeypatch, tmp_path, addresses, installation):
+    write_metadata(tmp_path / "metadata", addresses)
+    monkeypatch.syspath_prepend(tmp_path / "metadata")
+    trained = Trained(
+        kind="dual-encoder", about="A model.", has_images=True, settings={"seed": 1}, loading="", scoring=(),
+        pipeline_tag="feature-extraction", output=tmp_path, model=tmp_path, base_models=[], parts=["coco/train"],
+        library=SimpleNamespace(edition=OFFICIAL)
+    )  # fmt: skip
+    assert installation in write_model_card(trained, "cxc-eccv train", "cxc-eccv evaluate").read_text()
 
 
 def test_the_card_names_public_data_and_the_checkpoints_that_were_fine_tuned(tmp_path):
