@@ -78,6 +78,16 @@ def test_an_entry_says_what_the_model_was_trained_on(hub, client, model, benchma
     assert "notes: trained on COCO train, laion2b; cxc_eccv 0.1.0" in " ".join(submit(client, report).out.split())
 
 
+@pytest.mark.parametrize(("typed", "n_sent"), [("", 0), ("n\n", 0), ("y\n", 1)])
+def test_numbers_in_doubt_are_sent_when_confirmed(client, model, report, typed, n_sent):
+    content = json.loads(report.read_text())
+    content["doubts"] = {"random_order": "Positives rank as in a random order."}
+    report.write_text(json.dumps(content))
+    answer = submit(client, report, "--yes", typed=typed, status=1 - n_sent)
+    assert "Check this first:\n  - Positives rank as in a random order." in answer.out
+    assert len(model.pull_requests) == n_sent
+
+
 def test_merged_results_are_not_proposed_again(hub, client, model, report):
     submit(client, report, "--yes")
     hub.store.merge(model, 1)

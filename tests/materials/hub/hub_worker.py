@@ -5,6 +5,7 @@ prints or logs is seen. Nothing sleeps.
 """
 
 import functools
+import io
 import json
 import os
 import sys
@@ -31,6 +32,7 @@ def done(request):
         os.chdir(request["folder"])
     for name, value in request["environment"].items():
         os.environ.pop(name, None) if value is None else os.environ.__setitem__(name, value)
+    sys.stdin = io.StringIO(request.get("input", ""))  # what the user types
     try:
         command(request["command"]) if "command" in request else exec(request["code"], variables)
     except SystemExit as end:

@@ -35,12 +35,13 @@ class Client:
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         self.process = subprocess.Popen([sys.executable, str(WORKER)], env=settings, cwd=folder, **pipes)
 
-    def command(self, *arguments, status=0, token="same", folder=None, settings=()):
+    def command(self, *arguments, status=0, token="same", folder=None, settings=(), typed=""):
         """``cxc-eccv ...``; fails unless the exit status is the expected one.
 
-        It runs where the command before did, unless a ``folder`` is named, with further environment ``settings``.
+        It runs where the command before did, unless a ``folder`` is named, with further environment ``settings``, and
+        reads what is ``typed``.
         """
-        asked = {"command": [str(one) for one in arguments], "folder": folder and str(folder)}
+        asked = {"command": [str(one) for one in arguments], "folder": folder and str(folder), "input": typed}
         answer = self._asked(asked | {"environment": dict(settings)}, token)
         assert answer.status == status, answer.err or answer.out
         assert "Traceback" not in answer.err, answer.err
