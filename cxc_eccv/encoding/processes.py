@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import DataError, InvalidOption, MissingIds
 from cxc_eccv.ranking.large_gallery import LargeGallery, ShardCounts
 from cxc_eccv.runs import EmbeddingsRun
+from cxc_eccv.runs.run import QUERY
 from cxc_eccv.types import Embeddings, IntArray, Judgments, PositiveRanks, find_sides
 
 GROUPS = itertools.count()
@@ -154,7 +155,9 @@ def split_ranks(
         raise InvalidOption(f"{direction}: {reason}")
     similarity = run.choose_similarity(similarity)
     query_side, gallery_side = find_sides(direction)
-    queries, items = getattr(run, query_side), getattr(run, gallery_side)
+    queries, items = run.find_vectors(query_side, QUERY), run.find_vectors(gallery_side)
+    assert queries is not None  # noqa: S101 - why_not says so
+    assert items is not None  # noqa: S101
     with join_processes() as processes:
         rows = np.flatnonzero(np.isin(items.ids, judgments.gallery_ids))
         share = np.array_split(rows, processes.count)[processes.rank]

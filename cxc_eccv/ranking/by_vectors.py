@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from threading import Event
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +38,17 @@ from cxc_eccv.ranking.scores import (
     workers,
 )
 from cxc_eccv.runs import EmbeddingsRun
-from cxc_eccv.types import CROSS_MODAL, Embeddings, FloatArray, IntArray, RatedPairs, find_positions, find_sides
+from cxc_eccv.runs.run import GALLERY, QUERY, ROLES, SYMMETRIC
+from cxc_eccv.types import (
+    CROSS_MODAL,
+    SIDES,
+    Embeddings,
+    FloatArray,
+    IntArray,
+    RatedPairs,
+    find_positions,
+    find_sides,
+)
 from cxc_eccv.types.ids import find_distinct
 
 WORTHWHILE = 0.6
@@ -57,11 +68,15 @@ class ByVectors(ByCounts):
     def count(self, merged: Mapping[str, MergedJudgments], readers: Readers) -> dict[str, Counts]:
         """Counts of every direction, with one product for two directions or half a product for one where possible."""
         counts: dict[str, Counts] = {}
+        # A product serves two orders only if an item has one vector, as a query and in the gallery.
+        alike = {side for side, (query, _) in ROLES.items() if query not in self.run.roles}
         if self._vectors.options.device is None:
-            if shared := _put_rows_first({name: merged[name] for name in CROSS_MODAL if name in merged}, readers):
+            both = {name: merged[name] for name in CROSS_MODAL if name in merged and alike.issuperset(SIDES)}
+            if shared := _put_rows_first(both, readers):
                 counts |= count_both(self._vectors, shared, readers)
             for direction, judged in merged.items():
-                if direction not in CROSS_MODAL and not readers.get(direction):
+                within = direction not in CROSS_MODAL and find_sides(direction)[0] in alike
+                if within and not readers.get(direction):
                     counts |= count_within(self._vectors, direction, judged)
         for direction, judged in merged.items():
             if direction not in counts:
@@ -92,7 +107,7 @@ def count_by_row(
     """Count one direction row by row, on the CPU or a torch device; readers read on the CPU."""
     query_side, gallery_side = find_sides(direction)
     layout = Layout.of(merged.segments)
-    rows = vectors.prepare(query_side, merged.query_ids)
+    rows = vectors.prepare(query_side, merged.query_ids, role=QUERY)
     columns = vectors.prepare(gallery_side, merged.gallery_ids, layout)
     refuse_extremes(vectors.similarity, rows, columns, merged.query_ids, layout.spread(merged.gallery_ids))
     self_columns = merged.self_columns(layout.column)
@@ -114,10 +129,12 @@ class Vectors:
     similarity: str
     options: Options
 
-    def prepare(self, side: str, ids: IntArray, layout: Layout | None = None) -> NDArray[np.float32]:
+    def prepare(
+        self, side: str, ids: IntArray, layout: Layout | None = None, *, role: str = GALLERY
+    ) -> NDArray[np.float32]:
         """Prepared vectors of the ids, in their order or laid out as columns with zeros in the padding."""
         rows = find_rows(ids, self.run, side)
-        embeddings: Embeddings = getattr(self.run, side)
+        embeddings = cast("Embeddings", self.run.find_vectors(side, role))
         targets, height = (np.arange(ids.size), ids.size) if layout is None else (layout.column, layout.width)
         out = np.zeros((height, embeddings.vectors.shape[1]), dtype=np.float32)
 
@@ -372,7 +389,7 @@ def _symmetric(shared: NDArray[np.float32], leaders: IntArray, group: IntArray) 
 
 
 def compare_pairs(run: EmbeddingsRun, pairs: RatedPairs, direction: str, similarity: str) -> FloatArray:
-    """(P,) similarities of pairs, summed in float64."""
+    """(P,) similarities of pairs, summed in float64; the two sides of a pair are alike and have no role."""
     query_side, item_side = find_sides(direction)
     if query_side == item_side:  # the smaller row first, so that both orders are the same pair
         both = np.split(_find_repeated(np.concatenate([pairs.query_ids, pairs.item_ids]), run, query_side), 2)
@@ -380,7 +397,7 @@ def compare_pairs(run: EmbeddingsRun, pairs: RatedPairs, direction: str, similar
     else:
         queries = _find_repeated(pairs.query_ids, run, query_side)
         items = _find_repeated(pairs.item_ids, run, item_side)
-    left, right = getattr(run, query_side).vectors, getattr(run, item_side).vectors
+    left, right = (cast("Embeddings", run.find_vectors(side, SYMMETRIC)).vectors for side in (query_side, item_side))
     if similarity == "cosine":
         for side, vectors, rows in ((query_side, left, queries), (item_side, right, items)):
             named = np.unique(rows)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -22,8 +23,10 @@ from cxc_eccv.errors import MalformedRun
 from cxc_eccv.parquet import OBJECTS, PICKLED, read_npy, refuse_expansion
 from cxc_eccv.runs.run import (
     MODEL,
+    ROLES,
     EmbeddingsRun,
     hash_file,
+    read_encoding,
     read_entry,
     refuse_unreadable,
     whole_ids,
@@ -39,6 +42,9 @@ SIMILARITY = "similarity"
 
 FURTHER = "adversarial_"
 """Prefix of further arrays, with other sentences than the captions of the split: ``adversarial_colour_ids``, ..."""
+
+LIKE_A_ROLE = re.compile(r"quer(y|ies)|symmetric", re.IGNORECASE)
+"""Parts of names that mean vectors in a role."""
 
 TYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2",
@@ -66,6 +72,11 @@ def load_embeddings(path: str | Path) -> EmbeddingsRun:
     image-only file has only one pair. Vectors become float32; pickled objects are never loaded. Optional entries are
     ``similarity`` (``cosine`` or ``dot``) and ``model``, a name: texts in ``.npz``, metadata in ``.safetensors``.
     Vectors of altered sentences have names such as ``adversarial_<kind>_ids`` and ``adversarial_<kind>_embeddings``.
+
+    A model that encodes queries otherwise adds ``caption_query_embeddings`` and ``image_query_embeddings``, row by row
+    for the same ids; then ``caption_embeddings`` and ``image_embeddings`` are the gallery's. Rated pairs, whose two
+    sides are alike, are compared by ``caption_symmetric_embeddings`` and ``image_symmetric_embeddings`` where a file
+    has them, else by the vectors of the gallery.
 
     Args:
         path: a ``.npz`` or ``.safetensors`` file.
@@ -95,17 +106,46 @@ def make_embeddings(path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Ma
     similarity, model = find_texts(path, arrays, metadata)
     sides = {side: read_side(path, arrays, *names) for side, names in PAIRS.items()}
     further = check_further(path, arrays)
+    roles = _read_roles(path, arrays, sides)
     if not any(sides.values()) and not further:
         wanted = " or ".join(f"{ids} with {vectors}" for ids, vectors in PAIRS.values())
         raise MalformedRun(f"{path}: holds {sorted(arrays) or 'no array'}; needs {wanted}")
+    sha256 = hash_file(path)
     return EmbeddingsRun(
         **sides,
         path=path,
-        sha256=hash_file(path),
+        sha256=sha256,
         similarity=similarity,
         model=model,
         further=further,
+        roles=roles,
+        encoding=read_encoding(path, sha256),
     )
+
+
+def _read_roles(
+    path: Path, arrays: Mapping[str, NDArray[Any]], sides: Mapping[str, Embeddings | None]
+) -> dict[str, Embeddings]:
+    """The checked vectors of queries and of rated pairs, with the ids of their side."""
+    known = [f"{name}_embeddings" for names in ROLES.values() for name in names]
+    for name in arrays:
+        if LIKE_A_ROLE.search(name) and name not in known and not name.startswith(FURTHER):
+            raise MalformedRun(f"{path}: unknown entry {name!r}; name vectors in a role {', '.join(known)}")
+    roles: dict[str, Embeddings] = {}
+    for side, names in ROLES.items():
+        gallery = sides[side]
+        for name in names:
+            entry = f"{name}_embeddings"
+            if entry not in arrays:
+                continue
+            if gallery is None:
+                ids, vectors = PAIRS[side]
+                raise MalformedRun(
+                    f"{path}: has {entry!r} but not {ids!r} with {vectors!r}, the vectors of the gallery; save both, "
+                    "row by row in the same order"
+                )
+            roles[name] = Embeddings(gallery.ids, check_vectors(path, entry, arrays[entry], gallery.ids))
+    return roles
 
 
 def find_texts(
@@ -155,6 +195,7 @@ def save_embeddings(path: str | Path, run: EmbeddingsRun) -> None:
         embeddings: Embeddings | None = getattr(run, side)
         if embeddings is not None:
             arrays |= {ids: embeddings.ids, vectors: embeddings.vectors}
+    arrays |= {f"{name}_embeddings": embeddings.vectors for name, embeddings in run.roles.items()}
     write_arrays(path, {**arrays, **run.further}, {SIMILARITY: run.similarity, MODEL: run.model})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
@@ -15,13 +15,20 @@ from numpy.typing import ArrayLike, NDArray
 from cxc_eccv.errors import CxcEccvError, MalformedRun, NoSuchFile, refuse_long_name
 from cxc_eccv.types import Embeddings, IntArray, find_sides
 from cxc_eccv.types.ids import FLOATS, check_ids, shorten, to_array
-from cxc_eccv.types.provenance import ItemFacts, RunFacts
-from cxc_eccv.types.strict_json import JsonFault, decode_json
+from cxc_eccv.types.json_records import from_json, shape_of
+from cxc_eccv.types.provenance import EncodingFacts, ItemFacts, RunFacts
+from cxc_eccv.types.strict_json import JsonFault, check_shape, decode_json
 from cxc_eccv.writing import replaced_file
 
 MODEL = "model"
 
 SIMILARITIES = ("cosine", "dot")
+
+QUERY, GALLERY, SYMMETRIC = "query", "gallery", "symmetric"
+"""Roles of an item: a query, an item that is searched, and one of a rated pair, whose two sides are alike."""
+
+ROLES = {"images": ("image_query", "image_symmetric"), "captions": ("caption_query", "caption_symmetric")}
+"""Side to the names of its vectors in roles other than the gallery's."""
 
 CORPUS = "corpus"
 """Entry of a rankings file that says what represented an image, if not the image itself."""
@@ -100,16 +107,29 @@ def write_record(path: Path, facts: Mapping[str, Any]) -> None:
         part.write_text(text + "\n", encoding="utf-8")
 
 
-def read_record(path: Path) -> dict[str, Any] | None:
-    """The record of an encoded file; None if there is none, or if its hash is that of another file."""
+def read_record(path: Path, sha256: str | None = None) -> dict[str, Any] | None:
+    """The record of an encoded file; None if there is none, or if its hash is that of another file.
+
+    ``sha256`` is the hash of the file, if it is known.
+    """
     if not (path.is_file() and record_path(path).is_file()):  # reading a pipe would block
         return None
     try:
         content = decode_json(record_path(path).read_text(encoding="utf-8"))
-        matches = content["sha256"] == hash_file(path)
+        matches = content["sha256"] == (sha256 or hash_file(path))
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return content if matches else None
+
+
+def read_encoding(path: Path, sha256: str) -> EncodingFacts | None:
+    """What made an encoded file with this hash, as the record beside it says; None if there is no such record."""
+    facts = (read_record(path, sha256) or {}).get("encoding")
+    try:
+        check_shape(facts, shape_of(EncodingFacts))
+    except JsonFault:
+        return None
+    return from_json(EncodingFacts, facts)
 
 
 ARRAYS = ("image_ids", "caption_ids", "scores")
@@ -157,10 +177,14 @@ class EmbeddingsRun(AnyRun):
         model: name of the model in reports and comparisons, or None.
         further: ids (``..._ids``, which may repeat) and vectors (``..._embeddings``) of altered sentences, under
             names that begin with ``adversarial_``.
+        roles: vectors of a model that encodes an item otherwise as a query (``image_query``, ``caption_query``) or in
+            rated pairs (``image_symmetric``, ``caption_symmetric``); ``images`` and ``captions`` are the gallery's,
+            and stand for the roles that are not here.
+        encoding: what made the vectors, if known.
 
     Raises:
-        MalformedRun: there are no vectors at all, images and captions differ in D, the similarity is unknown, or the
-            name is not a line of text.
+        MalformedRun: there are no vectors at all, sides or roles differ in D or in their ids, the similarity is
+            unknown, or the name is not a line of text.
 
     Example:
         >>> import numpy as np
@@ -178,6 +202,8 @@ class EmbeddingsRun(AnyRun):
     similarity: str | None = None
     model: str | None = None
     further: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    roles: Mapping[str, Embeddings] = field(default_factory=dict)
+    encoding: EncodingFacts | None = None
 
     def __post_init__(self) -> None:
         check_name(self.path or "run", self.model)
@@ -195,6 +221,40 @@ class EmbeddingsRun(AnyRun):
                     f"{self.path or 'run'}: image_embeddings have {widths[0]} dimensions, caption_embeddings have "
                     f"{widths[1]}. Both must come from the shared space, after the model's projection layers."
                 )
+        self._check_roles()
+
+    def _check_roles(self) -> None:
+        """Raise MalformedRun unless the vectors of every role belong to the items of a side, row by row."""
+        where = self.path or "run"
+        known = {name: side for side, names in ROLES.items() for name in names}
+        for name, embeddings in self.roles.items():
+            if name not in known:
+                raise MalformedRun(f"{where}: unknown role {name!r}; give {', '.join(known)}")
+            gallery: Embeddings | None = getattr(self, known[name])
+            kind = known[name].removesuffix("s")
+            if gallery is None:
+                raise MalformedRun(
+                    f"{where}: has {name}_embeddings but not {kind}_embeddings, the vectors of the gallery; save both"
+                )
+            if not np.array_equal(embeddings.ids, gallery.ids):
+                raise MalformedRun(f"{where}: {name}_embeddings have other ids than {kind}_embeddings; save one order")
+            if embeddings.vectors.shape[1] != gallery.vectors.shape[1]:
+                raise MalformedRun(
+                    f"{where}: {name}_embeddings have {embeddings.vectors.shape[1]} dimensions, {kind}_embeddings have "
+                    f"{gallery.vectors.shape[1]}. Encode both with one model."
+                )
+
+    def find_vectors(self, side: str, role: str = GALLERY) -> Embeddings | None:
+        """The vectors of the ``images`` or ``captions`` in a role: ``gallery``, ``query`` or ``symmetric``."""
+        gallery: Embeddings | None = getattr(self, side)
+        return self.roles.get(f"{side.removesuffix('s')}_{role}", gallery)
+
+    def without_roles(self) -> EmbeddingsRun:
+        """The run with one vector per item, the one of rated pairs, for all roles."""
+        if not self.roles:
+            return self
+        sides = {side: self.find_vectors(side, SYMMETRIC) for side in ROLES}
+        return replace(self, **sides, roles={})
 
     def why_not(self, direction: str) -> str | None:
         """Why this direction cannot be ranked, or None."""
@@ -215,7 +275,7 @@ class EmbeddingsRun(AnyRun):
         return self
 
     def facts(self) -> RunFacts:
-        """Kind, file, hash and model; number and width of the vectors per side."""
+        """Kind, file, hash and model; number and width of the vectors per side; roles, and what made the vectors."""
         images, captions = (
             None if side is None else ItemFacts(*side.vectors.shape) for side in (self.images, self.captions)
         )
@@ -227,6 +287,8 @@ class EmbeddingsRun(AnyRun):
             images=images,
             captions=captions,
             further={name: len(array) for name, array in self.further.items()},
+            roles=tuple(sorted(self.roles)),
+            encoding=self.encoding,
         )
 
 

@@ -66,6 +66,38 @@ class ListFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EncodingFacts:
+    """What made vectors or scores of pairs, of all that changes their values.
+
+    Attributes:
+        revision: of the model on the Hub, if one was named.
+        dtype: type of the weights.
+        pooling: of a plain text model; None for a model that pools itself.
+        central_crop: share of an image's area that was kept; None for the whole image.
+        ten_crops: shorter side and size of ten crops whose vectors were averaged; None for the whole image.
+        lowercased: whether texts were lower-cased first.
+        prompts: ``images`` or ``captions``, or a role such as ``caption_query``, to the prompt with ``{}`` for the
+            item; without the sides that have none.
+        prompts_from: ``the model`` if its saved prompts of queries and documents were used by default.
+        tokenizer: class of the tokenizer.
+        image_processor: class of the image processor, and the library that it computes with.
+        versions: name of a package that computes to its version.
+    """
+
+    revision: str | None = None
+    dtype: str = ""
+    pooling: str | None = None
+    central_crop: float | None = None
+    ten_crops: Mapping[str, int] | None = None
+    lowercased: bool = False
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    prompts_from: str | None = None
+    tokenizer: str | None = None
+    image_processor: str | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
     """A run: its kind, file, name and size.
 
@@ -79,6 +111,8 @@ class RunFacts:
         directions: direction to its rankings.
         images, captions: those of the run.
         further: names of further vectors, as of altered captions, to their number.
+        roles: names of vectors beside those of the gallery, such as ``caption_query``.
+        encoding: what made the vectors or scores, as the record beside the file says.
     """
 
     kind: str = ""
@@ -91,6 +125,8 @@ class RunFacts:
     images: ItemFacts | None = None
     captions: ItemFacts | None = None
     further: Mapping[str, int] = field(default_factory=dict)
+    roles: tuple[str, ...] = ()
+    encoding: EncodingFacts | None = None
 
     @property
     def has_no_vectors(self) -> bool:

@@ -30,7 +30,7 @@ class ImageFeatures:
     @classmethod
     def read(cls, path: str | Path) -> ImageFeatures:
         """Read an embeddings file with ``image_ids`` and ``image_embeddings``; MalformedRun without them."""
-        images = load_embeddings(Path(path)).images
+        images = load_embeddings(Path(path)).without_roles().images
         if images is None:
             raise MalformedRun(f"{path} has no image_ids and image_embeddings; give a file with features of images")
         return cls(images)

@@ -374,6 +374,7 @@ def with_image_vectors(run: Run, content: Split) -> Run:
     rows, present = find_positions(content.caption_ids, texts.captions.ids)
     if not present.all():
         return run  # ranking reports the missing ids
+    texts = texts.without_roles()
     vectors = texts.captions.vectors[rows]
     if texts.choose_similarity() == "cosine":
         refuse_zero_vectors(content.caption_ids[~vectors.any(axis=1)], len(vectors), "captions", run.path or "run")

@@ -176,6 +176,12 @@ def check_altered(
     vectors = run.as_embeddings()
     if vectors is None or vectors.captions is None:
         raise InvalidOption("altered queries need vectors: give a file with embeddings of the captions")
+    if vectors.roles:
+        raise InvalidOption(
+            f"{run.path or 'the run'} has {' and '.join(f'{name}_embeddings' for name in sorted(vectors.roles))}: the "
+            "role of altered queries is not known. Encode captions and altered queries with one prompt "
+            "(--caption-prompt, or {} for none)"
+        )
     for what in ("model", "similarity"):
         expected, actual = getattr(vectors, what), getattr(altered, what)
         if expected and actual and expected != actual:

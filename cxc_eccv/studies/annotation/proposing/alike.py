@@ -77,7 +77,7 @@ def _with_side(runs: Mapping[str, Run], side: str) -> dict[str, EmbeddingsRun]:
                 "embeddings"
             )
         if vectors.ids(side).size:
-            able[name] = vectors
+            able[name] = vectors.without_roles()  # neither of two alike items is the query
     if not able:
         raise InvalidOption(f"no model has vectors of {side}, which the choice of pairs needs: give one that has")
     return able

@@ -28,7 +28,7 @@ def run(split: Split, inputs: Inputs) -> tuple[Report, EmbeddingsRun]:
     if features.images is None:
         raise MalformedRun(f"{inputs.features} has no image_ids and image_embeddings")
     # A file may name the similarity of its features.
-    images = replace(features, captions=None, similarity=features.similarity or "cosine")
+    images = replace(features.without_roles(), captions=None, similarity=features.similarity or "cosine")
     report = evaluate(images, ["cxc/i2i", "cxc/sis"], split=split.name, data_dir=split.library, per_query=True)
     name = f"pooled image features of {inputs.model or inputs.features.name}"  # type: ignore[union-attr] # one is given
     crop = {} if inputs.central_crop is None else {"central_crop": inputs.central_crop}

@@ -11,6 +11,7 @@ from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.ranking.scores import Product, refuse_zero_vectors
 from cxc_eccv.runs import EmbeddingsRun, ScoresRun, load_embeddings
+from cxc_eccv.runs.run import SYMMETRIC
 from cxc_eccv.sources.library import Split
 from cxc_eccv.studies.baselines.untrained import Baseline, Inputs
 from cxc_eccv.types import IntArray, Report, find_positions
@@ -101,7 +102,7 @@ def _tied_product(rows: Vectors, columns: Vectors, self_columns: IntArray | None
 
 def _unit_vectors(run: EmbeddingsRun, kind: str, ids: IntArray) -> Vectors:
     """(N, D) vectors of length 1 of these captions or images."""
-    name, embeddings = run.path or "run", run.captions if kind == "caption" else run.images
+    name, embeddings = run.path or "run", run.find_vectors(f"{kind}s", SYMMETRIC)
     if embeddings is None:
         raise MalformedRun(f"{name} holds no {kind}_ids and {kind}_embeddings")
     places, known = find_positions(ids, embeddings.ids)

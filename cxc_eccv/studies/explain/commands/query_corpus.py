@@ -200,7 +200,7 @@ def _load_vectors(file: Path, name: str | None) -> tuple[Embeddings, Embeddings 
     from cxc_eccv.runs import load_embeddings
     from cxc_eccv.types.provenance import Provenance
 
-    run = load_embeddings(file)
+    run = load_embeddings(file).without_roles()  # a query and what it searches are alike: captions
     if run.captions is None:
         raise InvalidOption(f"{file}: holds no captions; a query and what it searches are captions")
     return run.captions, run.images, Provenance(run=run.facts(), model=name or run.model or file.stem)
@@ -217,7 +217,7 @@ def _load_encoder(model: str, options: dict[str, Any]) -> tuple[Encode, Provenan
         run, was_there = encode_once(loaded, captions=captions, encoding=Encoding(batch_size=options["batch_size"]))
         if not quiet:
             say_kept(run, was_there)
-        return cast("Embeddings", run.captions)
+        return cast("Embeddings", run.without_roles().captions)
 
     return encode, Provenance(model=loaded.title, others={"encoding": dict(loaded.facts)})
 
