@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cxc_eccv.cli.named_models import check_model, is_first_process
-from cxc_eccv.cli.shared_options import OF_ENCODING, BatchSize, Device, Dtype, SkipBadImages, open_library, split_name
+from cxc_eccv.cli.shared_options import (
+    OF_ENCODING,
+    BatchSize,
+    Device,
+    Dtype,
+    GalleryPrompt,
+    QueryPrompt,
+    SkipBadImages,
+    open_library,
+    split_name,
+)
 from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
 from cxc_eccv.terminal import say
 from cxc_eccv.writing import check_output
@@ -58,8 +68,13 @@ def encode(
             rich_help_panel=OF_ENCODING,
         ),
     ] = None,
+    query_prompt: QueryPrompt = None,
+    gallery_prompt: GalleryPrompt = None,
     pooling: Annotated[
-        str, typer.Option(help="Vector of a plain text model: mean or cls.", rich_help_panel=OF_ENCODING)
+        str,
+        typer.Option(
+            help="Vector of a plain text model: mean, cls, or for decoders last.", rich_help_panel=OF_ENCODING
+        ),
     ] = "mean",
     central_crop: Annotated[
         float | None,
@@ -128,6 +143,8 @@ def encode(
         revision=revision,
         trust_remote_code=trust_remote_code,
         caption_prompt=caption_prompt,
+        query_prompt=query_prompt,
+        gallery_prompt=gallery_prompt,
     )
     _refuse_of_other_models(loaded, central_crop, score, rerank)
     if own_captions is None and only != "images":

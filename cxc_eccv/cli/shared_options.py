@@ -157,6 +157,20 @@ SkipBadImages = Annotated[
         "--skip-bad-images", help="Leave out missing and broken images, and name them.", rich_help_panel=OF_ENCODING
     ),
 ]
+QueryPrompt = Annotated[
+    str | None,
+    typer.Option(
+        help="Prompt of the queries, for a model that encodes them otherwise: a text with {} for the item, or a saved "
+        "prompt. Default: the prompt that a sentence-transformers model saved as query.",
+        rich_help_panel=OF_ENCODING,
+    ),
+]
+GalleryPrompt = Annotated[
+    str | None,
+    typer.Option(
+        help="Prompt of the items that are searched. Default: the saved prompt document.", rich_help_panel=OF_ENCODING
+    ),
+]
 BatchSize = Annotated[int, typer.Option(help="Items per batch.", rich_help_panel=OF_ENCODING)]
 Device = Annotated[
     str | None, typer.Option(help="Torch device. Default: a GPU if there is one.", rich_help_panel=OF_ENCODING)

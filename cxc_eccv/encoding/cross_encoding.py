@@ -12,7 +12,14 @@ import torch
 from numpy.typing import NDArray
 from transformers import Blip2ForImageTextRetrieval, PreTrainedModel, PreTrainedTokenizerBase
 
-from cxc_eccv.encoding.loading import CROSS_ENCODERS, LoadedModel, inference, load_model, model_key
+from cxc_eccv.encoding.loading import (
+    CROSS_ENCODERS,
+    LoadedModel,
+    describe_encoding,
+    inference,
+    load_model,
+    model_key,
+)
 from cxc_eccv.encoding.pictures import Inputs, group_by_shape, image_input, join_inputs, make_image_encoder
 from cxc_eccv.encoding.processes import join_processes
 from cxc_eccv.encoding.shards import Notes, Side, encode_side, image_identity, lock_output, write_output
@@ -28,6 +35,7 @@ from cxc_eccv.runs.rankings import RankedLists, write_rankings
 from cxc_eccv.runs.run import MODEL
 from cxc_eccv.types import Embeddings, IntArray, Judgments, check_whole, find_positions
 from cxc_eccv.types.ids import make_indptr
+from cxc_eccv.types.json_records import to_json
 from cxc_eccv.types.model_options import PLAIN, SCORES, Encoding
 from cxc_eccv.writing import check_output, replaced_file
 
@@ -146,7 +154,7 @@ class PairWork:
             result, notes = make(encode_one)
             notes = Notes.join([notes, Notes(truncated=self._truncated)])
             facts = {**self._loaded.facts, "score": self._score, "fingerprint": key}
-            facts["lowercased"] = self._loaded.lowercases
+            facts["encoding"] = to_json(describe_encoding(self._loaded, ["images", "captions"]))
             write_output(processes, path, lambda to: write(to, result), notes, **facts)
         return result
 

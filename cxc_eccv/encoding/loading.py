@@ -6,10 +6,11 @@ import hashlib
 import inspect
 import json
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,8 +49,10 @@ from cxc_eccv.encoding.text_input import NO_PROMPT, Prompt, in_lower_case, never
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, refuse_long_name
 from cxc_eccv.extras import require
 from cxc_eccv.ranking.device import torch_on
-from cxc_eccv.runs.run import SIMILARITIES, check_name
-from cxc_eccv.types.model_options import DTYPES, check_dtype, check_source
+from cxc_eccv.runs.run import GALLERY, QUERY, ROLES, SIMILARITIES, SYMMETRIC, check_name
+from cxc_eccv.types.json_records import to_json
+from cxc_eccv.types.model_options import DTYPES, Encoding, check_dtype, check_source
+from cxc_eccv.types.provenance import EncodingFacts
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -61,24 +64,42 @@ CROSS_ENCODERS = (
     "BridgeTowerForImageAndTextRetrieval",
 )
 
-IDENTITY = ("revision", "caption_prompt", "image_prompt")
-"""Facts that belong to a model's identity, beside its weights."""
-
 NOT_IDENTITY = ("_name_or_path", "architectures", "dtype", "torch_dtype", "transformers_version")
 """Entries of a config that do not change what a model does."""
 
 VERSIONED = ("torch", "transformers", "sentence_transformers", "open_clip", "timm", "cxc_eccv")
 """Packages whose code is identified by their version."""
 
+PROJECTED = "WithProjection"
+"""Ends the names of the classes of towers with their projection."""
+
+IMAGE_LIBRARIES = {"pil": ("PIL", "numpy"), "torchvision": ("PIL", "torchvision")}
+"""Backend of an image processor to the packages that compute its images."""
+
+DOCUMENTS = ("document", "passage", "corpus")
+"""Names of saved prompts of the gallery, in sentence-transformers' order."""
+
+TASKS = {QUERY: "query", GALLERY: "document"}
+"""Role to what sentence-transformers calls it."""
+
 UNUSED = ("pooler.dense.", "position_ids")
 """Parts of the names of weights that features do not use; a learned pooler is never used for pooling."""
+
+
+@dataclass(frozen=True)
+class RoleInput:
+    """What a model reads with an item in a role: a prompt, and the task of sentence-transformers or None."""
+
+    prompt: Prompt
+    task: str | None = None
 
 
 @dataclass(frozen=True)
 class LoadedModel:
     """A model ready to encode: in evaluation mode, on its device, with its processors.
 
-    ``name`` is for messages, ``title`` for runs and reports. ``lowercase`` is None if the model decides.
+    ``name`` is for messages, ``title`` for runs and reports. ``lowercase`` is None if the model decides. Sides have the
+    ``prompts`` of their roles; ``prompts_from`` is ``the model`` if it saved some of them.
     """
 
     model: PreTrainedModel | SentenceTransformer | OpenClip
@@ -89,6 +110,8 @@ class LoadedModel:
     revision: str | None = None
     caption_prompt: Prompt = NO_PROMPT
     image_prompt: str = ""
+    prompts: Mapping[str, Mapping[str, Prompt]] = field(default_factory=dict)
+    prompts_from: str | None = None
 
     @cached_property
     def tokenizer(self) -> PreTrainedTokenizerBase:
@@ -105,10 +128,16 @@ class LoadedModel:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Facts about the model for a record."""
-        facts = {"name": self.title, "revision": self.revision, "image_prompt": self.image_prompt or None}
-        facts["caption_prompt"] = None if self.caption_prompt == NO_PROMPT else str(self.caption_prompt)
-        return {"model": self.name, **{name: value for name, value in facts.items() if value is not None}}
+        """The names of the model for a record."""
+        return {"model": self.name} | ({} if self.title is None else {"name": self.title})
+
+    def choose_inputs(self, side: str) -> dict[str, RoleInput]:
+        """Each role of a side with its prompt and task; where queries and gallery are alike, all roles are."""
+        plain = Prompt(self.image_prompt) if side == "images" else self.caption_prompt
+        by_role = self.prompts.get(side, {})
+        tasks = TASKS if _reads_task(self.model) else {}
+        roles = {role: RoleInput(by_role.get(role, plain), tasks.get(role)) for role in (GALLERY, QUERY, SYMMETRIC)}
+        return roles if roles[QUERY] != roles[GALLERY] else dict.fromkeys(roles, roles[GALLERY])
 
     @property
     def device(self) -> torch.device:
@@ -119,6 +148,14 @@ class LoadedModel:
     def dtype(self) -> torch.dtype:
         """The type of its weights."""
         return next(self.model.parameters()).dtype
+
+    @property
+    def needs_pooling(self) -> bool:
+        """Whether it gives a state per token of a text, of which a pooling makes one vector."""
+        if not isinstance(self.model, PreTrainedModel) or self.is_cross_encoder:
+            return False
+        pools = self.model.config.model_type.startswith("siglip") or type(self.model).__name__.endswith(PROJECTED)
+        return not pools and not hasattr(self.model, "get_text_features")
 
     @property
     def is_cross_encoder(self) -> bool:
@@ -211,6 +248,8 @@ def load_model(
     trust_remote_code: bool = False,
     caption_prompt: str | None = None,
     image_prompt: str | None = None,
+    query_prompt: str | None = None,
+    gallery_prompt: str | None = None,
     name: str | None = None,
 ) -> LoadedModel:
     """Load a model for encoding.
@@ -231,6 +270,11 @@ def load_model(
         caption_prompt: text around every caption, with ``{}`` for the caption, or the name of a saved prompt of a
             sentence-transformers model; None for the default prompt of such a model.
         image_prompt: text that a sentence-transformers model reads with every image, or the name of a saved prompt.
+        query_prompt: prompt of the queries, as ``caption_prompt``; where the model reads text with images also theirs.
+            None for the prompt of all items or, if neither that nor a default prompt is there, for the prompt that a
+            sentence-transformers model saved as ``query``.
+        gallery_prompt: prompt of the items that are searched; None as for ``query_prompt``, where the saved prompt is
+            ``document``, ``passage`` or ``corpus``.
         name: name in runs and reports; None for the Hub id or the name of the folder.
 
     Raises:
@@ -254,6 +298,8 @@ def load_model(
         loaded = _take_model(model, device, dtype)
         source = str(getattr(getattr(model, "config", None), "_name_or_path", ""))
     prompts = _read_prompts(loaded, caption_prompt, image_prompt)
+    plain = {"captions": caption_prompt, "images": image_prompt}
+    roles, roles_from = _read_roles(loaded, plain, {QUERY: query_prompt, GALLERY: gallery_prompt})
     if not isinstance(loaded, PreTrainedModel | OpenClip) and processor is None:
         processor = loaded.processor if "image" in loaded.modalities else loaded.tokenizer
     if lowercase is not None and not isinstance(loaded, PreTrainedModel):
@@ -263,7 +309,18 @@ def load_model(
     title = usual if name is None else name
     check_name("load_model", title, InvalidOption)
     processors = Processors(processor, source, origin)
-    return LoadedModel(loaded, processors, source or type(model).__name__, lowercase, title, revision, *prompts)
+    name_in_messages = source or type(model).__name__
+    return LoadedModel(
+        loaded,
+        processors,
+        name_in_messages,
+        lowercase,
+        title,
+        revision,
+        *prompts,
+        prompts=roles,
+        prompts_from=roles_from,
+    )
 
 
 def _check_origin(source: str, origin: Origin, processor: object) -> None:
@@ -289,13 +346,73 @@ def _read_prompts(model: Any, caption: str | None, image: str | None) -> tuple[P
     """The prompts of captions and images; by default those of the model."""
     saved = {} if isinstance(model, PreTrainedModel) else model.prompts
     usual = "" if isinstance(model, PreTrainedModel) else saved.get(model.default_prompt_name) or ""
-    reads_both = not isinstance(model, PreTrainedModel) and model.supports(("image", "text"))
+    reads_both = _reads_text_with_images(model)
     if image is not None and not reads_both:
         raise InvalidOption(
             f"image prompt {image!r:.200}: {type(model).__name__} reads no text with an image; leave it out"
         )
     beside = usual if image is None and reads_both else saved.get(image or "", image) or ""
     return Prompt(usual) if caption is None else Prompt.of(caption, saved), beside
+
+
+def _read_roles(
+    model: Any,  # noqa: ANN401 - any model
+    plain: Mapping[str, str | None],
+    named: Mapping[str, str | None],
+) -> tuple[dict[str, dict[str, Prompt]], str | None]:
+    """Side to the prompts of its roles, and ``the model`` if it saved some of them.
+
+    Those that are ``named`` are for every side that reads text; the saved ones for sides without a ``plain`` prompt.
+    """
+    is_plain_model = isinstance(model, PreTrainedModel)
+    saved: Mapping[str, str | None] = {} if is_plain_model else model.prompts
+    given = {role: Prompt.of(text, saved, f"{role} prompt") for role, text in named.items() if text is not None}
+    reads_both = _reads_text_with_images(model)
+    _refuse_impossible_roles(model, given, reads_both)
+    own: dict[str, Prompt] = {}
+    if not is_plain_model and model.default_prompt_name is None:
+        documents = next(filter(None, map(saved.get, DOCUMENTS)), None)
+        own = {QUERY: Prompt(saved.get("query") or ""), GALLERY: Prompt(documents or "")}
+    own = {role: prompt for role, prompt in own.items() if role not in given}
+    has_own = any(prompt != NO_PROMPT for prompt in own.values())
+    prompts = {
+        side: {**(own if has_own and plain[side] is None else {}), **given}
+        for side in ("captions", "images")
+        if side == "captions" or reads_both
+    }
+    is_of_model = has_own and any(plain[side] is None for side in prompts)
+    return prompts, "the model" if is_of_model else None
+
+
+def _refuse_impossible_roles(model: Any, given: Mapping[str, Prompt], reads_both: bool) -> None:  # noqa: ANN401
+    """Raise InvalidOption for prompts of roles that a model cannot take."""
+    if given and any(kind.__name__ in CROSS_ENCODERS for kind in type(model).__mro__):
+        raise InvalidOption(
+            f"{type(model).__name__} scores pairs, which have no queries; leave {next(iter(given))}_prompt out"
+        )
+    for role, prompt in given.items():
+        if prompt.after and reads_both:
+            raise InvalidOption(
+                f"{role} prompt {str(prompt)!r:.200}: {type(model).__name__} reads a prompt before the item, images "
+                "too; end the prompt with {}"
+            )
+
+
+def _reads_text_with_images(model: Any) -> bool:  # noqa: ANN401 - any model
+    return not isinstance(model, PreTrainedModel) and bool(model.supports(("image", "text")))
+
+
+def _reads_task(model: Any) -> bool:  # noqa: ANN401 - any model
+    """Whether a sentence-transformers model encodes queries and documents otherwise, whatever their prompts."""
+    if isinstance(model, PreTrainedModel | OpenClip):
+        return False
+    for module in model.modules():
+        routes = {*getattr(module, "sub_modules", {}), *(task for task, _ in getattr(module, "route_mappings", {}))}
+        lengths = [getattr(module, name, None) for name in ("query_expansion", "query_length", "document_length")]
+        names_task = getattr(module, "_chat_template_declares_task", bool)
+        if not routes.isdisjoint(TASKS.values()) or any(lengths) or names_task():
+            return True
+    return False
 
 
 def _torch_device(device: str | torch.device | None) -> torch.device:
@@ -334,7 +451,7 @@ def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str],
         config = open_checkpoint(AutoConfig, source, origin)
     with explain_damage(lambda reason: f"{source}: the checkpoint cannot be loaded ({reason})"):
         architecture = (config.architectures or [""])[0]
-        as_itself = architecture in own_class or architecture.endswith("WithProjection")
+        as_itself = architecture in own_class or architecture.endswith(PROJECTED)
         brings_code = "AutoModel" in (getattr(config, "auto_map", None) or {})
         kind = getattr(transformers, architecture) if as_itself and not brings_code else AutoModel
         options = {"config": config, "dtype": dtype, "output_loading_info": True}
@@ -435,8 +552,54 @@ class Processors:
             return open_checkpoint(kind, self._source, self._origin)
 
 
-def model_key(loaded: LoadedModel, sides: Collection[str], *settings: str) -> str:
-    """The SHA-256 hex digest of weights, their type, processors of these sides, and all else that changes vectors."""
+def describe_encoding(loaded: LoadedModel, sides: Collection[str], encoding: Encoding | None = None) -> EncodingFacts:
+    """What makes the vectors of these sides; ``encoding`` is None for scores of pairs and for other models."""
+    packages = {"torch", "cxc_eccv", *map(_package_of, map(type, loaded.model.modules()))}.intersection(VERSIONED)
+    image_processor = tokenizer = None
+    if "captions" in sides:
+        tokenizer = type(loaded.tokenizer).__name__
+        packages.add("tokenizers")
+    if "images" in sides:
+        processor = loaded.processors.image_processor()
+        backend = "torchvision" if isinstance(processor, Preprocessing) else getattr(processor, "backend", "")
+        image_processor = f"{type(processor).__name__} ({backend})" if backend else type(processor).__name__
+        packages |= {"PIL", *IMAGE_LIBRARIES.get(backend, ())}
+    pools = encoding is not None and "captions" in sides and loaded.needs_pooling
+    crops = None if encoding is None or encoding.ten_crops is None else asdict(encoding.ten_crops)
+    return EncodingFacts(
+        revision=loaded.revision,
+        dtype=str(loaded.dtype).removeprefix("torch."),
+        pooling=encoding.pooling if encoding is not None and pools else None,
+        central_crop=None if encoding is None else encoding.central_crop,
+        ten_crops=crops,
+        lowercased="captions" in sides and loaded.lowercases,
+        prompts=_describe_prompts(loaded, sides),
+        prompts_from=loaded.prompts_from,
+        tokenizer=tokenizer,
+        image_processor=image_processor,
+        versions={name: str(import_module(name).__version__) for name in sorted(packages)},
+    )
+
+
+def _describe_prompts(loaded: LoadedModel, sides: Collection[str]) -> dict[str, str]:
+    """The prompts of sides that have one, each role by itself where roles differ."""
+    prompts: dict[str, str] = {}
+    for side in sides:
+        inputs = loaded.choose_inputs(side)
+        if inputs[QUERY] == inputs[GALLERY]:
+            prompts |= {} if inputs[GALLERY].prompt == NO_PROMPT else {side: str(inputs[GALLERY].prompt)}
+        else:
+            names = {GALLERY: side, QUERY: ROLES[side][0], SYMMETRIC: ROLES[side][1]}
+            prompts |= {name: str(inputs[role].prompt) for role, name in names.items()}
+    return prompts
+
+
+def model_key(loaded: LoadedModel, sides: Collection[str], *settings: str, facts: EncodingFacts | None = None) -> str:
+    """The SHA-256 hex digest of weights, processors of these sides, and all else that changes vectors.
+
+    ``facts`` are those of the encoding; None for those of the model alone.
+    """
+    facts = describe_encoding(loaded, sides) if facts is None else facts
     used = [loaded.processors.image_processor()] if "images" in sides else []
     states = [processor_state(each) for each in [*used, *([loaded.tokenizer] if "captions" in sides else [])]]
     digest = hashlib.sha256()
@@ -446,9 +609,7 @@ def model_key(loaded: LoadedModel, sides: Collection[str], *settings: str) -> st
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         if tensor.numel():
             digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
-    facts = {name: value for name, value in loaded.facts.items() if name in IDENTITY}
-    built = _architecture_of(loaded.model)
-    return fingerprint(digest.hexdigest(), str(loaded.dtype), states, settings, *([facts] if facts else []), built)
+    return fingerprint(digest.hexdigest(), states, settings, to_json(facts), _architecture_of(loaded.model))
 
 
 def _architecture_of(model: torch.nn.Module) -> list[Any]:
@@ -457,9 +618,7 @@ def _architecture_of(model: torch.nn.Module) -> list[Any]:
     plain = [_plain_config(config) for config in configs.values() if isinstance(config, PreTrainedConfig)]
     kinds = sorted({type(module) for module in model.modules()}, key=lambda kind: (kind.__module__, kind.__qualname__))
     code = [_code_of(kind) for kind in kinds if _package_of(kind) not in VERSIONED]
-    packages = {"cxc_eccv", "transformers", *map(_package_of, kinds)}.intersection(VERSIONED)
-    versions = {name: sys.modules[name].__version__ for name in packages}
-    return [ADDRESS.sub("", repr(model)), plain, code, versions]
+    return [ADDRESS.sub("", repr(model)), plain, code]
 
 
 def _package_of(kind: type) -> str:
@@ -490,6 +649,7 @@ def processor_state(processor: Any) -> str:  # noqa: ANN401 - a tokenizer or an 
         # Padding and truncation are those of the last call.
         content = json.loads(backend.to_str()) | {"truncation": None, "padding": None}
         around = [processor.padding_side, processor.model_max_length, processor.model_input_names]
+        around += [processor.chat_template]
         return json.dumps([content, *around], sort_keys=True)
     if hasattr(processor, "get_vocab"):
         return json.dumps([type(processor).__name__, processor.get_vocab()], sort_keys=True)

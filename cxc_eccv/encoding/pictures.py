@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 from transformers import PreTrainedModel
 
-from cxc_eccv.encoding.loading import LoadedModel, inference
+from cxc_eccv.encoding.loading import LoadedModel, RoleInput, inference
 from cxc_eccv.encoding.open_clip import OpenClip
+from cxc_eccv.encoding.text_input import Prompt
 from cxc_eccv.encoding.towers import image_features
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, ModelError, SourceMissing, TowerMissing
 from cxc_eccv.types.model_options import Encoding, TenCrops
@@ -179,28 +180,30 @@ class _Transformer(ImageEncoder):
 class _SentenceTransformer(ImageEncoder):
     """A sentence-transformers model, which prepares images itself; the inputs are pixels."""
 
-    def __init__(self, loaded: LoadedModel, batch_size: int, central_crop: float | None) -> None:
+    def __init__(self, loaded: LoadedModel, batch_size: int, central_crop: float | None, given: RoleInput) -> None:
         def prepare(image: Image.Image) -> Inputs:
             whole = image if central_crop is None else crop_centre(image, central_crop)
             return {"pixels": torch.from_numpy(np.array(whole))}
 
         super().__init__(loaded, batch_size, prepare)
+        self._given = given
 
     def __call__(self, batch: Sequence[Inputs]) -> NDArray[np.float32]:
         model: Any = self._loaded.model
         with inference(model):
             vectors: torch.Tensor = model.encode(
                 [Image.fromarray(inputs["pixels"].numpy()) for inputs in batch],
-                prompt=self._loaded.image_prompt,
+                prompt=self._given.prompt.before,
                 batch_size=self.batch_size,
                 show_progress_bar=False,
                 convert_to_tensor=True,
+                **({} if self._given.task is None else {"task": self._given.task}),
             )
         return vectors.float().cpu().numpy()
 
 
-def make_image_encoder(loaded: LoadedModel, encoding: Encoding) -> ImageEncoder:
-    """The image encoder of a loaded model."""
+def make_image_encoder(loaded: LoadedModel, encoding: Encoding, given: RoleInput | None = None) -> ImageEncoder:
+    """The image encoder of a loaded model, for images in a role, or with the prompt of images without one."""
     crops = encoding.ten_crops is not None
     if isinstance(loaded.model, OpenClip) and crops:
         raise InvalidOption(f"ten_crops: {loaded.name} is a model of open_clip, which crops images itself")
@@ -210,7 +213,8 @@ def make_image_encoder(loaded: LoadedModel, encoding: Encoding) -> ImageEncoder:
         raise TowerMissing(f"{loaded.name} encodes texts only; leave out the images")
     if crops:
         raise InvalidOption(f"ten_crops: {loaded.name} is a sentence-transformers model, which crops images itself")
-    return _SentenceTransformer(loaded, encoding.batch_size, encoding.central_crop)
+    given = given or RoleInput(Prompt(loaded.image_prompt))
+    return _SentenceTransformer(loaded, encoding.batch_size, encoding.central_crop, given)
 
 
 def group_by_shape(batch: Sequence[Inputs]) -> list[list[int]]:

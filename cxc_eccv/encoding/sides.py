@@ -95,11 +95,10 @@ def _check_item(number: Any, source: Any) -> ImageItem:  # noqa: ANN401 - whatev
 class CaptionSide:
     """Captions and the encoder of their texts."""
 
-    name = "captions"
     shard_size = SHARD_SIZE
 
-    def __init__(self, encoder: TextEncoder, ids: IntArray, texts: Sequence[str]) -> None:
-        self._encoder, self.ids, self._texts = encoder, ids, texts
+    def __init__(self, encoder: TextEncoder, ids: IntArray, texts: Sequence[str], name: str = "captions") -> None:
+        self._encoder, self.ids, self._texts, self.name = encoder, ids, texts, name
 
     def identity(self, part: slice) -> list[Any]:
         """The texts."""
@@ -176,10 +175,10 @@ class PictureSide:
 class ImageSide(PictureSide):
     """Images and their encoder."""
 
-    name = "images"
     shard_size = SHARD_SIZE
 
-    def __init__(self, encoder: ImageEncoder, items: Sequence[ImageItem], skip_bad: bool) -> None:
+    def __init__(self, encoder: ImageEncoder, items: Sequence[ImageItem], skip_bad: bool, name: str = "images") -> None:
+        self.name = name
         rows, batch_size = np.arange(len(items)), encoder.batch_size
         super().__init__(items, rows, encoder.prepare, batch_size=batch_size, skip_bad=skip_bad)
         self._encoder = encoder

@@ -33,14 +33,16 @@ class Prompt:
     after: str = ""
 
     @classmethod
-    def of(cls, template: str, saved: Mapping[str, str | None] = MappingProxyType({})) -> Prompt:
+    def of(
+        cls, template: str, saved: Mapping[str, str | None] = MappingProxyType({}), what: str = "caption prompt"
+    ) -> Prompt:
         """The prompt of a template with ``{}`` for the caption, or the saved prompt with this name."""
         if isinstance(template, str) and template in saved:
             return cls(saved[template] or "")
         if not isinstance(template, str) or template.count("{}") != 1:
             names = f", or name a prompt of the model: {', '.join(saved)}" if saved else ""
             raise InvalidOption(
-                f"caption prompt {template!r:.200}: write {{}} once, for the caption, as in 'a photo of {{}}'{names}"
+                f"{what} {template!r:.200}: write {{}} once, for the caption, as in 'a photo of {{}}'{names}"
             )
         return cls(*template.split("{}"))
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch.nn.functional import normalize
 from transformers import Blip2ForImageTextRetrieval, BlipForImageTextRetrieval, PreTrainedModel
 
-from cxc_eccv.encoding.loading import LoadedModel, inference, load_model
+from cxc_eccv.encoding.loading import LoadedModel, RoleInput, inference, load_model
 from cxc_eccv.encoding.open_clip import OpenClip
 from cxc_eccv.encoding.text_input import TextInput, Tokens
 from cxc_eccv.errors import InvalidOption, ModelError, TowerMissing
@@ -129,6 +129,11 @@ def _take_vectors(output: Any, model: torch.nn.Module) -> torch.Tensor:  # noqa:
 def _pool(states: torch.Tensor, mask: torch.Tensor | None, pooling: str) -> torch.Tensor:
     if pooling == "cls":
         return states[:, 0]
+    if pooling == "last":
+        if mask is None:
+            raise ModelError("pooling last: the tokenizer gives no attention mask, so the last token is not known")
+        last = mask.shape[1] - 1 - mask.flip(1).argmax(1)  # whichever side is padded
+        return states[torch.arange(len(states), device=states.device), last]
     weights = torch.ones_like(states[..., 0]) if mask is None else mask.to(states.dtype)
     # In float32, as a sum of many bfloat16 states would lose precision.
     weighted = states.float() * weights.float()[..., None]
@@ -156,11 +161,11 @@ class TextEncoder(ABC):
 
     limit: int | None
 
-    def __init__(self, loaded: LoadedModel, batch_size: int) -> None:
+    def __init__(self, loaded: LoadedModel, batch_size: int, given: RoleInput) -> None:
         check_whole("batch_size", batch_size)
         self.model: Any = loaded.model
         self.require_sentences = loaded.require_sentences
-        self.batch_size, self.truncated, self.prompt = batch_size, 0, loaded.caption_prompt
+        self.batch_size, self.truncated, self.prompt, self.task = batch_size, 0, given.prompt, given.task
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """(N, D) vectors of N texts, at least one."""
@@ -186,22 +191,37 @@ class TextEncoder(ABC):
 
 
 class _Transformer(TextEncoder):
-    def __init__(self, loaded: LoadedModel, model: PreTrainedModel, pooling: str, batch_size: int) -> None:
-        super().__init__(loaded, batch_size)
+    def __init__(
+        self, loaded: LoadedModel, model: PreTrainedModel, pooling: str, batch_size: int, given: RoleInput
+    ) -> None:
+        super().__init__(loaded, batch_size, given)
         self._features, self._device = text_features(model, pooling), loaded.device
         self._input = TextInput(loaded.tokenizer, model)
+        if pooling == "cls":
+            self._refuse_first_token(loaded.name)
         self.limit = self._input.limit
 
     def read(self, texts: Sequence[str]) -> tuple[Sequence[Tokens], IntArray]:
         return self._input.read(texts)
+
+    def _refuse_first_token(self, name: str) -> None:
+        """Raise InvalidOption for a decoder, whose first token sees no other: all texts would have one vector."""
+        short, long = ({"input_ids": [0, *rest], "attention_mask": [1, 1]} for rest in ([0], [1]))
+        with inference(self.model):
+            first, second = self.forward([short, long])
+        if torch.equal(first, second):
+            raise InvalidOption(
+                f"pooling cls: the first token of {name} sees no later one, so that texts would not differ; use last, "
+                "or mean (--pooling last)"
+            )
 
     def forward(self, batch: Sequence[Tokens]) -> torch.Tensor:
         return self._features({name: tensor.to(self._device) for name, tensor in self._input.pad(batch).items()})
 
 
 class _OpenClip(TextEncoder):
-    def __init__(self, loaded: LoadedModel, model: OpenClip, batch_size: int) -> None:
-        super().__init__(loaded, batch_size)
+    def __init__(self, loaded: LoadedModel, model: OpenClip, batch_size: int, given: RoleInput) -> None:
+        super().__init__(loaded, batch_size, given)
         self.limit = model.texts.limit
 
     def read(self, texts: Sequence[str]) -> tuple[Sequence[str], IntArray]:
@@ -215,8 +235,8 @@ class _OpenClip(TextEncoder):
 class _SentenceTransformer(TextEncoder):
     """A sentence-transformers model, which pools itself."""
 
-    def __init__(self, loaded: LoadedModel, model: Any, batch_size: int) -> None:  # noqa: ANN401 - of an optional package
-        super().__init__(loaded, batch_size)
+    def __init__(self, loaded: LoadedModel, model: Any, batch_size: int, given: RoleInput) -> None:  # noqa: ANN401 - of an optional package
+        super().__init__(loaded, batch_size, given)
         self.limit = model.max_seq_length
 
     def read(self, texts: Sequence[str]) -> tuple[Sequence[str], IntArray]:
@@ -232,6 +252,7 @@ class _SentenceTransformer(TextEncoder):
             batch_size=self.batch_size,
             show_progress_bar=False,
             convert_to_tensor=True,
+            **({} if self.task is None else {"task": self.task}),
         )
         return vectors
 
@@ -251,7 +272,8 @@ def text_encoder(
         model: Hub id or folder, or a loaded ``PreTrainedModel`` or ``SentenceTransformer``: a dual encoder with
             ``get_text_features``, a text model, or a sentence-transformers model.
         processor: its tokenizer; None for the one saved with it.
-        pooling: ``mean`` over the tokens or ``cls``, the first one, for a text model; other models pool themselves.
+        pooling: ``mean`` over the tokens, ``cls``, the first one, or ``last``, for a text model; other models pool
+            themselves.
         batch_size: texts per batch.
         device: torch device; None for a GPU if there is one.
         dtype: ``float32``, ``bfloat16`` or ``float16``.
@@ -275,15 +297,15 @@ def text_encoder(
     )
 
 
-def make_text_encoder(loaded: LoadedModel, encoding: Encoding) -> TextEncoder:
-    """The text encoder of a loaded model."""
-    batch_size = encoding.batch_size
-    if isinstance(loaded.model, PreTrainedModel):
-        return _Transformer(loaded, loaded.model, encoding.pooling, batch_size)
-    if encoding.pooling != "mean":
+def make_text_encoder(loaded: LoadedModel, encoding: Encoding, given: RoleInput | None = None) -> TextEncoder:
+    """The text encoder of a loaded model, for texts in a role, or with the prompt of texts without one."""
+    batch_size, given = encoding.batch_size, given or RoleInput(loaded.caption_prompt)
+    if encoding.pooling != "mean" and not loaded.needs_pooling:
         raise InvalidOption(f"{loaded.name} pools itself; leave out pooling")
+    if isinstance(loaded.model, PreTrainedModel):
+        return _Transformer(loaded, loaded.model, encoding.pooling, batch_size, given)
     if isinstance(loaded.model, OpenClip):
-        return _OpenClip(loaded, loaded.model, batch_size)
+        return _OpenClip(loaded, loaded.model, batch_size, given)
     if "captions" not in loaded.sides:
         raise TowerMissing(f"{loaded.name} encodes images only; leave out the captions")
-    return _SentenceTransformer(loaded, loaded.model, batch_size)
+    return _SentenceTransformer(loaded, loaded.model, batch_size, given)

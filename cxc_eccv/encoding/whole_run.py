@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import yaml
 from huggingface_hub import hf_hub_download, metadata_load, try_to_load_from_cache
 
 from cxc_eccv.encoding.checkpoints import read_hub
-from cxc_eccv.encoding.loading import LoadedModel, load_model, model_key
+from cxc_eccv.encoding.loading import LoadedModel, RoleInput, describe_encoding, load_model, model_key
 from cxc_eccv.encoding.pictures import make_image_encoder
 from cxc_eccv.encoding.processes import join_processes
 from cxc_eccv.encoding.shards import Notes, Side, encode_side, fingerprint, lock_output, write_output
@@ -23,9 +23,10 @@ from cxc_eccv.encoding.towers import make_text_encoder
 from cxc_eccv.errors import InvalidOption, ModelError
 from cxc_eccv.runs import EmbeddingsRun, load_embeddings, save_embeddings
 from cxc_eccv.runs.embeddings import FORMATS
-from cxc_eccv.runs.run import read_record
+from cxc_eccv.runs.run import GALLERY, QUERY, ROLES, SYMMETRIC, read_record
 from cxc_eccv.sources.download import encodings_folder
 from cxc_eccv.types import Embeddings
+from cxc_eccv.types.json_records import to_json
 from cxc_eccv.types.model_options import PLAIN, Encoding, name_collections
 from cxc_eccv.writing import check_output
 
@@ -143,21 +144,34 @@ class _Work:
         encoding: Encoding,
     ) -> None:
         _refuse_impossible(loaded, images, captions, encoding)
-        self.loaded, self._sides = loaded, list[Side]()
+        self.loaded, self._sides, self._roles = loaded, list[Side](), dict[str, str]()
         if images is not None:
-            encoder = make_image_encoder(loaded, encoding)
-            self._sides.append(ImageSide(encoder, image_items(images), encoding.skip_bad_images))
+            pictures = image_items(images)
+            for name, given in self._plan_passes("images").items():
+                encoder = make_image_encoder(loaded, encoding, given)
+                self._sides.append(ImageSide(encoder, pictures, encoding.skip_bad_images, name))
         if captions is not None:
-            self._sides.append(CaptionSide(make_text_encoder(loaded, encoding), *caption_items(captions)))
+            ids, texts = caption_items(captions)
+            for name, given in self._plan_passes("captions").items():
+                self._sides.append(CaptionSide(make_text_encoder(loaded, encoding, given), ids, texts, name))
         self._similarity = loaded.similarity
-        crops = {} if encoding.ten_crops is None else {"ten_crops": asdict(encoding.ten_crops)}
-        self._crop_facts = {"central_crop": encoding.central_crop, **crops}
-        share = [] if encoding.central_crop is None else [f"central_crop={encoding.central_crop}"]
-        self._settings = [encoding.pooling, *share, *map(str, crops.values())]
+        self.sides = [side for side, items in (("images", images), ("captions", captions)) if items is not None]
+        self.facts = describe_encoding(loaded, self.sides, encoding)
+
+    def _plan_passes(self, side: str) -> dict[str, RoleInput]:
+        """Name of the vectors to the input of their pass, the gallery's first; equal inputs share one pass."""
+        inputs, passes = self.loaded.choose_inputs(side), dict[str, RoleInput]()
+        for role, name in zip((GALLERY, QUERY, SYMMETRIC), (side, *ROLES[side]), strict=True):
+            same = next((done for done, given in passes.items() if given == inputs[role]), None)
+            if same is None:
+                passes[name] = inputs[role]
+            if same != side and name != side:
+                self._roles[name] = same or name
+        return passes
 
     @cached_property
     def key(self) -> str:
-        return model_key(self.loaded, [side.name for side in self._sides], *self._settings)
+        return model_key(self.loaded, self.sides, facts=self.facts)
 
     @cached_property
     def whole(self) -> str:
@@ -168,28 +182,44 @@ class _Work:
     def is_in(self, path: Path) -> bool:
         return (read_record(path) or {}).get("whole") == self.whole
 
+    def _join_roles(self, vectors: Mapping[str, Embeddings | None]) -> dict[str, Embeddings]:
+        """The vectors of each role, which this process has."""
+        roles: dict[str, Embeddings] = {}
+        for role, name in self._roles.items():
+            of_role = vectors[name]
+            assert of_role is not None  # noqa: S101 - this process has the run
+            roles[role] = of_role
+        return roles
+
     def run(self, path: Path | None, progress: bool, *, cache: bool = False) -> EmbeddingsRun | None:
         """Encode on all processes, and write to the path unless it is None or in a read-only ``cache``.
 
         If a file is written only the first process has the run, as it may fill the memory; others have None.
         """
         vectors: dict[str, Embeddings | None] = {}
-        notes = Notes()
+        all_notes: dict[str, Notes] = {}
         with join_processes() as processes, lock_output(path, processes, cache=cache) as path:
             key = "" if path is None else self.key
             for side in self._sides:
-                vectors[side.name], remarks = encode_side(side, path, processes, key=key, progress=progress)
-                notes = Notes.join([notes, remarks])
+                vectors[side.name], all_notes[side.name] = encode_side(
+                    side, path, processes, key=key, progress=progress
+                )
             run = None
             if path is None or not processes.rank:
-                both = vectors.get("images"), vectors.get("captions")
-                run = EmbeddingsRun(*both, similarity=self._similarity, model=self.loaded.title)
+                run = EmbeddingsRun(
+                    vectors.get("images"),
+                    vectors.get("captions"),
+                    similarity=self._similarity,
+                    model=self.loaded.title,
+                    roles=self._join_roles(vectors),
+                    encoding=self.facts,
+                )
             facts: dict[str, Any] = {}
+            # An item that several passes encode is noted once; the longest prompt cuts most captions.
+            notes = Notes.join([all_notes[side] for side in self.sides])
+            notes.truncated = max(each.truncated for each in all_notes.values())
             if path is not None:
-                dtype = str(self.loaded.dtype).removeprefix("torch.")
-                lowercased = "captions" in vectors and self.loaded.lowercases
-                facts = {**self.loaded.facts, "dtype": dtype, "fingerprint": key, "whole": self.whole}
-                facts |= {**self._crop_facts, "lowercased": lowercased}
+                facts = {**self.loaded.facts, "fingerprint": key, "whole": self.whole, "encoding": to_json(self.facts)}
                 if trained_on := read_training_data(self.loaded.name, self.loaded.revision):
                     facts["training_data"] = trained_on
             write_output(processes, path, partial(_save, run=run), notes, **facts)
@@ -204,6 +234,8 @@ def _save(path: Path, run: EmbeddingsRun | None) -> None:
 def _refuse_impossible(loaded: LoadedModel, images: object, captions: object, encoding: Encoding) -> None:
     if images is None and captions is None:
         raise InvalidOption("there are neither images nor captions to encode; give one of them, or both")
+    if captions is None and encoding.pooling != "mean":
+        raise InvalidOption("pooling is for captions, but there are none; leave it out")
     if images is None and encoding.central_crop is not None:
         raise InvalidOption("central_crop is for images, but there are none; leave it out")
     if loaded.is_cross_encoder:

@@ -24,7 +24,7 @@ from cxc_eccv.ranking import ranked
 from cxc_eccv.ranking.scores import one_blas_thread
 from cxc_eccv.registry import metric_variants, task
 from cxc_eccv.runs import RankingsRun, Run
-from cxc_eccv.runs.run import read_record
+from cxc_eccv.runs.run import find_encoding, read_record
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Judgments, PositiveRanks, Report
 from cxc_eccv.types.ids import check_type
@@ -173,8 +173,9 @@ def _describe(run: Run, plan: Plan, scoring: Mapping[str, str | None]) -> Proven
         ordered = sorted(plan.parts, key=lambda part: part.task.of_label_files)  # known tasks first
         repeats = find_repeats((part.key, part.name, part.needs[0].judged) for part in ordered)
         labels = replace(describe_sources(plan.sources, plan.library.split(request.split)), repeats=repeats)
+    facts = describe_run(run, plan.parts)
     return Provenance(
-        run=describe_run(run, plan.parts),
+        run=replace(facts, encoding=facts.encoding or find_encoding(record)),
         similarity=scoring["similarity"],
         similarity_from=scoring["similarity_from"],
         model=run.model if request.name is None else request.name,

@@ -26,7 +26,6 @@ from cxc_eccv.runs.run import (
     ROLES,
     EmbeddingsRun,
     hash_file,
-    read_encoding,
     read_entry,
     refuse_unreadable,
     whole_ids,
@@ -110,16 +109,14 @@ def make_embeddings(path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Ma
     if not any(sides.values()) and not further:
         wanted = " or ".join(f"{ids} with {vectors}" for ids, vectors in PAIRS.values())
         raise MalformedRun(f"{path}: holds {sorted(arrays) or 'no array'}; needs {wanted}")
-    sha256 = hash_file(path)
     return EmbeddingsRun(
         **sides,
         path=path,
-        sha256=sha256,
+        sha256=hash_file(path),
         similarity=similarity,
         model=model,
         further=further,
         roles=roles,
-        encoding=read_encoding(path, sha256),
     )
 
 

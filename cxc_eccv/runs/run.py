@@ -107,24 +107,21 @@ def write_record(path: Path, facts: Mapping[str, Any]) -> None:
         part.write_text(text + "\n", encoding="utf-8")
 
 
-def read_record(path: Path, sha256: str | None = None) -> dict[str, Any] | None:
-    """The record of an encoded file; None if there is none, or if its hash is that of another file.
-
-    ``sha256`` is the hash of the file, if it is known.
-    """
+def read_record(path: Path) -> dict[str, Any] | None:
+    """The record of an encoded file; None if there is none, or if its hash is that of another file."""
     if not (path.is_file() and record_path(path).is_file()):  # reading a pipe would block
         return None
     try:
         content = decode_json(record_path(path).read_text(encoding="utf-8"))
-        matches = content["sha256"] == (sha256 or hash_file(path))
+        matches = content["sha256"] == hash_file(path)
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return content if matches else None
 
 
-def read_encoding(path: Path, sha256: str) -> EncodingFacts | None:
-    """What made an encoded file with this hash, as the record beside it says; None if there is no such record."""
-    facts = (read_record(path, sha256) or {}).get("encoding")
+def find_encoding(record: Mapping[str, Any]) -> EncodingFacts | None:
+    """What made an encoded file, as its record says; None if it does not say so."""
+    facts = record.get("encoding")
     try:
         check_shape(facts, shape_of(EncodingFacts))
     except JsonFault:
@@ -180,7 +177,7 @@ class EmbeddingsRun(AnyRun):
         roles: vectors of a model that encodes an item otherwise as a query (``image_query``, ``caption_query``) or in
             rated pairs (``image_symmetric``, ``caption_symmetric``); ``images`` and ``captions`` are the gallery's,
             and stand for the roles that are not here.
-        encoding: what made the vectors, if known.
+        encoding: what made the vectors, of a run that was encoded now; that of a file is in the record beside it.
 
     Raises:
         MalformedRun: there are no vectors at all, sides or roles differ in D or in their ids, the similarity is

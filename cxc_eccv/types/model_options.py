@@ -11,7 +11,7 @@ from pathlib import Path
 from cxc_eccv.errors import InvalidOption, ModelError
 from cxc_eccv.types.ids import check_type, check_whole
 
-POOLINGS = ("mean", "cls")
+POOLINGS = ("mean", "cls", "last")
 
 DTYPES = {"float32": "float32", "bfloat16": "bfloat16", "float16": "float16"}
 DTYPES |= {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
@@ -66,7 +66,7 @@ def _describe_folder(path: Path) -> str:
 def check_pooling(pooling: str) -> None:
     """Raise InvalidOption unless the pooling exists."""
     if pooling not in POOLINGS:
-        raise InvalidOption(f"pooling {pooling!r}: choose {' or '.join(POOLINGS)}")
+        raise InvalidOption(f"pooling {pooling!r}: choose {', '.join(POOLINGS[:-1])} or {POOLINGS[-1]}")
 
 
 def check_dtype(dtype: str | None) -> None:
@@ -102,7 +102,7 @@ class Encoding:
 
     Attributes:
         batch_size: items per batch.
-        pooling: ``mean`` or ``cls``, for a text model.
+        pooling: ``mean``, ``cls`` or ``last``, for a text model.
         central_crop: share of an image's area around its centre that is kept before processing; 0.875 in the CxC paper
             for image-only models.
         ten_crops: how to make ten crops of an image, whose vectors are averaged; None for the whole image.

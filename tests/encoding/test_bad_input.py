@@ -152,7 +152,7 @@ def test_bad_arguments(options, error, message):
 
 
 def test_unknown_pooling_is_refused():
-    with pytest.raises(InvalidOption, match="pooling 'max': choose mean or cls"):
+    with pytest.raises(InvalidOption, match="pooling 'max': choose mean, cls or last"):
         Encoding(pooling="max")
 
 

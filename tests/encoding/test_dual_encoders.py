@@ -81,7 +81,7 @@ def test_a_folder_of_siglip_2_gets_its_texts_in_lower_case_and_64_tokens(kind, t
         close(vector, alone(model, "get_text_features", inputs))
     np.testing.assert_array_equal(run.captions.vectors[0], run.captions.vectors[2])
     record = json.loads((tmp_path / "run.encoding.json").read_text())
-    assert record["lowercased"] is (kind == "siglip")
+    assert record["encoding"].get("lowercased", False) is (kind == "siglip")
     np.testing.assert_array_equal(text_encoder(folder, device="cpu")(["A DOG"]), text_encoder(folder)(["a dog"]))
 
 
@@ -93,7 +93,7 @@ def test_the_case_of_texts_can_be_chosen_and_is_part_of_the_fingerprint(tmp_path
         loaded = load_model(folder, device="cpu", lowercase=lowercase)
         run = encode(loaded, captions=CAPITALS, output=tmp_path / "run.npz", progress=False)
         record = json.loads((tmp_path / "run.encoding.json").read_text())
-        assert record["lowercased"] is (lowercase is not False)
+        assert record["encoding"].get("lowercased", False) is (lowercase is not False)
         prints[lowercase], vectors[lowercase] = record["fingerprint"], run.captions.vectors
     assert prints[None] == prints[True] != prints[False]
     np.testing.assert_array_equal(vectors[None], vectors[True])
@@ -109,7 +109,7 @@ def test_the_first_siglip_and_other_models_keep_what_their_tokenizers_keep(tmp_p
     options = {"output": tmp_path / "run.npz", "processor": tokenizer, "progress": False}
     run = encode(model, captions=[(1, "Dog"), (2, "dog")], **options)
     assert np.abs(run.captions.vectors[0] - run.captions.vectors[1]).max() > 0
-    assert json.loads((tmp_path / "run.encoding.json").read_text())["lowercased"] is False
+    assert "lowercased" not in json.loads((tmp_path / "run.encoding.json").read_text())["encoding"]
     lowered = encode(load_model(model, processor=tokenizer, lowercase=True), captions=[(1, "Dog")], progress=False)
     close(lowered.captions.vectors[0], run.captions.vectors[1])
 
@@ -139,7 +139,7 @@ def test_a_central_crop_is_of_the_area_and_of_the_fingerprint(name, tmp_path):
         )
         np.testing.assert_array_equal(run.images.vectors, encode(model, images=[(1, seen)], **options).images.vectors)
         record = json.loads((tmp_path / "run.encoding.json").read_text())
-        assert record["central_crop"] == share
+        assert record["encoding"].get("central_crop") == share
         prints.append(record["fingerprint"])
     assert len(set(prints)) == 3
     for share in (0, -0.5, 1.01, float("nan"), True):

@@ -35,7 +35,7 @@ def test_a_dual_encoder_encodes_the_split(command, model, tmp_path):
     sizes = f"{run.images.ids.size} images and {run.captions.ids.size} captions"
     data = "test split of the embedded sample (60 drawings): not results on COCO"
     assert out.out == f"wrote {tmp_path / 'run.npz'}: {sizes}, {data}\n"
-    assert json.loads((tmp_path / "run.encoding.json").read_text())["central_crop"] == 0.875
+    assert json.loads((tmp_path / "run.encoding.json").read_text())["encoding"]["central_crop"] == 0.875
 
 
 def test_one_side_alone(command, model, tmp_path):
@@ -54,7 +54,8 @@ def test_captions_of_a_file_with_a_prompt_and_a_name_and_none_swallowed_by_a_quo
     command(*words, "--caption-prompt", "a photo of {}", "--name", "BERT")
     run = load_run(tmp_path / "t.npz")
     assert (run.model, run.captions.ids.tolist()) == ("BERT", [7, 8])
-    assert json.loads((tmp_path / "t.encoding.json").read_text())["caption_prompt"] == "a photo of {}"
+    prompts = json.loads((tmp_path / "t.encoding.json").read_text())["encoding"]["prompts"]
+    assert prompts == {"captions": "a photo of {}"}
     (tmp_path / "mine.csv").write_text('caption_id,text\n1,a\n2,"b\n3,c\n4,d"\n')
     words = ("--model", model("bert"), "--captions", tmp_path / "mine.csv", "--output", tmp_path / "quoted.npz")
     out = command(*words, status=2)

@@ -78,7 +78,7 @@ def test_a_revision_is_that_of_model_and_tokenizer(tmp_path, warm_python):
     for revision, name in ((None, "main"), ("old", "old")):
         vectors = load_run(tmp_path / f"{revision}.npz").captions.vectors
         np.testing.assert_allclose(vectors, expected[name], rtol=1e-5, atol=1e-5)
-        assert record_of(tmp_path / f"{revision}.npz").get("revision") == revision
+        assert record_of(tmp_path / f"{revision}.npz")["encoding"].get("revision") == revision
 
 
 def test_a_folder_and_a_loaded_model_have_no_revision(tmp_path):
@@ -143,7 +143,7 @@ def test_a_prompt_stands_around_every_caption(tmp_path):
     output = tmp_path / "run.npz"
     run = encode(loaded, captions=CAPTIONS, images=PICTURES, output=output, progress=False)
     told = record_of(output)
-    assert told["caption_prompt"] == "a photo of {}."
+    assert told["encoding"]["prompts"] == {"captions": "a photo of {}."}
     spoken = [(number, f"a photo of {text}.") for number, text in CAPTIONS]
     plain = encode(
         model, captions=spoken, images=PICTURES, processor=(tokenizer, images), output=output, progress=False
@@ -151,7 +151,7 @@ def test_a_prompt_stands_around_every_caption(tmp_path):
     np.testing.assert_array_equal(run.captions.vectors, plain.captions.vectors)
     np.testing.assert_array_equal(run.images.vectors, plain.images.vectors)
     assert record_of(output)["fingerprint"] != told["fingerprint"]
-    assert "caption_prompt" not in record_of(output)
+    assert "prompts" not in record_of(output)["encoding"]
 
 
 @pytest.mark.parametrize("prompt", ["a photo of", "", "{} and {}", 7])
@@ -204,11 +204,11 @@ def test_a_sentence_transformers_model_has_prompts_of_its_own(st_clip, tmp_path)
     for prompt in ("query", "find {}"):
         run = encode(load_model(st_clip, caption_prompt=prompt), output=output, **options)
         np.testing.assert_allclose(run.captions.vectors, expected, rtol=1e-4, atol=1e-5)
-        assert record_of(output)["caption_prompt"] == "find {}"
+        assert record_of(output)["encoding"]["prompts"] == {"captions": "find {}"}
     st_clip.default_prompt_name = "query"
     run = encode(st_clip, output=output, **options)
     np.testing.assert_allclose(run.captions.vectors, expected, rtol=1e-4, atol=1e-5)
-    assert record_of(output)["caption_prompt"] == "find {}"
+    assert record_of(output)["encoding"]["prompts"] == {"captions": "find {}"}
     run = encode(load_model(st_clip, caption_prompt="{} on street"), **options)
     spoken = [f"{text} on street" for text in tiny_models.TEXTS]
     np.testing.assert_allclose(run.captions.vectors, st_clip.encode(spoken, prompt=""), rtol=1e-4, atol=1e-5)
@@ -247,9 +247,9 @@ def test_a_prompt_of_images_goes_along_with_every_batch(st_clip, tmp_path):
         pass
 
     model = SentenceTransformer(st_clip)
-    for prompt, told in ((None, ""), ("query", "find "), ("What is here?", "What is here?")):
+    for prompt, told in (("none", ""), ("query", "find "), ("What is here?", "What is here?")):
         model.seen.clear()
-        loaded = load_model(model, image_prompt=prompt)
+        loaded = load_model(model, image_prompt=prompt, caption_prompt="{}")
         encode(
             loaded,
             images=PICTURES,
@@ -260,7 +260,8 @@ def test_a_prompt_of_images_goes_along_with_every_batch(st_clip, tmp_path):
         )
         assert ("Image", told) in model.seen
         assert {each[1] for each in model.seen if each[0] == "str"} == {""}
-        assert record_of(tmp_path / "r.npz").get("image_prompt", "") == told
+        prompts = record_of(tmp_path / "r.npz")["encoding"].get("prompts", {})
+        assert prompts.get("images", "{}") == f"{told}{{}}"
 
 
 def test_a_text_model_of_sentence_transformers_takes_no_images(tmp_path):

@@ -209,17 +209,21 @@ def _load_vectors(file: Path, name: str | None) -> tuple[Embeddings, Embeddings 
 def _load_encoder(model: str, options: dict[str, Any]) -> tuple[Encode, Provenance]:
     """What turns texts into vectors of a model, which are kept; and what a report says of it."""
     from cxc_eccv.encoding import Encoding, encode_once, load_model
+    from cxc_eccv.encoding.loading import describe_encoding
+    from cxc_eccv.types.json_records import to_json
     from cxc_eccv.types.provenance import Provenance
 
     loaded = load_model(model, device=options["device"], name=options["name"])
+    encoding = Encoding(batch_size=options["batch_size"])
 
     def encode(captions: Any, *, quiet: bool = False) -> Embeddings:  # noqa: ANN401 - as of encode_once
-        run, was_there = encode_once(loaded, captions=captions, encoding=Encoding(batch_size=options["batch_size"]))
+        run, was_there = encode_once(loaded, captions=captions, encoding=encoding)
         if not quiet:
             say_kept(run, was_there)
         return cast("Embeddings", run.without_roles().captions)
 
-    return encode, Provenance(model=loaded.title, others={"encoding": dict(loaded.facts)})
+    facts = {**loaded.facts, **to_json(describe_encoding(loaded, ["captions"], encoding))}
+    return encode, Provenance(model=loaded.title, others={"encoding": facts})
 
 
 def _summarise(
