@@ -48,7 +48,7 @@ def text_features(model: PreTrainedModel, pooling: str) -> Forward:
             return _take_vectors(out.text_embeds, model)
         if model.config.model_type.startswith("siglip"):
             return _take_vectors(out, model)
-        return _pool(out.last_hidden_state, inputs.get("attention_mask"), pooling)
+        return pool(out.last_hidden_state, inputs.get("attention_mask"), pooling)
 
     return forward
 
@@ -126,7 +126,8 @@ def _take_vectors(output: Any, model: torch.nn.Module) -> torch.Tensor:  # noqa:
     return vectors
 
 
-def _pool(states: torch.Tensor, mask: torch.Tensor | None, pooling: str) -> torch.Tensor:
+def pool(states: torch.Tensor, mask: torch.Tensor | None, pooling: str) -> torch.Tensor:
+    """(N, D) vectors from (N, T, D) states of tokens, of which an (N, T) mask leaves out the padding."""
     if pooling == "cls":
         return states[:, 0]
     if pooling == "last":

@@ -1,10 +1,11 @@
-"""Prompts of queries and gallery: vectors are those of sentence-transformers, and equal prompts take one pass."""
+"""Prompts of queries and gallery: vectors equal those of sentence-transformers, and equal prompts cost one pass."""
 
 import json
 
 import numpy as np
 import pytest
 import tiny_models
+import tiny_vision_language
 
 from cxc_eccv.encoding import encode, encode_once, load_model
 from cxc_eccv.errors import InvalidOption
@@ -129,3 +130,31 @@ def test_routed_models_get_the_task(folder):
     for role, expected in (("query", model.encode_query), ("gallery", model.encode_document)):
         np.testing.assert_allclose(vectors(run, role), expected(tiny_models.TEXTS), rtol=1e-5, atol=1e-6)
     assert np.abs(vectors(run, "query") - vectors(run, "gallery")).max() > 0.01
+
+
+def test_vision_language_model_is_scored_by_name(tmp_path, run_on_sample):
+    """A chat template, the last token, images on both sides, and a prompt of queries without a default."""
+    from sentence_transformers.base.modules import Normalize, Transformer
+    from sentence_transformers.sentence_transformer.modules import Pooling
+
+    base = tiny_models.save(tiny_vision_language.llava(), tmp_path / "llava")
+    modules = [Transformer(str(base)), Pooling(16, "lasttoken"), Normalize()]
+    prompts = {"query": "Does this", "document": ""}
+    model = st.SentenceTransformer(modules=modules, device="cpu", prompts=prompts)
+    model.save_pretrained(str(tmp_path / "vision-language"))
+    pictures = [(seed, tiny_models.picture(seed)) for seed in (1, 2, 3)]
+    captions = [(1, "a dog"), (2, "the man with a dog or the cat . the image"), (3, "a")]
+    loaded = load_model(str(tmp_path / "vision-language"), device="cpu")
+    run = encode(loaded, images=pictures, captions=captions, progress=False)
+    for side, items in (("images", pictures), ("captions", captions)):
+        for role, encode_role in (("query", model.encode_query), ("gallery", model.encode_document)):
+            alone = np.concatenate([encode_role([item]) for _, item in items])
+            np.testing.assert_allclose(run.find_vectors(side, role).vectors, alone, rtol=1e-4, atol=1e-5)
+        assert np.abs(run.find_vectors(side, "query").vectors - run.find_vectors(side).vectors).max() > 0.01
+    words = ("--model", tmp_path / "vision-language", "--images", "sample", "--limit", 3, "--tasks", "coco_5k")
+    run_on_sample("evaluate", *words, "--output", tmp_path / "report")
+    facts = json.loads((tmp_path / "report" / "report.json").read_text())["provenance"]["run"]
+    assert facts["roles"] == ["caption_query", "image_query"]
+    assert facts["encoding"]["prompts_from"] == "the model"
+    with pytest.raises(InvalidOption, match=r"reads a prompt before the item, images too; end the prompt with \{\}"):
+        load_model(model, query_prompt="find {} now")

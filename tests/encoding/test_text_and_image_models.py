@@ -5,10 +5,12 @@ import importlib.resources
 import numpy as np
 import pytest
 import tiny_models
+import tiny_vision_language
 import torch
 
 from cxc_eccv.encoding import Encoding, encode, load_model, score_pairs, text_encoder
 from cxc_eccv.encoding.text_input import TextInput
+from cxc_eccv.encoding.towers import pool
 from cxc_eccv.errors import InvalidOption, ModelError
 from cxc_eccv.runs import load_embeddings
 
@@ -25,6 +27,49 @@ def test_bert_states_are_pooled_without_padding(pooling):
         with torch.inference_mode():
             states = model(**tokenizer([text], return_tensors="pt")).last_hidden_state[0].numpy()
         close(vector, states[0] if pooling == "cls" else states.mean(axis=0))
+
+
+DECODED = ["a dog", "Does this caption describe the image : a man with a cat or a dog ?", "yes", "the cat"]
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_last_token_is_pooled_without_padding(side):
+    model, tokenizer = tiny_vision_language.llama()
+    tokenizer.padding_side = side
+    vectors = text_encoder(model, processor=tokenizer, pooling="last", batch_size=4)(DECODED)
+    for text, vector in zip(DECODED, vectors, strict=True):
+        with torch.inference_mode():
+            states = model(**tokenizer([text], return_tensors="pt")).last_hidden_state[0].numpy()
+        close(vector, states[-1])
+
+
+def test_last_state_is_found_whichever_side_is_padded():
+    states = torch.arange(12.0).reshape(3, 4, 1)
+    mask = torch.tensor([[1, 1, 0, 0], [0, 0, 1, 1], [1, 1, 1, 1]])
+    assert pool(states, mask, "last")[:, 0].tolist() == [1, 7, 11]
+    with pytest.raises(ModelError, match="no attention mask, so the last token is not known"):
+        pool(states, None, "last")
+
+
+def test_first_token_of_decoder_is_refused():
+    model, tokenizer = tiny_vision_language.llama()
+    with pytest.raises(InvalidOption, match="pooling cls: the first token of LlamaModel sees no later one"):
+        text_encoder(model, processor=tokenizer, pooling="cls")
+
+
+@pytest.mark.parametrize("name", ["clip", "siglip"])
+def test_pooling_of_model_that_pools_is_refused(name):
+    model, tokenizer, _ = getattr(tiny_models, name)()
+    for part in (model, model.text_model) if name == "siglip" else (model,):
+        with pytest.raises(InvalidOption, match="pools itself; leave out pooling"):
+            text_encoder(part, processor=tokenizer, pooling="last")
+
+
+def test_pooling_without_captions_is_refused():
+    model, _, images = tiny_models.vit()
+    pictures = [(1, tiny_models.picture(1))]
+    with pytest.raises(InvalidOption, match="pooling is for captions, but there are none"):
+        encode(model, images=pictures, processor=images, encoding=Encoding(pooling="last"), progress=False)
 
 
 def test_texts_beyond_the_context_are_cut_and_counted():

@@ -51,6 +51,12 @@ def tokenizer(**special):
     )
 
 
+def llama():
+    """A decoder of texts and its tokenizer."""
+    config = transformers.LlamaConfig(**TEXT)
+    return tiny_models.seeded(lambda: transformers.LlamaModel(config), scale=3), tokenizer()
+
+
 def llava():
     vision = transformers.CLIPVisionConfig(**tiny_models.VISION, projection_dim=16)
     text = transformers.LlamaConfig(**TEXT)
