@@ -183,7 +183,8 @@ def evaluate(
     Rankings of one model are found by their names, as clip_i2t.trec, clip_t2i.trec, blip_i2t.trec.
 
     Embeddings (.npz, .safetensors) hold image_ids, image_embeddings, caption_ids, caption_embeddings; a text-only or
-    image-only model has one of the two pairs. Scores (.npz) hold image_ids, caption_ids, scores. Rankings are .json,
+    image-only model has one of the two pairs, and a model that encodes queries otherwise also
+    caption_query_embeddings and image_query_embeddings. Scores (.npz) hold image_ids, caption_ids, scores. Rankings are .json,
     .parquet or .trec. The report lists what a file cannot give, with the reason.
     """
     from cxc_eccv.report.folder import FILES, RUN
