@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -577,7 +576,7 @@ def describe_encoding(loaded: LoadedModel, sides: Collection[str], encoding: Enc
         prompts_from=loaded.prompts_from,
         tokenizer=tokenizer,
         image_processor=image_processor,
-        versions={name: str(import_module(name).__version__) for name in sorted(packages)},
+        versions={name: str(sys.modules[name].__version__) for name in sorted(packages.intersection(sys.modules))},
     )
 
 

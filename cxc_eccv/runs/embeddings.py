@@ -110,7 +110,8 @@ def make_embeddings(path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Ma
         wanted = " or ".join(f"{ids} with {vectors}" for ids, vectors in PAIRS.values())
         raise MalformedRun(f"{path}: holds {sorted(arrays) or 'no array'}; needs {wanted}")
     return EmbeddingsRun(
-        **sides,
+        sides["images"],
+        sides["captions"],
         path=path,
         sha256=hash_file(path),
         similarity=similarity,

@@ -121,7 +121,7 @@ def read_record(path: Path) -> dict[str, Any] | None:
 
 def find_encoding(record: Mapping[str, Any]) -> EncodingFacts | None:
     """What made an encoded file, as its record says; None if it does not say so."""
-    facts = record.get("encoding")
+    facts: Any = record.get("encoding")
     try:
         check_shape(facts, shape_of(EncodingFacts))
     except JsonFault:
@@ -250,8 +250,8 @@ class EmbeddingsRun(AnyRun):
         """The run with one vector per item, the one of rated pairs, for all roles."""
         if not self.roles:
             return self
-        sides = {side: self.find_vectors(side, SYMMETRIC) for side in ROLES}
-        return replace(self, **sides, roles={})
+        images, captions = (self.find_vectors(side, SYMMETRIC) for side in ROLES)
+        return replace(self, images=images, captions=captions, roles={})
 
     def why_not(self, direction: str) -> str | None:
         """Why this direction cannot be ranked, or None."""

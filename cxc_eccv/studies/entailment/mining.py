@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -375,7 +375,7 @@ def with_image_vectors(run: Run, content: Split) -> Run:
     if not present.all():
         return run  # ranking reports the missing ids
     texts = texts.without_roles()
-    vectors = texts.captions.vectors[rows]
+    vectors = cast("Embeddings", texts.captions).vectors[rows]
     if texts.choose_similarity() == "cosine":
         refuse_zero_vectors(content.caption_ids[~vectors.any(axis=1)], len(vectors), "captions", run.path or "run")
         vectors = to_unit_length(vectors)
