@@ -184,8 +184,8 @@ def evaluate(
 
     Embeddings (.npz, .safetensors) hold image_ids, image_embeddings, caption_ids, caption_embeddings; a text-only or
     image-only model has one of the two pairs, and a model that encodes queries otherwise also
-    caption_query_embeddings and image_query_embeddings. Scores (.npz) hold image_ids, caption_ids, scores. Rankings are .json,
-    .parquet or .trec. The report lists what a file cannot give, with the reason.
+    caption_query_embeddings and image_query_embeddings. Scores (.npz) hold image_ids, caption_ids, scores. Rankings are
+    .json, .parquet or .trec. The report lists what a file cannot give, with the reason.
     """
     from cxc_eccv.report.folder import FILES, RUN
     from cxc_eccv.runs.load import group_files

@@ -43,6 +43,7 @@ from cxc_eccv.encoding.open_clip import (
     title_of,
 )
 from cxc_eccv.encoding.processes import local_rank
+from cxc_eccv.encoding.roles import TASKS, RoleInput, read_roles, reads_task, reads_text_with_images
 from cxc_eccv.encoding.shards import fingerprint
 from cxc_eccv.encoding.text_input import NO_PROMPT, Prompt, in_lower_case, never_saw_capitals
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, refuse_long_name
@@ -75,22 +76,8 @@ PROJECTED = "WithProjection"
 IMAGE_LIBRARIES = {"pil": ("PIL", "numpy"), "torchvision": ("PIL", "torchvision")}
 """Backend of an image processor to the packages that compute its images."""
 
-DOCUMENTS = ("document", "passage", "corpus")
-"""Names of saved prompts of the gallery, in sentence-transformers' order."""
-
-TASKS = {QUERY: "query", GALLERY: "document"}
-"""Role to what sentence-transformers calls it."""
-
 UNUSED = ("pooler.dense.", "position_ids")
 """Parts of the names of weights that features do not use; a learned pooler is never used for pooling."""
-
-
-@dataclass(frozen=True)
-class RoleInput:
-    """What a model reads with an item in a role: a prompt, and the task of sentence-transformers or None."""
-
-    prompt: Prompt
-    task: str | None = None
 
 
 @dataclass(frozen=True)
@@ -133,10 +120,10 @@ class LoadedModel:
     def choose_inputs(self, side: str) -> dict[str, RoleInput]:
         """Each role of a side with its prompt and task; where queries and gallery are alike, all roles are."""
         plain = Prompt(self.image_prompt) if side == "images" else self.caption_prompt
-        by_role = self.prompts.get(side, {})
-        tasks = TASKS if _reads_task(self.model) else {}
-        roles = {role: RoleInput(by_role.get(role, plain), tasks.get(role)) for role in (GALLERY, QUERY, SYMMETRIC)}
-        return roles if roles[QUERY] != roles[GALLERY] else dict.fromkeys(roles, roles[GALLERY])
+        prompts = self.prompts.get(side, {})
+        tasks = TASKS if reads_task(self.model) else {}
+        inputs = {role: RoleInput(prompts.get(role, plain), tasks.get(role)) for role in (GALLERY, QUERY, SYMMETRIC)}
+        return inputs if inputs[QUERY] != inputs[GALLERY] else dict.fromkeys(inputs, inputs[GALLERY])
 
     @property
     def device(self) -> torch.device:
@@ -298,7 +285,7 @@ def load_model(
         source = str(getattr(getattr(model, "config", None), "_name_or_path", ""))
     prompts = _read_prompts(loaded, caption_prompt, image_prompt)
     plain = {"captions": caption_prompt, "images": image_prompt}
-    roles, roles_from = _read_roles(loaded, plain, {QUERY: query_prompt, GALLERY: gallery_prompt})
+    roles, roles_from = read_roles(loaded, plain, {QUERY: query_prompt, GALLERY: gallery_prompt})
     if not isinstance(loaded, PreTrainedModel | OpenClip) and processor is None:
         processor = loaded.processor if "image" in loaded.modalities else loaded.tokenizer
     if lowercase is not None and not isinstance(loaded, PreTrainedModel):
@@ -309,7 +296,7 @@ def load_model(
     check_name("load_model", title, InvalidOption)
     processors = Processors(processor, source, origin)
     name_in_messages = source or type(model).__name__
-    return LoadedModel(
+    result = LoadedModel(
         loaded,
         processors,
         name_in_messages,
@@ -320,6 +307,11 @@ def load_model(
         prompts=roles,
         prompts_from=roles_from,
     )
+    if result.is_cross_encoder and any(roles.values()):
+        raise InvalidOption(
+            f"{name_in_messages} scores pairs, which have no queries; leave out query_prompt and gallery_prompt"
+        )
+    return result
 
 
 def _check_origin(source: str, origin: Origin, processor: object) -> None:
@@ -345,73 +337,13 @@ def _read_prompts(model: Any, caption: str | None, image: str | None) -> tuple[P
     """The prompts of captions and images; by default those of the model."""
     saved = {} if isinstance(model, PreTrainedModel) else model.prompts
     usual = "" if isinstance(model, PreTrainedModel) else saved.get(model.default_prompt_name) or ""
-    reads_both = _reads_text_with_images(model)
+    reads_both = reads_text_with_images(model)
     if image is not None and not reads_both:
         raise InvalidOption(
             f"image prompt {image!r:.200}: {type(model).__name__} reads no text with an image; leave it out"
         )
     beside = usual if image is None and reads_both else saved.get(image or "", image) or ""
     return Prompt(usual) if caption is None else Prompt.of(caption, saved), beside
-
-
-def _read_roles(
-    model: Any,  # noqa: ANN401 - any model
-    plain: Mapping[str, str | None],
-    named: Mapping[str, str | None],
-) -> tuple[dict[str, dict[str, Prompt]], str | None]:
-    """Side to the prompts of its roles, and ``the model`` if it saved some of them.
-
-    Those that are ``named`` are for every side that reads text; the saved ones for sides without a ``plain`` prompt.
-    """
-    is_plain_model = isinstance(model, PreTrainedModel)
-    saved: Mapping[str, str | None] = {} if is_plain_model else model.prompts
-    given = {role: Prompt.of(text, saved, f"{role} prompt") for role, text in named.items() if text is not None}
-    reads_both = _reads_text_with_images(model)
-    _refuse_impossible_roles(model, given, reads_both)
-    own: dict[str, Prompt] = {}
-    if not is_plain_model and model.default_prompt_name is None:
-        documents = next(filter(None, map(saved.get, DOCUMENTS)), None)
-        own = {QUERY: Prompt(saved.get("query") or ""), GALLERY: Prompt(documents or "")}
-    own = {role: prompt for role, prompt in own.items() if role not in given}
-    has_own = any(prompt != NO_PROMPT for prompt in own.values())
-    prompts = {
-        side: {**(own if has_own and plain[side] is None else {}), **given}
-        for side in ("captions", "images")
-        if side == "captions" or reads_both
-    }
-    is_of_model = has_own and any(plain[side] is None for side in prompts)
-    return prompts, "the model" if is_of_model else None
-
-
-def _refuse_impossible_roles(model: Any, given: Mapping[str, Prompt], reads_both: bool) -> None:  # noqa: ANN401
-    """Raise InvalidOption for prompts of roles that a model cannot take."""
-    if given and any(kind.__name__ in CROSS_ENCODERS for kind in type(model).__mro__):
-        raise InvalidOption(
-            f"{type(model).__name__} scores pairs, which have no queries; leave {next(iter(given))}_prompt out"
-        )
-    for role, prompt in given.items():
-        if prompt.after and reads_both:
-            raise InvalidOption(
-                f"{role} prompt {str(prompt)!r:.200}: {type(model).__name__} reads a prompt before the item, images "
-                "too; end the prompt with {}"
-            )
-
-
-def _reads_text_with_images(model: Any) -> bool:  # noqa: ANN401 - any model
-    return not isinstance(model, PreTrainedModel) and bool(model.supports(("image", "text")))
-
-
-def _reads_task(model: Any) -> bool:  # noqa: ANN401 - any model
-    """Whether a sentence-transformers model encodes queries and documents otherwise, whatever their prompts."""
-    if isinstance(model, PreTrainedModel | OpenClip):
-        return False
-    for module in model.modules():
-        routes = {*getattr(module, "sub_modules", {}), *(task for task, _ in getattr(module, "route_mappings", {}))}
-        lengths = [getattr(module, name, None) for name in ("query_expansion", "query_length", "document_length")]
-        names_task = getattr(module, "_chat_template_declares_task", bool)
-        if not routes.isdisjoint(TASKS.values()) or any(lengths) or names_task():
-            return True
-    return False
 
 
 def _torch_device(device: str | torch.device | None) -> torch.device:

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 from transformers import PreTrainedModel
 
-from cxc_eccv.encoding.loading import LoadedModel, RoleInput, inference
+from cxc_eccv.encoding.loading import LoadedModel, inference
 from cxc_eccv.encoding.open_clip import OpenClip
+from cxc_eccv.encoding.roles import RoleInput
 from cxc_eccv.encoding.text_input import Prompt
 from cxc_eccv.encoding.towers import image_features
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, ModelError, SourceMissing, TowerMissing

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from torch.nn.functional import normalize
 from transformers import Blip2ForImageTextRetrieval, BlipForImageTextRetrieval, PreTrainedModel
 
-from cxc_eccv.encoding.loading import LoadedModel, RoleInput, inference, load_model
+from cxc_eccv.encoding.loading import LoadedModel, inference, load_model
 from cxc_eccv.encoding.open_clip import OpenClip
+from cxc_eccv.encoding.roles import RoleInput
 from cxc_eccv.encoding.text_input import TextInput, Tokens
 from cxc_eccv.errors import InvalidOption, ModelError, TowerMissing
 from cxc_eccv.types import IntArray, check_whole

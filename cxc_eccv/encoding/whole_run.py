@@ -14,16 +14,17 @@ import yaml
 from huggingface_hub import hf_hub_download, metadata_load, try_to_load_from_cache
 
 from cxc_eccv.encoding.checkpoints import read_hub
-from cxc_eccv.encoding.loading import LoadedModel, RoleInput, describe_encoding, load_model, model_key
+from cxc_eccv.encoding.loading import LoadedModel, describe_encoding, load_model, model_key
 from cxc_eccv.encoding.pictures import make_image_encoder
 from cxc_eccv.encoding.processes import join_processes
+from cxc_eccv.encoding.roles import RoleInput, plan_passes
 from cxc_eccv.encoding.shards import Notes, Side, encode_side, fingerprint, lock_output, write_output
 from cxc_eccv.encoding.sides import CaptionSide, ImageSide, caption_items, image_items
 from cxc_eccv.encoding.towers import make_text_encoder
 from cxc_eccv.errors import InvalidOption, ModelError
 from cxc_eccv.runs import EmbeddingsRun, load_embeddings, save_embeddings
 from cxc_eccv.runs.embeddings import FORMATS
-from cxc_eccv.runs.run import GALLERY, QUERY, ROLES, SYMMETRIC, read_record
+from cxc_eccv.runs.run import read_record
 from cxc_eccv.sources.download import encodings_folder
 from cxc_eccv.types import Embeddings
 from cxc_eccv.types.json_records import to_json
@@ -159,14 +160,8 @@ class _Work:
         self.facts = describe_encoding(loaded, self.sides, encoding)
 
     def _plan_passes(self, side: str) -> dict[str, RoleInput]:
-        """Name of the vectors to the input of their pass, the gallery's first; equal inputs share one pass."""
-        inputs, passes = self.loaded.choose_inputs(side), dict[str, RoleInput]()
-        for role, name in zip((GALLERY, QUERY, SYMMETRIC), (side, *ROLES[side]), strict=True):
-            same = next((done for done, given in passes.items() if given == inputs[role]), None)
-            if same is None:
-                passes[name] = inputs[role]
-            if same != side and name != side:
-                self._roles[name] = same or name
+        passes, roles = plan_passes(side, self.loaded.choose_inputs(side))
+        self._roles |= roles
         return passes
 
     @cached_property

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
@@ -26,8 +27,9 @@ with needs_extra("st", "train", subject="cxc_eccv.integrations.sentence_transfor
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
 
-    from cxc_eccv.encoding.loading import inference
+    from cxc_eccv.encoding.loading import inference, load_model
     from cxc_eccv.encoding.pictures import open_picture
+    from cxc_eccv.encoding.roles import RoleInput, plan_passes
 
 PICTURES = 256
 """Images open at once."""
@@ -50,7 +52,8 @@ class CxcEccvEvaluator(SentenceEvaluator):
             at 1 of CxC, both from text to image with ``images``, else from text to text.
         name: prefix of every key, followed by an underscore.
         batch_size: texts or images at once.
-        prompt_name: which of the model's prompts to use for captions.
+        prompt_name: which of the model's prompts to use for all captions; None for its default prompt or, without one,
+            for its prompts of queries and documents, as in :func:`cxc_eccv.encoding.load_model`.
         truncate_dim: number of dimensions to use; None for the model's default.
         show_progress_bar: show a progress bar while encoding.
         write_report: write the report to a folder below ``output_path``, if the evaluator gets one.
@@ -122,10 +125,17 @@ class CxcEccvEvaluator(SentenceEvaluator):
         """Encode and score; return the metrics."""
         name = _name_of(model)
         captions = self.library.split(self.split).captions
+        loaded = load_model(model, caption_prompt=self._prompt_name)
+        passes, roles = plan_passes("captions", loaded.choose_inputs("captions"))
+        ids, texts = captions["caption_id"].to_numpy(), captions["text"].to_pylist()
         with inference(model):  # model.encode would leave it in evaluation mode
-            vectors = model.encode(captions["text"].to_pylist(), prompt_name=self._prompt_name, **self._options)
-            images = self._encode_images(model, name)
-        run = make_run(images, Embeddings(captions["caption_id"].to_numpy(), vectors), model.similarity, name)
+            vectors = {key: Embeddings(ids, self._encode(model, texts, given)) for key, given in passes.items()}
+            if self.images is not None:
+                passes, roles_of_images = plan_passes("images", loaded.choose_inputs("images"))
+                vectors |= {key: self._encode_images(model, name, given) for key, given in passes.items()}
+                roles |= roles_of_images
+        run = make_run(vectors.get("images"), vectors["captions"], model.similarity, name)
+        run = replace(run, roles={role: vectors[key] for role, key in roles.items()})
         self.report = report = score(run, replace(self._request, name=name), self.library)
         warn_of_doubts(report.doubts, self._known_doubts)
         if self._key not in report.scores:
@@ -136,17 +146,22 @@ class CxcEccvEvaluator(SentenceEvaluator):
         self._card_entry.store_metrics_in_model_card_data(model, metrics, epoch, steps)
         return metrics
 
-    def _encode_images(self, model: SentenceTransformer, name: str) -> Embeddings | None:
+    def _encode(self, model: Any, items: list[Any], given: RoleInput) -> NDArray[np.float32]:  # noqa: ANN401 - as of __call__
+        """(N, D) vectors of captions or images in a role."""
+        task = {} if given.task is None else {"task": given.task}
+        vectors: NDArray[np.float32] = model.encode(items, prompt=given.prompt.before, **task, **self._options)
+        return vectors
+
+    def _encode_images(self, model: SentenceTransformer, name: str, given: RoleInput) -> Embeddings:
         # Not by this package's own encoding, which shares the work among the processes of torchrun: during training,
         # only the first process evaluates.
-        if self.images is None:
-            return None
+        assert self.images is not None  # noqa: S101 - the caller asks
         if not model.supports("image"):
             raise TowerMissing(f"{name} embeds {', '.join(map(str, model.modalities))} but no images; leave out images")
         parts = []
         for start in range(0, len(self.images), PICTURES):
             pictures = [open_picture(file).image for file in self.images[start : start + PICTURES]]
-            parts.append(model.encode(pictures, **self._options))
+            parts.append(self._encode(model, pictures, given))
         return Embeddings(self.library.split(self.split).image_ids, np.concatenate(parts))
 
     def _folder_name(self, epoch: int, steps: int) -> str:

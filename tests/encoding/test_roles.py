@@ -99,7 +99,9 @@ def test_bad_prompts_of_roles_are_refused(make):
     model, _ = make()
     with pytest.raises(InvalidOption, match=r"query prompt 'passage': write \{\} once.*name a prompt of the model"):
         load_model(model, query_prompt="passage")
-    with pytest.raises(InvalidOption, match="scores pairs, which have no queries; leave gallery_prompt out"):
+    with pytest.raises(
+        InvalidOption, match="scores pairs, which have no queries; leave out query_prompt and gallery_prompt"
+    ):
         load_model(tiny_models.blip()[0], gallery_prompt="a {}")
 
 

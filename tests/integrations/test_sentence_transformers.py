@@ -18,6 +18,8 @@ from sentence_transformers.sentence_transformer.modules import Pooling, Transfor
 from transformers import BertConfig, BertModel, BertTokenizer
 
 import cxc_eccv as ce
+from cxc_eccv.encoding.roles import RoleInput
+from cxc_eccv.encoding.text_input import NO_PROMPT
 from cxc_eccv.errors import InvalidOption, MalformedRun, ModelError, SourceMissing, TowerMissing, UnknownName
 from cxc_eccv.integrations.model_runs import main_key, make_run
 from cxc_eccv.integrations.sentence_transformers import CxcEccvEvaluator
@@ -73,6 +75,19 @@ def test_a_text_model_has_the_numbers_of_its_embeddings(text_model, sample_libra
     assert evaluator.report.per_query.num_rows
 
 
+def test_saved_prompts_of_roles_are_used(text_model, sample_library):
+    text_model.prompts |= {"query": "a the ", "document": "dog "}
+    evaluator = CxcEccvEvaluator(data_dir="sample")
+    found = evaluator(text_model)
+    table = sample_library.split("validation").captions
+    ids, texts = table["caption_id"].to_numpy(), table["text"].to_pylist()
+    encoders = {"caption_query": text_model.encode_query, "caption_symmetric": text_model.encode}
+    roles = {name: Embeddings(ids, encode_role(texts)) for name, encode_role in encoders.items()}
+    run = EmbeddingsRun(None, Embeddings(ids, text_model.encode_document(texts)), roles=roles)
+    assert found == scores_of(run, sample_library, "validation")
+    assert found != CxcEccvEvaluator(data_dir="sample", prompt_name="query")(text_model)
+
+
 @pytest.mark.parametrize("split", ["validation", "test"])
 def test_a_model_of_images_has_all_numbers(image_model, sample_library, split):
     evaluator = CxcEccvEvaluator(split=split, data_dir=sample_library, images=IMAGES, batch_size=7)
@@ -112,7 +127,7 @@ def test_options_reach_the_model_for_images_too(image_model, sample_library, mon
     evaluator = CxcEccvEvaluator(data_dir=sample_library, images=IMAGES, truncate_dim=4, batch_size=3)
     asked, encode = [], image_model.encode
     monkeypatch.setattr(image_model, "encode", lambda parts, **own: asked.append(own) or encode(parts, **own))
-    found = evaluator._encode_images(image_model, "clip")
+    found = evaluator._encode_images(image_model, "clip", RoleInput(NO_PROMPT))
     assert found.vectors.shape == (len(evaluator.images), 4)
     assert found.ids.tolist() == sample_library.split("validation").image_ids.tolist()
     assert {(options["batch_size"], options["truncate_dim"]) for options in asked} == {(3, 4)}

@@ -1,0 +1,101 @@
+"""What a model reads with queries, with the gallery and with rated pairs: a prompt, and the task of its routes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from transformers import PreTrainedModel
+
+from cxc_eccv.encoding.open_clip import OpenClip
+from cxc_eccv.encoding.text_input import NO_PROMPT, Prompt
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.runs.run import GALLERY, QUERY, ROLES, SYMMETRIC
+
+DOCUMENTS = ("document", "passage", "corpus")
+"""Names of saved prompts of the gallery, in sentence-transformers' order."""
+
+TASKS = {QUERY: "query", GALLERY: "document"}
+"""Role to what sentence-transformers calls it."""
+
+
+@dataclass(frozen=True)
+class RoleInput:
+    """What a model reads with an item in a role: a prompt, and the task of sentence-transformers or None."""
+
+    prompt: Prompt
+    task: str | None = None
+
+
+def read_roles(
+    model: Any,  # noqa: ANN401 - any model
+    plain: Mapping[str, str | None],
+    named: Mapping[str, str | None],
+) -> tuple[dict[str, dict[str, Prompt]], str | None]:
+    """Side to the prompts of its roles, and ``the model`` if it saved some of them.
+
+    Those that are ``named`` are for every side that reads text; the saved ones for sides without a ``plain`` prompt.
+    """
+    is_plain_model = isinstance(model, PreTrainedModel)
+    saved: Mapping[str, str | None] = {} if is_plain_model else model.prompts
+    given = {role: Prompt.of(text, saved, f"{role} prompt") for role, text in named.items() if text is not None}
+    reads_both = reads_text_with_images(model)
+    for role, prompt in given.items():
+        if prompt.after and reads_both:
+            raise InvalidOption(
+                f"{role} prompt {str(prompt)!r:.200}: {type(model).__name__} reads a prompt before the item, images "
+                "too; end the prompt with {}"
+            )
+    own: dict[str, Prompt] = {}
+    if not is_plain_model and model.default_prompt_name is None:
+        documents = next(filter(None, map(saved.get, DOCUMENTS)), None)
+        own = {QUERY: Prompt(saved.get("query") or ""), GALLERY: Prompt(documents or "")}
+    own = {role: prompt for role, prompt in own.items() if role not in given}
+    has_own = any(prompt != NO_PROMPT for prompt in own.values())
+    prompts = {
+        side: {**(own if has_own and plain[side] is None else {}), **given}
+        for side in ("captions", "images")
+        if side == "captions" or reads_both
+    }
+    is_of_model = has_own and any(plain[side] is None for side in prompts)
+    return prompts, "the model" if is_of_model else None
+
+
+def reads_text_with_images(model: Any) -> bool:  # noqa: ANN401 - any model
+    """Whether a model takes a prompt beside an image."""
+    return not isinstance(model, PreTrainedModel) and bool(model.supports(("image", "text")))
+
+
+def reads_task(model: Any) -> bool:  # noqa: ANN401 - any model
+    """Whether a sentence-transformers model encodes queries and documents otherwise, whatever their prompts."""
+    if isinstance(model, PreTrainedModel | OpenClip):
+        return False
+    for module in model.modules():
+        routes = {*getattr(module, "sub_modules", {}), *(task for task, _ in getattr(module, "route_mappings", {}))}
+        lengths = [getattr(module, name, None) for name in ("query_expansion", "query_length", "document_length")]
+        names_task = getattr(module, "_chat_template_declares_task", bool)
+        if not routes.isdisjoint(TASKS.values()) or any(lengths) or names_task():
+            return True
+    return False
+
+
+def plan_passes(side: str, inputs: Mapping[str, RoleInput]) -> tuple[dict[str, RoleInput], dict[str, str]]:
+    """The passes over a side, by the names of their vectors, and the pass of each role that is not the gallery's.
+
+    Equal inputs share a pass.
+
+    Example:
+        >>> plain, asks = RoleInput(Prompt()), RoleInput(Prompt("query: "))
+        >>> passes, roles = plan_passes("captions", {"gallery": plain, "query": asks, "symmetric": plain})
+        >>> list(passes), roles
+        (['captions', 'caption_query'], {'caption_query': 'caption_query'})
+    """
+    passes: dict[str, RoleInput] = {}
+    roles: dict[str, str] = {}
+    for role, name in zip((GALLERY, QUERY, SYMMETRIC), (side, *ROLES[side]), strict=True):
+        same = next((done for done, given in passes.items() if given == inputs[role]), name)
+        passes.setdefault(same, inputs[role])
+        if same != side:
+            roles[name] = same
+    return passes, roles
