@@ -7,7 +7,7 @@ import pytest
 import tiny_models
 import tiny_vision_language
 
-from cxc_eccv.encoding import encode, encode_once, load_model
+from cxc_eccv.encoding import encode, encode_once, load_model, text_encoder
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.runs import load_run
 
@@ -79,6 +79,13 @@ def test_equal_prompts_cost_one_pass(make, saved, default, options, expected):
     run = encode_captions(model, **options)
     assert passes == expected
     assert bool(run.roles) == (len(expected) > 1)
+
+
+def test_sentence_similarity_takes_no_role(make):
+    model, passes = make()
+    vectors = text_encoder(model)(tiny_models.TEXTS)
+    assert passes == [""]
+    np.testing.assert_allclose(vectors, model.encode(tiny_models.TEXTS, prompt=""), rtol=1e-5, atol=1e-6)
 
 
 def test_prompts_of_roles_work_on_dual_encoders():
