@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from huggingface_hub import constants, get_session
-from huggingface_hub.errors import LocalEntryNotFoundError
+from huggingface_hub.errors import GatedRepoError, LocalEntryNotFoundError
 from transformers import AutoModel, PreTrainedConfig, dynamic_module_utils
+from transformers.utils.hub import cached_file
 
 from cxc_eccv.errors import ModelError
 
@@ -106,15 +107,41 @@ def load_part(kind: Any, source: str | Path, origin: Origin = NAMELESS, **option
         return open_checkpoint(kind, source, origin, **options)
 
 
+MOST_LINES, LONGEST_LINE = 5, 300
+"""How much of a library's error a message keeps: lines, and characters of a line."""
+
+LOG_IN = "Log in with hf auth login, or set HF_TOKEN, to an account that has access to it."
+
+
 @contextmanager
 def explain_damage(message: Callable[[str], str]) -> Iterator[None]:
-    """Turn errors of the libraries into a ModelError with a message made from the reason."""
+    """Turn errors of the libraries into a ModelError with a message made from the first line, and the next lines."""
     try:
         yield
     except ModelError:
         raise
     except Exception as error:
-        raise ModelError(message(str(error).strip().partition("\n")[0] or type(error).__name__)) from None
+        first, *others = shorten_error(error)
+        raise ModelError("\n  ".join([message(first), *others])) from None
+
+
+def shorten_error(error: BaseException) -> list[str]:
+    """The first lines of a library's error, at least one; the remedy of a gated repository is among them."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    is_gated = isinstance(error, GatedRepoError) or isinstance(error.__cause__, GatedRepoError)
+    remedies = [LOG_IN] if is_gated else []
+    kept = lines[: MOST_LINES - len(remedies)]
+    return [f"{line[:LONGEST_LINE]} ..." if len(line) > LONGEST_LINE else line for line in kept] + remedies
+
+
+def find_file(source: str, name: str, revision: str | None = None) -> Path | None:
+    """The path of a model's file, in its folder or from the Hub; None if there is none or it cannot be reached."""
+    try:
+        with read_hub(source):
+            file = cached_file(source, name, revision=revision)
+    except (OSError, ModelError):
+        return None
+    return None if file is None else Path(file)
 
 
 def build_model(config: PreTrainedConfig) -> Any:  # noqa: ANN401 - any model

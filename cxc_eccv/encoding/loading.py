@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import json
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -25,10 +25,17 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
-from transformers.utils.hub import cached_file
 
 from cxc_eccv.discovery import study_modules
-from cxc_eccv.encoding.checkpoints import MODULES, NAMELESS, Origin, explain_damage, open_checkpoint, read_hub
+from cxc_eccv.encoding.adapters import NOWHERE, apply_adapter, describe_adapters, find_adapter, find_base, refuse_adapter, unwrap
+from cxc_eccv.encoding.checkpoints import MODULES, NAMELESS, Origin, explain_damage, find_file, open_checkpoint
+from cxc_eccv.encoding.families import (
+    refuse_architecture,
+    refuse_joint_reader,
+    refuse_object,
+    refuse_sentence_family,
+    refuse_sparse_head,
+)
 from cxc_eccv.encoding.open_clip import (
     ADDRESS,
     CONFIG,
@@ -75,6 +82,10 @@ PROJECTED = "WithProjection"
 
 IMAGE_LIBRARIES = {"pil": ("PIL", "numpy"), "torchvision": ("PIL", "torchvision")}
 """Backend of an image processor to the packages that compute its images."""
+
+TOKENIZER_FILES = ("tokenizer_config.json", "tokenizer.json")
+IMAGE_PROCESSOR_FILES = ("preprocessor_config.json", "processor_config.json")
+"""Files of which a checkpoint with such a processor has one."""
 
 UNUSED = ("pooler.dense.", "position_ids")
 """Parts of the names of weights that features do not use; a learned pooler is never used for pooling."""
@@ -281,7 +292,7 @@ def load_model(
         place, kind = _torch_device(device), _torch_dtype(dtype) or torch.float32
         loaded = from_checkpoint(source, kind, CROSS_ENCODERS, origin).to(place)
     else:
-        loaded = _take_model(model, device, dtype)
+        loaded = model = _take_model(model, device, dtype)
         source = str(getattr(getattr(model, "config", None), "_name_or_path", ""))
     prompts = _read_prompts(loaded, caption_prompt, image_prompt)
     plain = {"captions": caption_prompt, "images": image_prompt}
@@ -292,6 +303,8 @@ def load_model(
         kind_of_model = "model of open_clip" if is_clip else "sentence-transformers model"
         raise InvalidOption(f"lowercase: a {kind_of_model} prepares texts itself; leave it out")
     usual = _title_of(source) or type(model).__name__
+    if not isinstance(model, str | Path) and describe_adapters(loaded):
+        usual = f"{usual} with an adapter"  # the numbers are not those of the base
     title = usual if name is None else name
     check_name("load_model", title, InvalidOption)
     processors = Processors(processor, source, origin)
@@ -361,43 +374,99 @@ def _torch_dtype(dtype: str | torch.dtype | None) -> torch.dtype | None:
 
 
 def _take_model(model: Any, device: str | torch.device | None, dtype: str | torch.dtype | None) -> Any:  # noqa: ANN401
+    model = unwrap(model)
+    refuse_object(model)
     kinds = {kind.__name__ for kind in type(model).__mro__}
     if not kinds & {"PreTrainedModel", "SentenceTransformer"}:
         raise ModelError(
             f"model is a {type(model).__name__}; give a Hub id, a folder, a transformers PreTrainedModel or a "
             "SentenceTransformer"
         )
+    if "PreTrainedModel" in kinds:
+        refuse_architecture("", type(model).__name__)
+        _refuse_class("", type(model), CROSS_ENCODERS)
     kind = _torch_dtype(dtype)
     model = model if device is None else model.to(_torch_device(device))
     return model if kind is None else model.to(kind)
 
 
 def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str], origin: Origin = NAMELESS) -> Any:  # noqa: ANN401 - any model
-    """Load a model from a folder or Hub id; architectures in ``own_class`` with their head, others without."""
-    if _is_of_package(source, origin):
+    """Load a model from a folder or Hub id; architectures in ``own_class`` with their head, others without.
+
+    An adapter is put into its base. Families without one vector per item are refused.
+    """
+    base, base_origin = find_base(source, origin)
+    if _is_of_package(base, base_origin):
         study_modules("models")  # registers the trained models of the studies with transformers
     elif find_file(source, MODULES, origin.revision):
+        refuse_sentence_family(source, origin)
         return _sentence_transformer(source, dtype, origin)
+    if base != source:
+        refuse_adapter(base, base_origin)
+    has_adapter = find_adapter(source, origin) is not None
+    model = _load_base(base, dtype, own_class, base_origin, beside_adapter=has_adapter)
+    if has_adapter:
+        apply_adapter(model, source, origin)
+    return model
+
+
+def _load_base(
+    source: str, dtype: torch.dtype, own_class: Collection[str], origin: Origin, *, beside_adapter: bool
+) -> PreTrainedModel:
+    """Load a model without the adapter that may lie beside its weights."""
     with explain_damage(lambda reason: f"{source}: no model found ({reason}); {_advice(source, origin)}"):
         config = open_checkpoint(AutoConfig, source, origin)
     with explain_damage(lambda reason: f"{source}: the checkpoint cannot be loaded ({reason})"):
-        architecture = (config.architectures or [""])[0]
+        architecture = str((config.architectures or [""])[0])
+        if architecture not in own_class:
+            refuse_architecture(source, architecture)
+            refuse_sparse_head(source, architecture, origin)
         as_itself = architecture in own_class or architecture.endswith(PROJECTED)
         brings_code = "AutoModel" in (getattr(config, "auto_map", None) or {})
         kind = getattr(transformers, architecture) if as_itself and not brings_code else AutoModel
-        options = {"config": config, "dtype": dtype, "output_loading_info": True}
-        try:
-            model, loading = open_checkpoint(kind, source, origin, **options)
-        except RuntimeError as error:
-            reason = str(error).strip().partition("\n")[0]
-            raise CheckpointMismatch(f"{source}: weights and config do not fit ({reason})") from None
+        usual = AutoModel._model_mapping.get(type(config), None)
+        if kind is AutoModel and isinstance(usual, type) and not brings_code:
+            _refuse_class(source, usual, own_class)  # before gigabytes of weights are read
+        # Weights of other sizes are listed rather than raised: the error of transformers does not name them.
+        options = {"config": config, "dtype": dtype, "output_loading_info": True, "ignore_mismatched_sizes": True}
+        if beside_adapter:
+            options["adapter_kwargs"] = {"subfolder": NOWHERE}
+        model, loading = open_checkpoint(kind, source, origin, **options)
+        _refuse_class(source, type(model), own_class)
+    _check_weights(source, model, loading, "" if brings_code else architecture)
+    return model
+
+
+def _refuse_class(source: str, kind: type, own_class: Collection[str]) -> None:
+    """Raise ModelError for a class of transformers, or of a user, that encodes neither images nor texts alone."""
+    is_own = any(parent.__name__ in own_class for parent in kind.__mro__) or _package_of(kind) == "cxc_eccv"
+    if not is_own:
+        refuse_joint_reader(source, kind)
+
+
+def _check_weights(source: str, model: PreTrainedModel, loading: dict[str, Any], architecture: str) -> None:
+    """Raise CheckpointMismatch if weights lack, have other sizes, or belong to a head that transformers lacks."""
+    sizes = sorted(str(key) for key, *_ in loading["mismatched_keys"])
+    if sizes:
+        name, saved, built = next(each for each in loading["mismatched_keys"] if each[0] == sizes[0])
+        raise CheckpointMismatch(
+            f"{source}: weights and config do not fit: {len(sizes)} weights have other sizes, the first: {name} "
+            f"{tuple(saved)}, by the config {tuple(built)}"
+        )
     missing = sorted(key for key in loading["missing_keys"] if not any(part in key for part in UNUSED))
     if missing:
         raise CheckpointMismatch(
             f"{source}: the checkpoint lacks {len(missing)} weights of {type(model).__name__}, the first: "
             f"{missing[0]}; they would be random. It does not fit its config, or belongs to a model with another head."
         )
-    return model
+    unread = sorted(key for key in loading["unexpected_keys"] if not any(part in key for part in UNUSED))
+    is_known = not architecture or hasattr(transformers, architecture) or _package_of(type(model)) == "cxc_eccv"
+    if unread and not is_known:
+        raise CheckpointMismatch(
+            f"{source}: was saved as {architecture}, which transformers lacks; as {type(model).__name__} it would be "
+            f"without {len(unread)} of its weights, the first: {unread[0]}. Load it with its own code, and give the "
+            "loaded model, or its vectors as a file"
+        )
 
 
 def _is_of_package(source: str, origin: Origin) -> bool:
@@ -410,16 +479,6 @@ def _advice(source: str, origin: Origin) -> str:
     if find_file(source, CONFIG, origin.revision):
         return f"it is a model of open_clip: name it {PREFIX + FOLDER if Path(source).is_dir() else HUB}{source}"
     return "give a folder with config.json and weights, or a Hub id"
-
-
-def find_file(source: str, name: str, revision: str | None = None) -> Path | None:
-    """The path of a model's file, in its folder or from the Hub; None if there is none or it cannot be reached."""
-    try:
-        with read_hub(source):
-            file = cached_file(source, name, revision=revision)
-    except (OSError, ModelError):
-        return None
-    return None if file is None else Path(file)
 
 
 def _sentence_transformer(source: str, dtype: torch.dtype, origin: Origin) -> Any:  # noqa: ANN401 - imported here
@@ -455,7 +514,7 @@ class Processors:
     def tokenizer(self) -> PreTrainedTokenizerBase:
         """The tokenizer, which must have a vocabulary and a padding token."""
         if self._tokenizer is None:
-            self._tokenizer = self._load(AutoTokenizer, "tokenizer")
+            self._tokenizer = self._load(AutoTokenizer, "tokenizer", TOKENIZER_FILES)
         tokenizer: PreTrainedTokenizerBase = self._tokenizer
         if isinstance(tokenizer, Tokenizer):
             return tokenizer
@@ -471,16 +530,19 @@ class Processors:
     def image_processor(self) -> BaseImageProcessor:
         """The image processor."""
         if self._image_processor is None:
-            self._image_processor = self._load(AutoImageProcessor, "image processor")
+            self._image_processor = self._load(AutoImageProcessor, "image processor", IMAGE_PROCESSOR_FILES)
         processor: BaseImageProcessor = self._image_processor
         return processor
 
-    def _load(self, kind: Any, name: str) -> Any:  # noqa: ANN401 - an Auto class and what it loads
+    def _load(self, kind: Any, name: str, files: Sequence[str]) -> Any:  # noqa: ANN401 - an Auto class and what it loads
         if not self._source:
             raise ModelError(f"the model has no {name}; pass processor=")
         advice = "save it with the model, or pass processor="
-        with explain_damage(lambda reason: f"no {name} at {self._source} ({reason}); {advice}"):
-            return open_checkpoint(kind, self._source, self._origin)
+        source, origin = self._source, self._origin
+        if not any(find_file(source, file, origin.revision) for file in files):
+            source, origin = find_base(source, origin)  # an adapter is often saved without its base's processors
+        with explain_damage(lambda reason: f"no {name} at {source} ({reason}); {advice}"):
+            return open_checkpoint(kind, source, origin)
 
 
 def describe_encoding(loaded: LoadedModel, sides: Collection[str], encoding: Encoding | None = None) -> EncodingFacts:
@@ -549,7 +611,8 @@ def _architecture_of(model: torch.nn.Module) -> list[Any]:
     plain = [_plain_config(config) for config in configs.values() if isinstance(config, PreTrainedConfig)]
     kinds = sorted({type(module) for module in model.modules()}, key=lambda kind: (kind.__module__, kind.__qualname__))
     code = [_code_of(kind) for kind in kinds if _package_of(kind) not in VERSIONED]
-    return [ADDRESS.sub("", repr(model)), plain, code]
+    adapters = describe_adapters(model)
+    return [ADDRESS.sub("", repr(model)), plain, code, *([adapters] if adapters else [])]
 
 
 def _package_of(kind: type) -> str:

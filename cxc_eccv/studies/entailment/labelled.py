@@ -268,7 +268,7 @@ def seen_by(classifier: Classifier) -> SeenPairs | None:
 
 
 def _seen_at(source: str, revision: str | None = None) -> SeenPairs | None:
-    from cxc_eccv.encoding.loading import find_file  # needs torch
+    from cxc_eccv.encoding.checkpoints import find_file  # needs torch
 
     path = find_file(source, SEEN_FILE, revision) if source else None
     return None if path is None else read_seen(path)

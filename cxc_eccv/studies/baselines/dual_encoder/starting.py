@@ -21,6 +21,7 @@ from transformers import (
     VisionTextDualEncoderProcessor,
 )
 
+from cxc_eccv.encoding.adapters import load_backbone, refuse_adapter
 from cxc_eccv.encoding.checkpoints import load_part
 from cxc_eccv.encoding.loading import from_checkpoint
 from cxc_eccv.encoding.text_input import context_length, in_lower_case, never_saw_capitals, padded_length
@@ -67,7 +68,7 @@ def starting_model(arguments: ModelArguments, mode: str, image_feature_size: int
 
 
 def _backbone(source: str, takes: str, side: str) -> Any:  # noqa: ANN401 - any model
-    model, info = load_part(AutoModel, source, output_loading_info=True)
+    model, info = load_backbone(AutoModel, source, output_loading_info=True)
     if model.main_input_name != takes:
         raise TowerMissing(f"{source} ({type(model).__name__}) has no {side} side: it reads {model.main_input_name}")
     missing = sorted(key for key in info["missing_keys"] if not key.startswith("pooler."))
@@ -79,6 +80,7 @@ def _backbone(source: str, takes: str, side: str) -> Any:  # noqa: ANN401 - any 
 
 
 def _pretrained(source: str, mode: str, image_feature_size: int) -> tuple[Any, Any]:
+    refuse_adapter(source)
     model = from_checkpoint(source, torch.float32, ())
     has_images = hasattr(model, "get_image_features") and getattr(model.config, "has_images", True)
     if not hasattr(model, "get_text_features"):

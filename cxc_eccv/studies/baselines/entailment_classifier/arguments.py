@@ -24,6 +24,7 @@ from transformers import (
     ViTModel,
 )
 
+from cxc_eccv.encoding.adapters import load_backbone
 from cxc_eccv.encoding.checkpoints import load_part
 from cxc_eccv.encoding.processes import current_processes
 from cxc_eccv.errors import InvalidOption, UnknownName
@@ -246,7 +247,7 @@ def starting_model(
     if has_text and arguments.text_model == SAMPLE:
         text, tokenizer = _sample_bert()
     elif has_text:
-        text, tokenizer = load_part(AutoModel, arguments.text_model), load_part(AutoTokenizer, arguments.text_model)
+        text, tokenizer = load_backbone(AutoModel, arguments.text_model), load_part(AutoTokenizer, arguments.text_model)
     reader, reader_tokenizer, image, image_processor = None, tokenizer, None, None
     if arguments.branches != "text":
         reader, reader_tokenizer, image, image_processor = _visual_encoders(arguments)
@@ -273,11 +274,11 @@ def _visual_encoders(arguments: ModelArguments) -> tuple[Any, Any, Any, Any]:
     if source == SAMPLE:
         return *_sample_bert(), *_sample_vit()
     is_blip = load_part(AutoConfig, source).model_type == BLIP
-    reader = load_part(BlipForImageTextRetrieval if is_blip else AutoModel, source)
+    reader = load_backbone(BlipForImageTextRetrieval if is_blip else AutoModel, source)
     tokenizer = load_part(AutoTokenizer, source)
     if image is None:
         return reader, tokenizer, None, load_part(AutoImageProcessor, source)
-    return reader, tokenizer, load_part(AutoModel, image), load_part(AutoImageProcessor, image)
+    return reader, tokenizer, load_backbone(AutoModel, image), load_part(AutoImageProcessor, image)
 
 
 def _sample_bert() -> tuple[BertModel, PreTrainedTokenizerFast]:
