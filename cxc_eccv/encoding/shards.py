@@ -77,7 +77,6 @@ class FolderStore:
     """Finished shards of a side in files; ``refused`` counts files that are damaged or have another fingerprint."""
 
     def __init__(self, folder: Path, side: str) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
         self._folder, self._side, self.refused = folder, side, 0
 
     def get(self, start: int, fingerprint: str) -> Shard | None:
@@ -97,6 +96,7 @@ class FolderStore:
 
     def put(self, start: int, fingerprint: str, shard: Shard) -> None:
         """Keep a shard."""
+        self._folder.mkdir(parents=True, exist_ok=True)  # not before: a model that cannot encode leaves nothing
         about = np.frombuffer(json.dumps({"fingerprint": fingerprint, **asdict(shard.notes)}).encode(), dtype=np.uint8)
         with replaced_file(self._path(start)) as part:
             write_npz(part, {"ids": shard.ids, "vectors": shard.vectors, "about": about})

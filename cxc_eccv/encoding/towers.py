@@ -49,9 +49,19 @@ def text_features(model: PreTrainedModel, pooling: str) -> Forward:
             return _take_vectors(out.text_embeds, model)
         if model.config.model_type.startswith("siglip"):
             return _take_vectors(out, model)
-        return pool(out.last_hidden_state, inputs.get("attention_mask"), pooling)
+        return pool(_take_states(out, model), inputs.get("attention_mask"), pooling)
 
     return forward
+
+
+def _take_states(output: Any, model: PreTrainedModel) -> torch.Tensor:  # noqa: ANN401 - a model's output
+    states: torch.Tensor | None = getattr(output, "last_hidden_state", None)
+    if states is None:
+        raise ModelError(
+            f"{type(model).__name__} returns {type(output).__name__}, which has no last hidden states to pool; give the "
+            "model without its head, such as model.base_model"
+        )
+    return states
 
 
 def image_features(model: PreTrainedModel | OpenClip) -> Forward:
@@ -82,7 +92,7 @@ def image_features(model: PreTrainedModel | OpenClip) -> Forward:
             return _take_vectors(out.image_embeds, model)
         pooled = getattr(out, "pooler_output", None)
         if pooled is None or learned:
-            states = out.last_hidden_state
+            states = _take_states(out, model)
             return _take_vectors(states[:, 0] if has_class_token else states.mean(1), model)
         return _take_vectors(pooled.flatten(2).mean(2) if pooled.ndim > 2 else pooled, model)
 
@@ -120,10 +130,10 @@ def _contrastive_texts(model: ContrastiveMatcher) -> Forward:
 
 
 def _take_vectors(output: Any, model: torch.nn.Module) -> torch.Tensor:  # noqa: ANN401 - a tensor or a model's output
-    vectors = output if isinstance(output, torch.Tensor) else output.pooler_output
-    if vectors is None or vectors.ndim != 2:
-        shape = None if vectors is None else tuple(vectors.shape)
-        raise ModelError(f"{type(model).__name__} returns features of shape {shape}; need one vector per item, (N, D)")
+    vectors = output if isinstance(output, torch.Tensor) else getattr(output, "pooler_output", output)
+    if not isinstance(vectors, torch.Tensor) or vectors.ndim != 2:
+        given = f"shape {tuple(vectors.shape)}" if isinstance(vectors, torch.Tensor) else f"type {type(vectors).__name__}"
+        raise ModelError(f"{type(model).__name__} returns features of {given}; need one vector per item, (N, D)")
     return vectors
 
 

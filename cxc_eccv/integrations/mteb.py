@@ -122,7 +122,10 @@ class CxcEccvTask(mteb.AbsTask):
             num_workers=num_proc if num_proc and num_proc > 1 else 0,
         )
         place = {"task_metadata": self.metadata, "hf_split": split, "hf_subset": SUBSET}
-        return Embeddings(items["id"][:], model.encode(batches, prompt_type=role, **place, **options))
+        vectors = model.encode(batches, prompt_type=role, **place, **options)
+        if getattr(vectors, "is_sparse", False):  # of SPLADE
+            vectors = vectors.to_dense()
+        return Embeddings(items["id"][:], vectors)
 
     def _calculate_descriptive_statistics_from_split(self, split: str, **_options: Any) -> Any:  # noqa: ANN401
         """How many items are encoded."""

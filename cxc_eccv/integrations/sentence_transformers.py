@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.builders.image_columns import ImageFolder
-from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
+from cxc_eccv.errors import InvalidOption, ModelError, TowerMissing, UnknownName
 from cxc_eccv.evaluation import Request, warn_of_doubts
 from cxc_eccv.extras import needs_extra
 from cxc_eccv.hub.leaderboard import NAME as DATASET_NAME
@@ -27,6 +27,8 @@ with needs_extra("st", "train", subject="cxc_eccv.integrations.sentence_transfor
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
 
+    from cxc_eccv.encoding.adapters import unwrap
+    from cxc_eccv.encoding.families import refuse_object
     from cxc_eccv.encoding.loading import inference, load_model
     from cxc_eccv.encoding.pictures import open_picture
     from cxc_eccv.encoding.roles import RoleInput, plan_passes
@@ -123,6 +125,10 @@ class CxcEccvEvaluator(SentenceEvaluator):
         steps: int = -1,
     ) -> dict[str, float]:
         """Encode and score; return the metrics."""
+        model = unwrap(model)
+        refuse_object(model)
+        if not isinstance(model, SentenceTransformer):
+            raise ModelError(f"CxcEccvEvaluator got a {type(model).__name__}; give a SentenceTransformer")
         name = _name_of(model)
         captions = self.library.split(self.split).captions
         loaded = load_model(model, caption_prompt=self._prompt_name)
