@@ -11,7 +11,7 @@ import typer
 
 from cxc_eccv.cli.compare import compare
 from cxc_eccv.cli.delivery import check_folder, deliver, say_kept
-from cxc_eccv.cli.named_models import check_model, is_first_process
+from cxc_eccv.cli.named_models import check_model, check_packages, is_first_process
 from cxc_eccv.cli.run_file import check_made_with, find_changes, read_run, write_run
 from cxc_eccv.cli.shared_options import (
     OF_ENCODING,
@@ -192,6 +192,8 @@ def evaluate(
     from cxc_eccv.sources.download import image_folder
 
     _check_source(context, files, model)
+    for source in model or ():
+        check_packages(source)
     models = _find_models(model or [], group_files(files or [], direction or []), name, output)
     for each in models:
         check_folder(each.output, (*FILES, RUN))

@@ -8,21 +8,38 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.extras import PACKAGES, require
 
 if TYPE_CHECKING:
     from cxc_eccv.runs import Run
 
 
 def check_model(model: str, images: Path | None = None, *, batch_size: int = 64, dtype: str | None = None) -> None:
-    """Refuse, before torch is imported, what no model, folder of images, size of batches or type of weights can be."""
+    """Refuse, before torch is imported, what no model, folder of images, size of batches or type of weights can be.
+
+    Missing packages are named first: a user without them should not download photographs before hearing of it.
+    """
     from cxc_eccv.sources.download import image_folder
     from cxc_eccv.types.model_options import Encoding, check_dtype, check_source
 
+    check_packages(model)
     if images is not None:
         image_folder(images)
     check_source(model)
     check_dtype(dtype)
     Encoding(batch_size=batch_size)
+
+
+def check_packages(model: str) -> None:
+    """Raise ExtraMissing if a package is not installed that every model needs, or this one by its name."""
+    from cxc_eccv.types.model_options import OF_OPEN_CLIP
+
+    for package in PACKAGES["train"]:
+        require(package, "train", "encoding needs")
+    if model.startswith(OF_OPEN_CLIP):
+        require("open_clip", "open_clip", f"the model {model} needs")
+    if (Path(model) / "modules.json").is_file():
+        require("sentence_transformers", "st", f"the model {model} needs")
 
 
 def is_first_process() -> bool:

@@ -90,8 +90,8 @@ def apply_adapter(model: Any, source: str, origin: Origin) -> None:  # noqa: ANN
     for fault, keys in {"lacks": info.missing_keys, "has other": [*info.unexpected_keys, *mismatched]}.items():
         if keys:
             raise CheckpointMismatch(
-                f"{source}: the adapter does not fit {type(model).__name__}: it {fault} weights, the first: {min(keys)}. "
-                "It was trained on another model, or with another head"
+                f"{source}: the adapter does not fit {type(model).__name__}: it {fault} weights, the first: "
+                f"{min(keys)}. It was trained on another model, or with another head"
             )
 
 
@@ -105,8 +105,8 @@ def unwrap(model: Any) -> Any:  # noqa: ANN401 - any object
     if kinds & {"PeftModel", "PeftMixedModel"}:
         if getattr(model, "_is_prompt_learning", False):
             raise ModelError(
-                f"{type(model).__name__} has learned prompts, which only its own forward adds; encode with it, and give "
-                "the vectors as a file"
+                f"{type(model).__name__} has learned prompts, which only its own forward adds; encode with it, and "
+                "give the vectors as a file"
             )
         return unwrap(model.base_model.model)
     return model

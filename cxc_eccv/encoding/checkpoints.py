@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+import torch
 from huggingface_hub import constants, get_session
 from huggingface_hub.errors import GatedRepoError, LocalEntryNotFoundError
+from safetensors.torch import load_file
 from transformers import AutoModel, PreTrainedConfig, dynamic_module_utils
 from transformers.utils.hub import cached_file
 
@@ -160,8 +163,49 @@ def load_of_open_clip(open_clip: Any, source: str, name: str, checkpoint: str | 
     ):
         # A file of training with --siglip has a bias, which no vector depends on; without one in the model it fails.
         bias = {"init_logit_bias": 0.0} if checkpoint is not None and Path(checkpoint).is_file() else {}
-        model, preprocess = open_clip.create_model_from_pretrained(name, checkpoint, **bias)
+        with _without_wrappers(checkpoint) as weights:
+            model, preprocess = open_clip.create_model_from_pretrained(name, weights, **bias)
         return model, preprocess, open_clip.get_tokenizer(name)
+
+
+WRAPPERS = ("module", "_orig_mod", "model")
+"""What parallel training, torch.compile and Lightning put before the names of all weights, in any order."""
+
+
+@contextmanager
+def _without_wrappers(checkpoint: str | None) -> Iterator[str | None]:
+    """The file of weights, or a copy for open_clip, which knows ``module.`` alone, with the names of the bare model."""
+    weights = {} if checkpoint is None else _read_weights(Path(checkpoint))
+    bare = _strip_wrappers(weights)
+    if checkpoint is None or bare is weights:
+        yield checkpoint
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / f"{Path(checkpoint).stem}.pt"
+        torch.save(bare, copy)
+        yield str(copy)
+
+
+def _read_weights(path: Path) -> dict[str, Any]:
+    """The named weights in a file; none if it is of another kind or damaged, which open_clip reports."""
+    if not path.is_file():
+        return {}
+    try:
+        if path.suffix == ".safetensors":
+            return load_file(path)
+        content = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    except Exception:  # of many kinds
+        return {}
+    weights = content.get("state_dict", content) if isinstance(content, dict) else {}
+    return weights if isinstance(weights, dict) else {}
+
+
+def _strip_wrappers(weights: dict[str, Any]) -> dict[str, Any]:
+    """The weights by the names that they have without the wrappers that all share; the same object if there is none."""
+    firsts = {str(name).partition(".")[0] for name in weights}
+    if len(firsts) != 1 or not firsts.issubset(WRAPPERS):
+        return weights
+    return _strip_wrappers({name.partition(".")[2]: tensor for name, tensor in weights.items()})
 
 
 @contextmanager

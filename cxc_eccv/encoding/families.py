@@ -19,11 +19,11 @@ SPARSE = (
     "score the file with cxc-eccv evaluate FILE --similarity dot"
 )
 LATE_INTERACTION = (
-    "is a late-interaction model (ColBERT, ColPali), which has many vectors per item. Score its rankings, or the matrix "
-    "of its scores of images and captions, with cxc-eccv evaluate FILE"
+    "is a late-interaction model (ColBERT, ColPali), which has many vectors per item. Score its rankings, or the "
+    "matrix of its scores of images and captions, with cxc-eccv evaluate FILE"
 )
 CROSS_ENCODER = (
-    "scores texts or pairs of texts and has no vectors: it is a cross-encoder or a classifier. Rank with it the top "
+    "is a cross-encoder or a classifier, which scores texts or pairs of texts and has no vectors. Rank with it the top "
     "captions of an encoder, and score the rankings with cxc-eccv evaluate FILE --direction t2t. To score its body as "
     "an encoder, save the body alone: AutoModel.from_pretrained(MODEL).save_pretrained(FOLDER)"
 )
@@ -51,7 +51,9 @@ def refuse_sentence_family(source: str, origin: Origin) -> None:
     config = _read_json(source, "config_sentence_transformers.json", origin)
     family = str(config.get("model_type") or DENSE) if isinstance(config, dict) else DENSE
     if family != DENSE:
-        other = f"is a {family} of sentence-transformers, not a {DENSE}: its vectors or scores are not one vector per item"
+        other = (
+            f"is a {family} of sentence-transformers, not a {DENSE}: its vectors or scores are not one vector per item"
+        )
         raise ModelError(f"{source} {SENTENCE_FAMILIES.get(family, other)}.")
     modules = _read_json(source, MODULES, origin)
     for module in modules if isinstance(modules, list) else ():

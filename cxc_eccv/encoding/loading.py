@@ -27,7 +27,15 @@ from transformers import (
 )
 
 from cxc_eccv.discovery import study_modules
-from cxc_eccv.encoding.adapters import NOWHERE, apply_adapter, describe_adapters, find_adapter, find_base, refuse_adapter, unwrap
+from cxc_eccv.encoding.adapters import (
+    NOWHERE,
+    apply_adapter,
+    describe_adapters,
+    find_adapter,
+    find_base,
+    refuse_adapter,
+    unwrap,
+)
 from cxc_eccv.encoding.checkpoints import MODULES, NAMELESS, Origin, explain_damage, find_file, open_checkpoint
 from cxc_eccv.encoding.families import (
     refuse_architecture,

@@ -58,8 +58,8 @@ def _take_states(output: Any, model: PreTrainedModel) -> torch.Tensor:  # noqa: 
     states: torch.Tensor | None = getattr(output, "last_hidden_state", None)
     if states is None:
         raise ModelError(
-            f"{type(model).__name__} returns {type(output).__name__}, which has no last hidden states to pool; give the "
-            "model without its head, such as model.base_model"
+            f"{type(model).__name__} returns {type(output).__name__}, which has no last hidden states to pool; give "
+            "the model without its head, such as model.base_model"
         )
     return states
 
@@ -132,7 +132,8 @@ def _contrastive_texts(model: ContrastiveMatcher) -> Forward:
 def _take_vectors(output: Any, model: torch.nn.Module) -> torch.Tensor:  # noqa: ANN401 - a tensor or a model's output
     vectors = output if isinstance(output, torch.Tensor) else getattr(output, "pooler_output", output)
     if not isinstance(vectors, torch.Tensor) or vectors.ndim != 2:
-        given = f"shape {tuple(vectors.shape)}" if isinstance(vectors, torch.Tensor) else f"type {type(vectors).__name__}"
+        shape = getattr(vectors, "shape", None)
+        given = f"type {type(vectors).__name__}" if shape is None else f"shape {tuple(shape)}"
         raise ModelError(f"{type(model).__name__} returns features of {given}; need one vector per item, (N, D)")
     return vectors
 

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from cxc_eccv.cli.app import main
+
 RUN = """
 import contextlib, functools, io, json, sys
 from importlib.machinery import ModuleSpec
@@ -154,3 +156,25 @@ def test_a_wrong_command_costs_no_import_of_torch(errors, place):
     status, error = errors[place]
     assert (status, error.count("\n")) == (2, 1), error
     assert WRONG[place][1] in error
+
+
+@pytest.mark.parametrize(
+    ("package", "words"),
+    [
+        ("torch", ("evaluate", "--model", "user/model")),
+        ("transformers", ("encode", "--model", "user/model", "--output", "new.npz")),
+        ("torch", ("mine", "--model", "user/model", "--classifier", "user/one", "--output", "w.parquet")),
+        ("open_clip", ("evaluate", "--model", "open_clip:ViT-B-32/openai")),
+    ],
+)
+def test_missing_package_is_named_before_photographs(package, words, monkeypatch, capsys, tmp_path):
+    for name in ("torch", "transformers", "accelerate"):  # installed or not
+        monkeypatch.setitem(sys.modules, name, sys.modules[__name__])
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        main([*words, "--images", "absent", "--data-dir", "sample"])
+    error = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert f"{package}, which is not installed: " in error
+    assert "absent" not in error

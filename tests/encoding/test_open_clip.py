@@ -18,6 +18,9 @@ PICTURES = [(seed, tiny_models.picture(seed)) for seed in range(1, 4)]
 TEXTS = ["a dog", "A red cat on street", "a dog on a red street on a red street"]
 CAPTIONS = list(enumerate(TEXTS, start=100))
 
+PREFIXES = ["", "module.", "_orig_mod.", "module._orig_mod.", "_orig_mod.module.", "model."]
+"""What parallel training, torch.compile and Lightning put before the names of weights."""
+
 
 @pytest.fixture
 def stand_in(monkeypatch):
@@ -59,7 +62,7 @@ def test_vectors_are_those_of_open_clip(form, stand_in, folder, tmp_path):
     assert 0 < np.abs(halved.images.vectors - run.images.vectors).max() < 0.05
 
 
-@pytest.mark.parametrize("prefix", ["", "module."])
+@pytest.mark.parametrize("prefix", PREFIXES)
 @pytest.mark.parametrize("bias", [None, -10.0])
 def test_checkpoint_of_training_gives_its_vectors(prefix, bias, stand_in, tmp_path):
     torch.manual_seed(5)
@@ -71,6 +74,23 @@ def test_checkpoint_of_training_gives_its_vectors(prefix, bias, stand_in, tmp_pa
         )
     check_vectors(run, stand_in, model, open_clip_stand_in.preprocess, stand_in.get_tokenizer(""))
     assert run.model == "Tiny-16/epoch_1"
+
+
+def test_wrapped_safetensors_give_their_vectors(stand_in, tmp_path):
+    model = open_clip_stand_in.Model()
+    save_file({f"_orig_mod.{name}": tensor for name, tensor in model.state_dict().items()}, tmp_path / "w.safetensors")
+    run = encode(f"open_clip:Tiny-16={tmp_path}/w.safetensors", images=PICTURES, device="cpu", progress=False)
+    with torch.inference_mode():
+        expected = model.encode_image(torch.stack([stand_in.preprocess(image) for _, image in PICTURES]), False)
+    np.testing.assert_allclose(run.images.vectors, expected.numpy(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("prefix", ["", "module.", "_orig_mod."])
+def test_missing_weights_are_named(prefix, stand_in, tmp_path):
+    weights = {f"{prefix}{name}": tensor for name, tensor in stand_in.Model().state_dict().items() if "pixels" in name}
+    torch.save({"state_dict": weights}, tmp_path / "part.pt")
+    with pytest.raises(ModelError, match=r'part.pt: open_clip cannot load it(.|\n)*Missing key.*"words.weight"'):
+        load_model(f"open_clip:Tiny-16={tmp_path}/part.pt", device="cpu")
 
 
 def test_a_name_and_a_tag(stand_in):
@@ -138,7 +158,7 @@ def real_package():
     return pytest.importorskip("open_clip", reason="comes with the extra 'open_clip'", exc_type=Exception)
 
 
-@pytest.mark.parametrize("prefix", ["", "module."])
+@pytest.mark.parametrize("prefix", PREFIXES)
 @pytest.mark.parametrize("bias", [None, -10.0])
 def test_the_real_package_loads_checkpoints_of_training(prefix, bias, real_package, tmp_path):
     (tmp_path / "Tiny-Real.json").write_text(json.dumps(CONFIG))

@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("sentence_transformers", reason="comes with the extra 'st'")
 
+import sentence_transformers
 import tiny_models
 from datasets import Dataset
 from huggingface_hub import ModelCard
@@ -15,9 +16,10 @@ from PIL import Image
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
-from transformers import BertConfig, BertModel, BertTokenizer
+from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassification, BertModel, BertTokenizer
 
 import cxc_eccv as ce
+from cxc_eccv.encoding import load_model
 from cxc_eccv.encoding.roles import RoleInput
 from cxc_eccv.encoding.text_input import NO_PROMPT
 from cxc_eccv.errors import InvalidOption, MalformedRun, ModelError, SourceMissing, TowerMissing, UnknownName
@@ -86,6 +88,31 @@ def test_saved_prompts_of_roles_are_used(text_model, sample_library):
     run = EmbeddingsRun(None, Embeddings(ids, text_model.encode_document(texts)), roles=roles)
     assert found == scores_of(run, sample_library, "validation")
     assert found != CxcEccvEvaluator(data_dir="sample", prompt_name="query")(text_model)
+
+
+@pytest.mark.parametrize(
+    ("family", "head", "message"),
+    [
+        ("SparseEncoder", BertForMaskedLM, "is a sparse encoder"),
+        ("MultiVectorEncoder", BertModel, "is a late-interaction model"),
+        ("CrossEncoder", BertForSequenceClassification, "is a cross-encoder or a classifier"),
+    ],
+)
+def test_other_families_are_refused(family, head, message, tmp_path):
+    model, tokenizer, _ = spelling_bert()
+    config = BertConfig(**model.config.to_diff_dict() | {"num_labels": 1})
+    folder = str(tiny_models.save([head(config), tokenizer], tmp_path / "bert"))
+    model = getattr(sentence_transformers, family)(folder, device="cpu")
+    with pytest.raises(ModelError, match=f"^{family} {message}"):
+        CxcEccvEvaluator("cxc", data_dir="sample")(model)
+    model.save_pretrained(str(tmp_path / "saved"))
+    with pytest.raises(ModelError, match=f"saved {message}"):
+        load_model(tmp_path / "saved", device="cpu")
+
+
+def test_what_is_no_model_is_refused():
+    with pytest.raises(ModelError, match="got a dict; give a SentenceTransformer"):
+        CxcEccvEvaluator("cxc", data_dir="sample")({})
 
 
 @pytest.mark.parametrize("split", ["validation", "test"])

@@ -89,6 +89,16 @@ def test_scores_are_those_of_evaluate_model(tmp_path, monkeypatch):
     assert {key: metrics[f"eval_{key}"] for key in report.scores} == report.scores
 
 
+def test_compiled_model_has_the_scores_of_the_plain_one(tmp_path):
+    model = tiny_models.clip()[0]
+    scores = []
+    for each in (model, torch.compile(model, backend="eager")):
+        trainer = clip_trainer(tmp_path, model=each)
+        clip_callback().add_to(trainer)
+        scores.append(trainer.evaluate()[KEY])
+    assert scores[0] == scores[1]
+
+
 def test_training_is_the_same_with_the_callback(tmp_path):
     weights = []
     callback = clip_callback(every=1)  # makes models, and so draws at random
