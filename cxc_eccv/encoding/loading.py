@@ -261,8 +261,8 @@ def load_model(
 
     Args:
         model: Hub id or folder, a model of open_clip (``open_clip:ViT-B-32/laion2b_s34b_b79k``,
-            ``open_clip:ViT-B-32=FILE`` or ``hf-hub:ID``), a loaded ``PreTrainedModel`` or ``SentenceTransformer``, or
-            a LoadedModel.
+            ``open_clip:ViT-B-32=FILE`` or ``hf-hub:ID``), a loaded ``PreTrainedModel`` or ``SentenceTransformer``, also
+            inside a ``PeftModel`` or what torch.compile returns, or a LoadedModel.
         processor: a processor, a tokenizer, an image processor, a tuple of the last two, or their folder or Hub id;
             None for what was saved with the model.
         device: torch device; None for a GPU if there is one (under torchrun that of the process), or the device of a
@@ -283,7 +283,9 @@ def load_model(
         name: name in runs and reports; None for the Hub id or the name of the folder.
 
     Raises:
-        ModelError: the model cannot be loaded, or its checkpoint does not fit its config.
+        ModelError: the model cannot be loaded, has no single vector per item (a sparse encoder, ColBERT, a text
+            cross-encoder, a generative model), or is an adapter that cannot be applied.
+        CheckpointMismatch: its weights do not fit its config, or an adapter does not fit its base.
         InvalidOption: the device or dtype is unknown; ``lowercase`` is set for a sentence-transformers model; an option
             for the Hub is set for a folder or loaded model; or a prompt is invalid.
     """
@@ -439,6 +441,7 @@ def _load_base(
         options = {"config": config, "dtype": dtype, "output_loading_info": True, "ignore_mismatched_sizes": True}
         if beside_adapter:
             options["adapter_kwargs"] = {"subfolder": NOWHERE}
+        model: PreTrainedModel
         model, loading = open_checkpoint(kind, source, origin, **options)
         _refuse_class(source, type(model), own_class)
     _check_weights(source, model, loading, "" if brings_code else architecture)

@@ -124,7 +124,13 @@ class CxcEccvEvaluator(SentenceEvaluator):
         epoch: int = -1,
         steps: int = -1,
     ) -> dict[str, float]:
-        """Encode and score; return the metrics."""
+        """Encode and score; return the metrics.
+
+        Raises:
+            ModelError: the model is no SentenceTransformer, such as a SparseEncoder or CrossEncoder.
+            TowerMissing: there are images, and the model embeds none.
+            UnknownName: the primary metric is not among the scores.
+        """
         model = unwrap(model)
         refuse_object(model)
         if not isinstance(model, SentenceTransformer):
