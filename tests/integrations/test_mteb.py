@@ -74,6 +74,18 @@ def make_task(direction, **options):
     return mteb_task(direction, **{"data_dir": "sample", "images": IMAGES, **options})
 
 
+class SparseModel(Model):
+    """An encoder that returns its vectors as a sparse tensor, as those of SPLADE do."""
+
+    def encode(self, inputs, **options):
+        return super().encode(inputs, **options).to_sparse()
+
+
+def test_sparse_vectors_score_as_dense_ones():
+    scores = [evaluate(kind(similarity="dot"), make_task("t2t")).scores for kind in (Model, SparseModel)]
+    assert scores[0] == scores[1]
+
+
 ROLES = {
     "i2t": {"image": "query", "text": "document"},
     "t2i": {"text": "query", "image": "document"},
