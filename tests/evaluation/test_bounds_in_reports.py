@@ -129,7 +129,8 @@ def test_short_rankings_have_the_bounds_that_they_are_deep_enough_for(run, sampl
     assert reason in grown.skipped["coco_5k/i2t/r_precision bounds"]
     shallower = ce.evaluate(short, "coco_5k/i2t", bounds=True, bounds_depth=15, **options)
     whole = ce.evaluate(run, "coco_5k/i2t", bounds=True, bounds_depth=15, **options)
-    assert shallower.results == whole.results
+    without_ties = [dataclasses.replace(row, if_ties_help=None, decided_by_ties=None) for row in whole.results]
+    assert list(shallower.results) == without_ties  # rankings without scores hide their ties
     assert not any("bounds" in key for key in shallower.skipped)
 
 

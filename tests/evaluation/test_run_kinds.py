@@ -43,7 +43,11 @@ def test_whole_rankings_give_the_report_of_their_embeddings(forms, report_of):
     expected = report_of(forms["embeddings"])
     report = report_of(forms["rankings"])
     rated = ("cxc/sts", "cxc/sis", "cxc/sits")
-    assert rows(report) == rows(expected, rated)
+    without_ties = [
+        dataclasses.replace(row, if_ties_help=None, decided_by_ties=None)  # rankings without scores hide their ties
+        for row in expected.results
+    ]
+    assert rows(report) == rows(dataclasses.replace(expected, results=tuple(without_ties)), rated)
     reasons = dict.fromkeys(rated, "rankings have no similarities of rated pairs")
     assert report.skipped == expected.skipped | reasons
 

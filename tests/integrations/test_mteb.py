@@ -31,6 +31,7 @@ from cxc_eccv.types import Embeddings
 pytestmark = [
     pytest.mark.thorough,
     pytest.mark.filterwarnings("ignore:The `get_sentence_embedding_dimension` method:FutureWarning"),
+    pytest.mark.filterwarnings("ignore:check this first:UserWarning"),  # of random models
     pytest.mark.filterwarnings("ignore:The fill_missing parameter is deprecated:DeprecationWarning"),
 ]
 

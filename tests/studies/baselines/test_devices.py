@@ -194,7 +194,7 @@ def test_encodings_equal_those_of_the_processor(tmp_path, name, device, precisio
 def test_evaluate_scores_equal_those_of_the_processor(tmp_path, sample_library, device, similarity):
     """Dot products of small whole numbers are exact and often tie; those of random vectors are never near to a tie."""
     random, content = np.random.default_rng(0), sample_library.split("test")
-    draw = random.standard_normal if similarity == "cosine" else lambda shape: random.integers(-2, 3, shape)
+    draw = random.standard_normal if similarity == "cosine" else lambda shape: random.integers(-2, 3, shape) * 1.0
     sides = (Embeddings(ids, draw((len(ids), 16))) for ids in (content.image_ids, content.caption_ids))
     save_embeddings(tmp_path / "run.npz", EmbeddingsRun(*sides))
     command = ["evaluate", tmp_path / "run.npz", "--data-dir", "sample", "--similarity", similarity]
