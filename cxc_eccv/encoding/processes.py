@@ -83,6 +83,12 @@ def join_processes() -> Iterator[Processes]:
         yield Processes()
 
 
+def leave_group() -> None:
+    """End the group that a Trainer made: at the exit of Python the threads of a group that is still there may abort."""
+    if dist.is_available() and dist.is_initialized():
+        dist.destroy_process_group()
+
+
 def _make_group() -> None:
     # torchrun's store outlives a group, so each group gets a part of it; otherwise it would meet old addresses.
     # Imported here, as not every build of torch has these.

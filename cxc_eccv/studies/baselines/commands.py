@@ -155,9 +155,12 @@ def _train(package: str, arguments: Sequence[str], images: str = "--images") -> 
     with needs_extra("train"):
         from transformers.utils import logging
 
+        from cxc_eccv.encoding.processes import leave_group
+
         script = import_module(f"cxc_eccv.studies.baselines.{package}.script")
     logging.disable_progress_bar()  # of transformers, for each file
     trained: Trained = script.train(arguments)
+    leave_group()
     if os.environ.get("RANK", "0") != "0":
         return
     from cxc_eccv.evaluation.report import REPORT_FOLDER
