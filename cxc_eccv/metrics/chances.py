@@ -35,18 +35,18 @@ class RandomOrder:
         n_gallery: (U,) number of items that a query ranks, N.
         n_positives: (U,) number of positives, those outside the gallery included, R.
         n_reachable: (U,) number of positives in the gallery.
-        shares: (U,) share of the queries that are of this kind.
+        n_queries: (U,) number of queries of this kind.
 
     Example:
         >>> order = RandomOrder.of(np.array([10, 10, 5]), np.array([2, 2, 1]), np.array([2, 2, 1]))
-        >>> order.n_gallery.tolist(), order.shares.round(2).tolist()
-        ([5, 10], [0.33, 0.67])
+        >>> order.n_gallery.tolist(), order.n_queries.tolist()
+        ([5, 10], [1, 2])
     """
 
     n_gallery: IntArray
     n_positives: IntArray
     n_reachable: IntArray
-    shares: FloatArray
+    n_queries: IntArray
 
     @classmethod
     def of(cls, n_gallery: IntArray, n_positives: IntArray, n_reachable: IntArray) -> Self:
@@ -54,11 +54,11 @@ class RandomOrder:
         base = int(n_positives.max()) + 1
         codes = (n_gallery * base + n_positives) * base + n_reachable
         first, counts = np.unique(codes, return_index=True, return_counts=True)[1:]
-        return cls(n_gallery[first], n_positives[first], n_reachable[first], counts / codes.size)
+        return cls(n_gallery[first], n_positives[first], n_reachable[first], counts)
 
     def average(self, values: FloatArray) -> float:
         """The mean over queries of (U,) values of their kinds."""
-        return float(values @ self.shares)
+        return float(np.average(values, weights=self.n_queries))
 
 
 def expect_recall(n_gallery: IntArray, n_reachable: IntArray, k: int) -> FloatArray:

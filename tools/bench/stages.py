@@ -53,6 +53,15 @@ WRAPPED = {
         "ranking.by_vectors:compare_pairs",
         "evaluation.needs.items_and_pairs:MeasuredPairs.values",
     ),
+    "ties both ways": (
+        "ranking.readers.rows:TopRows._keep_if_ties_help",
+        "evaluation.needs.items_and_pairs:MeasuredTops._find_values_if_ties_help",
+    ),
+    "chance and doubts": (
+        "evaluation.needs.need:_find_random_orders",
+        "evaluation.needs.need:MeasuredRanks.expect_by_chance",
+        "evaluation.calls:find_doubts",
+    ),
     "report": ("evaluation.calls:make_report",),
     "imports of tasks and metrics": ("registry:task", "evaluation.plan:tasks", "evaluation.plan:choose_metrics"),
     "libraries of threads found": ("ranking.scores:_libraries",),

@@ -280,15 +280,17 @@ class Ranks(Need[Judgments, RankMetric]):
     def of_ranks(self, ranks: PositiveRanks, tops: Sequence[TopRows] = ()) -> MeasuredRanks:
         """What these ranks say, with bounds if there are tops."""
         errors = self._find_unsettled(ranks) if isinstance(ranks, GivenRanks) else {}
+        orders = _find_random_orders(self.judged)
         failed = [str(top.error) for top in tops if top.error is not None]
         n_cut = 0
         if isinstance(ranks, GivenRanks):
             n_cut = _count_cut(ranks, [variant for variant in self.variants if variant.label not in errors])
         if self.depth is None or not tops or failed:
             unbounded = dict.fromkeys((variant.label for variant in self.variants), failed[0]) if failed else {}
-            return MeasuredRanks(self, errors, unbounded, n_cut, ranks)
+            return MeasuredRanks(self, errors, unbounded, n_cut, ranks, orders)
         unbounded = self._find_unbounded(ranks, tops, self.depth)
-        return MeasuredRanks(self, errors, unbounded, n_cut, ranks, retrieve(self.judged, tops, ranks, self.depth))
+        retrieved = retrieve(self.judged, tops, ranks, self.depth)
+        return MeasuredRanks(self, errors, unbounded, n_cut, ranks, orders, retrieved)
 
     def _find_unsettled(self, ranks: GivenRanks) -> dict[str, RunTooShallow]:
         """Label to error, for metrics that need deeper rankings; with folds (COCO 1K) rankings must be whole."""
@@ -332,11 +334,25 @@ class Ranks(Need[Judgments, RankMetric]):
         return unbounded
 
 
+def _find_random_orders(judged: Judgments) -> list[RandomOrder]:
+    """The queries of every fold, by the sizes of their galleries and the numbers of their positives."""
+    sizes = gallery_sizes(judged)
+    reachable = count_reachable(judged)
+    return [
+        RandomOrder.of(sizes[rows], judged.n_positives[rows], reachable[rows])
+        for rows in find_fold_rows(judged.query_folds, sizes.size)
+    ]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasuredRanks(Measured[RankMetric]):
-    """Ranks of positives, GivenRanks of rankings, and the top of every query if there are bounds."""
+    """Ranks of positives, GivenRanks of rankings, and the top of every query if there are bounds.
+
+    ``orders`` are the sizes of the queries of every fold, in which a random order would rank them.
+    """
 
     ranks: PositiveRanks
+    orders: Sequence[RandomOrder]
     retrieved: Retrieved | None = None
     probabilities: FloatArray | None = None
 
@@ -363,15 +379,9 @@ class MeasuredRanks(Measured[RankMetric]):
         """The value to expect in a random order of each query's gallery: its fold, without the query itself."""
         if variant.spec.chance is None:
             return None
-        judged = self.need.judged
-        sizes = gallery_sizes(judged)
-        reachable = count_reachable(judged)
-        folds = None if variant.spec.aggregate == "mean" else judged.query_folds
-        of_folds = []
-        for rows in find_fold_rows(folds, sizes.size):
-            order = RandomOrder.of(sizes[rows], judged.n_positives[rows], reachable[rows])
-            of_folds.append(variant.spec.chance(order, **variant.parameters))
-        return float(np.mean(of_folds))
+        of_folds = [variant.spec.chance(order, **variant.parameters) for order in self.orders]
+        weights = [order.n_queries.sum() for order in self.orders] if variant.spec.aggregate == "mean" else None
+        return float(np.average(of_folds, weights=weights))
 
     def bounds(self, variant: Variant[RankMetric]) -> Bounds | None:
         """The bounds of a metric, or None."""
