@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -162,7 +163,8 @@ def leaderboard(
     cxc-eccv leaderboard coco_5k --dataset OWNER_NAME/cxc_eccv
     ```
 
-    Results on the Hub are those of one benchmark. Without a network it shows the results that it read last.
+    Results on the Hub are those of one benchmark. Results in open pull requests have rows of their own, with the number
+    of the pull request. What cannot be read is named, and shown as it was last read.
     """
     from cxc_eccv.comparison.published import PublishedTable, join_scores, published_tables
     from cxc_eccv.comparison.views import joined_tables
@@ -176,11 +178,28 @@ def leaderboard(
     if task not in papers:
         raise UnknownName("task with published models", task, papers)
     benchmark = dataset or find_benchmark()
-    results, state = ({}, NAME_DATASET) if benchmark is None else read_results(benchmark)
+    results, notes = ({}, [NAME_DATASET]) if benchmark is None else read_results(benchmark)
     main = [key for key, entry in leaderboard_tasks().items() if entry.main]
     both = [key.replace("/i2t/", "/") for key in main]
     joined = join_scores(papers[task], [*main, *both], results)
     print_shown(tables_to_console(joined_tables(joined, "submitted models")))
-    say(f"\n{state}")
+    say("")
+    if results or not notes:
+        say(_count_models(results, [row.model for row in joined.rows if not row.published]))
+    for note in notes:
+        say(note)
     if benchmark is not None:
         say(f"Address: {DATASETS}{benchmark}\nTo add a model: cxc-eccv submit REPORT --model YOUR_NAME/MODEL")
+
+
+def _count_models(results: Mapping[str, Mapping[str, float]], shown: Collection[str]) -> str:
+    """How many models have a row in the table, which rows are of pull requests, and which models have no row."""
+    models = {row.partition(" ")[0] for row in shown}
+    lines = [f"Models with results on the Hub: {len(models)}."]
+    if any(" (pull request " in row for row in shown):
+        lines.append("The owner of a model has not accepted the results of its open pull requests.")
+    for row, values in results.items():
+        if row not in shown:
+            tasks = dict.fromkeys(key.partition("/")[0] for key in values)
+            lines.append(f"Not in this table: {row}, which has results of {', '.join(tasks)}")
+    return "\n".join(lines)

@@ -1,6 +1,9 @@
 """The leaderboard: published models, and results from the Hub or as last read."""
 
+from dataclasses import replace
+
 import pytest
+import yaml
 from hub_server import Fault
 from official import BENCHMARK as ANOTHER
 from official import add_model, official_report
@@ -10,10 +13,12 @@ MODEL = "me/clip"
 KEYS = {"eccv_caption_i2t_map_at_r": 0.4242, "eccv_caption_t2i_map_at_r": 0.6}
 
 
-def add_results(hub, values, dataset=BENCHMARK):
+def add_results(hub, values, dataset=BENCHMARK, model=MODEL):
     results = [{"dataset": {"id": dataset, "task_id": name}, "value": value} for name, value in values.items()]
-    add_model(hub, MODEL).results = results
+    repository = add_model(hub, model)
+    repository.results = results
     hub.store.create("dataset", BENCHMARK, {})
+    return repository
 
 
 @pytest.fixture
@@ -48,7 +53,7 @@ def test_results_of_a_named_benchmark_are_kept_apart(hub, board):
     hub.faults = [Fault("/leaderboard", status=503)] * 2
     text = board("--dataset", ANOTHER)
     assert MODEL not in text
-    assert "no results were read before" in text
+    assert f"No results were read: read the leaderboard of {ANOTHER}: HTTP 503" in text
 
 
 def test_submitted_results_stand_among_published_models(hub, board):
@@ -65,18 +70,119 @@ def test_results_read_last_are_shown_offline(hub, board):
     hub.faults = [Fault("/leaderboard", status=503)]
     text = board()
     assert MODEL in text
-    assert "results are as last read" in text
+    assert f"Results are as last read: read the leaderboard of {BENCHMARK}: HTTP 503" in text
 
 
-@pytest.mark.parametrize("value", ["0.5", 1.5, True, None])
-def test_impossible_scores_are_left_out(hub, board, value):
+def find_rows(text, model):
+    """Ranks and values of a model in the table."""
+    table = [line for line in text.splitlines() if not line.startswith(("Left out", "As last read", "Not in"))]
+    return [line.split(model)[1].split() for line in table if f" {model} " in line]
+
+
+OTHER = "me/other"
+BROKEN = [Fault(f"GET /api/models/{OTHER}", status=status, message="broken") for status in (401, 403, 404, 429, 503, 0)]
+
+
+@pytest.mark.parametrize("fault", BROKEN, ids=lambda fault: fault.status)
+def test_unreadable_model_leaves_the_others(hub, board, fault):
+    """First without results that were read before, then with them."""
+    add_results(hub, dict.fromkeys(KEYS, 0.7), model=OTHER)
+    add_results(hub, KEYS)
+    hub.faults = [replace(fault)]
+    first = board()
+    assert f"Left out: read the results of {OTHER}: " in first
+    assert "Models with results on the Hub: 1." in first
+    assert find_rows(first, MODEL)
+    assert not find_rows(first, OTHER)
+    read = board()
+    assert "Models with results on the Hub: 2." in read
+    for _ in range(2):  # also when it was not readable the last time
+        hub.faults = [replace(fault)]
+        again = board()
+        assert f"As last read: read the results of {OTHER}: " in again
+        assert [find_rows(again, name) for name in (MODEL, OTHER)] == [find_rows(read, name) for name in (MODEL, OTHER)]
+
+
+def test_expired_token_shows_results_as_last_read(hub, client, board):
+    add_results(hub, KEYS)
+    board()
+    text = board(HF_TOKEN="hf_expiredexpiredexpired")
+    assert MODEL in text
+    assert "Results are as last read" in text
+    assert "HTTP 401" in text
+
+
+def test_damaged_copy_of_results_counts_as_none(hub, board, tmp_path):
+    add_results(hub, KEYS)
+    board()
+    (kept,) = tmp_path.rglob("*.json")
+    kept.write_text('{"me/clip"')
+    hub.faults = [Fault("/leaderboard", status=503)]
+    assert "No results were read: read the leaderboard" in board()
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("0.5", "'0.5', expected a number from 0 to 1"),
+        (42.42, "42.42, expected a number from 0 to 1, so it looks like a percentage"),
+        (424.2, "424.2, expected a number from 0 to 1"),
+        (True, "True, expected a number from 0 to 1"),
+        (None, "None, expected a number from 0 to 1"),
+    ],
+)
+def test_impossible_scores_are_left_out_and_named(hub, board, value, expected):
     add_results(hub, dict.fromkeys(KEYS, value))
-    assert MODEL not in board()
+    text = board()
+    for task_id in KEYS:
+        assert f"Left out: {task_id} of {MODEL} is {expected}\n" in text
+    assert not find_rows(text, MODEL)
+
+
+def test_second_value_of_a_task_is_named(hub, board):
+    add_results(hub, KEYS).results.append(
+        {"dataset": {"id": BENCHMARK, "task_id": "eccv_caption_i2t_map_at_r"}, "value": 0.9}
+    )
+    text = board()
+    assert f"{MODEL} has a second value of eccv_caption_i2t_map_at_r, 0.9 beside 0.4242" in text
+    assert "51.21" in text
+
+
+def test_open_pull_request_has_a_row_of_its_own(hub, board):
+    model = add_results(hub, {})
+    rows = [{"dataset": {"id": BENCHMARK, "task_id": name}, "value": value} for name, value in KEYS.items()]
+    hub.store.propose(model, {".eval_results/cxc.yaml": yaml.safe_dump(rows).encode()})
+    opened = board()
+    assert "51.21" in find_rows(opened, f"{MODEL} (pull request 1)")[0]
+    assert len(find_rows(opened, MODEL)) == 1
+    assert "The owner of a model has not accepted the results of its open pull requests." in opened
+    hub.store.merge(model, 1)
+    merged = board()
+    assert "51.21" in find_rows(merged, MODEL)[0]
+    assert "pull request" not in merged
+
+
+def test_invalid_file_of_results_is_named(hub, board):
+    add_results(hub, KEYS)
+    hub.store.create("model", OTHER, {".eval_results/cxc.yaml": b"- ["})
+    text = board()
+    assert f"Left out: .eval_results/cxc.yaml of {OTHER} is invalid: while parsing" in text
+    assert find_rows(text, MODEL)
+
+
+def test_model_without_a_row_is_named_and_not_counted(hub, board):
+    add_results(hub, KEYS)
+    add_results(hub, {"entailment_i2t_entail_at_1": 0.4}, model=OTHER)
+    text = board()
+    assert f"Not in this table: {OTHER}, which has results of entailment\n" in text
+    assert "Models with results on the Hub: 1." in text
 
 
 def test_results_of_other_datasets_are_left_out(hub, board):
     add_results(hub, KEYS, ANOTHER)
-    assert MODEL not in board()
+    text = board()
+    assert not find_rows(text, MODEL)
+    assert f"{MODEL} has no result of a task that this package knows" in text
 
 
 def test_unknown_task_names_those_with_models(client):

@@ -91,11 +91,11 @@ class Endpoints:
         siblings = [{"rfilename": path} for path in commit.files]
         told = {"id": name, "sha": commit.oid, "siblings": siblings, "tags": [], "private": repository.private}
         told |= {"lastModified": "2026-01-01T00:00:00.000Z", "downloads": 0, "likes": 0, "cardData": {}}
-        return 200, told | {"evalResults": repository.results}
+        return 200, told | {"evalResults": repository.listed_results}
 
     def leaderboard(self, kind, name):
         self._repository(kind, name)
-        models = [model for model in self.server.store.repositories.values() if model.results]
+        models = [model for model in self.server.store.repositories.values() if model.listed_results]
         facts = {"value": 0.5, "filename": "", "verified": False, "author": {"type": "user", "name": "me"}}
         return 200, [facts | {"rank": rank, "modelId": model.name} for rank, model in enumerate(models, 1)]
 

@@ -62,6 +62,28 @@ class Repository:
     def main(self):
         return self.branches["main"][-1]
 
+    @property
+    def listed_results(self):
+        """Those that a test sets, those of files, and those that open pull requests add, as the Hub lists them."""
+        merged = list(self._read_results("main"))
+        opened = [one.number for one in self.pull_requests if one.status == "open"]
+        proposed = [
+            item | {"pullRequest": number}
+            for number in opened
+            for item in self._read_results(f"refs/pr/{number}")
+            if item not in merged
+        ]
+        return [*self.results, *merged, *proposed]
+
+    def _read_results(self, branch):
+        for path, content in self.files(branch).items():
+            if path.startswith(".eval_results/"):
+                try:
+                    rows = yaml.safe_load(content)
+                    yield from ({"filename": path, "verified": False, "data": row} for row in rows)
+                except yaml.YAMLError as error:
+                    yield {"filename": path, "error": str(error).partition("\n")[0]}
+
     def files(self, branch="main"):
         return {path: blob.content for path, blob in self.branches[branch][-1].files.items()}
 
@@ -105,6 +127,12 @@ class Store:
     def write(self, repository, files, title="by hand"):
         """Commit files, as somebody does in the browser."""
         self._append(repository, "main", {**repository.files(), **files}, title)
+
+    def propose(self, repository, files, author="somebody"):
+        """Open a pull request with ``files``, as somebody does in the browser."""
+        number = len(repository.pull_requests) + 1
+        repository.pull_requests.append(PullRequest(number, "by hand", "", author))
+        self._append(repository, f"refs/pr/{number}", {**repository.files(), **files}, "by hand")
 
     def merge(self, repository, number):
         pull_request = repository.pull_requests[number - 1]
