@@ -96,6 +96,9 @@ def submit(
     ] = None,
     notes: Annotated[str | None, typer.Option(help="The setting in a few words, such as zero-shot.")] = None,
     source: Annotated[str | None, typer.Option(help="Web address of logs or a paper.")] = None,
+    date: Annotated[
+        str | None, typer.Option(help="Day of the run, such as 2026-05-31. Default: none, as a report has no date.")
+    ] = None,
     yes: Annotated[
         bool, typer.Option("--yes", help="Open or update the pull request. Without it nothing is sent.")
     ] = False,
@@ -129,7 +132,7 @@ def submit(
     from cxc_eccv.hub.submit import SubmitOptions, check_submission, plan_submission
 
     chosen = None if tasks is None else tuple(names(tasks) or ())
-    options = SubmitOptions(chosen, notes=notes, source=source)
+    options = SubmitOptions(chosen, notes=notes, source=source, date=date)
     if check or model is None or dataset is None:
         say(check_submission(report, dataset, options))
         return

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 from typing import TypeAlias
 
-from huggingface_hub import constants
-from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
+from huggingface_hub import constants, get_session, hf_raise_for_status
+from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]  # public, but not in __all__
 
 from cxc_eccv.errors import HubError
 from cxc_eccv.hub.client import hub_client
@@ -105,14 +105,15 @@ def _select_results(model: str, dataset: str, listed: list[JsonObject]) -> tuple
         if not isinstance(entry, dict) or not isinstance(place, dict):
             faults.append(f"Left out: {item.get('filename')} of {name} has an entry without a dataset")
             continue
-        task_id, value = str(place.get("task_id")), entry.get("value")
+        task_id = str(place.get("task_id"))
+        value = entry.get("value", "")
         key = keys.get(task_id)
         if place.get("id") != dataset or key is None:
             continue
         values = rows.setdefault(name, {})
         if fault := _find_fault(key, value):
             faults.append(f"Left out: {task_id} of {name} is {value!r}, {fault}")
-        elif values.setdefault(key, value) != value:
+        elif values.setdefault(key, float(value)) != value:
             faults.append(f"Left out: {name} has a second value of {task_id}, {value!r} beside {values[key]!r}")
     rows = {name: values for name, values in rows.items() if values}
     if not rows and not faults:

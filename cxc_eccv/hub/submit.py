@@ -7,9 +7,11 @@ that is open.
 from __future__ import annotations
 
 import datetime
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
@@ -39,17 +41,25 @@ RESULTS = ".eval_results/cxc_eccv.yaml"
 
 LONGEST_NOTES = 300
 
+MADE_BY = "cxc_eccv "
+"""In the notes of an entry, behind what describes the result and before the versions."""
+
+OLD_KEYS = ("verifyToken", "verify_token", "date", "source")
+"""Keys of a row that describe its value, and not another one."""
+
 
 @dataclass(frozen=True, slots=True)
 class SubmitOptions:
     """Which results are submitted, and what is published beside the numbers.
 
-    Without ``tasks``, all that the dataset declares are submitted.
+    Without ``tasks``, all that the dataset declares are submitted. ``date`` is the day of the run; without it the
+    entries have none, because a report does not say when it was made.
     """
 
     tasks: tuple[str, ...] | None = None
     notes: str | None = None
     source: str | None = None
+    date: str | None = None
 
     def __post_init__(self) -> None:
         if self.tasks is not None and not self.tasks:
@@ -59,6 +69,19 @@ class SubmitOptions:
             raise InvalidOption("the source is not a web address; expected https://...")
         if len(self.notes or "") > LONGEST_NOTES or not (self.notes or " ").isprintable():
             raise InvalidOption(f"notes: expected one line of at most {LONGEST_NOTES} characters")
+        if self.date is not None:
+            _check_date(self.date)
+
+
+def _check_date(text: str) -> None:
+    """Refuse a day that is none, or that no clock on Earth has reached."""
+    latest = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=1)
+    try:
+        day = datetime.date.fromisoformat(text)
+    except ValueError:
+        day = datetime.date.max
+    if day.isoformat() != text or day > latest:
+        raise InvalidOption(f"date: found {text!r}, expected the day of the run, such as 2026-05-31")
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +227,7 @@ def _choose_tasks(
 
 
 def _make_entry(report: Report, task: LeaderboardTask, options: SubmitOptions, benchmark: Benchmark) -> EvalResultEntry:
-    made = f"cxc_eccv {cxc_eccv.__version__}, data {report.provenance.data.version}"
+    made = f"{MADE_BY}{cxc_eccv.__version__}, data {report.provenance.data.version}"
     if report.provenance.trained_on:
         made = f"trained on {report.trained_on}; {made}"
     return EvalResultEntry(
@@ -212,7 +235,7 @@ def _make_entry(report: Report, task: LeaderboardTask, options: SubmitOptions, b
         task_id=task.task_id,
         value=report.scores[task.key],
         dataset_revision=benchmark.revision,
-        date=datetime.datetime.now(datetime.UTC).date().isoformat(),
+        date=options.date,
         source_url=options.source,
         notes=f"{options.notes}; {made}" if options.notes else made,
     )
@@ -228,24 +251,142 @@ def _find_opened(api: HfApi, model: str, title: str) -> Discussion | None:
 
 
 def merge_results(before: str | None, entries: Sequence[EvalResultEntry], where: str = RESULTS) -> str:
-    """Add entries to the results file, replacing those of the same task; equal entries keep their date."""
-    there = [] if before is None else _read_entries(before, where)
-    by_place = {(entry.dataset_id, entry.task_id): entry for entry in there}
-    for entry in entries:
-        old = by_place.get((entry.dataset_id, entry.task_id))
-        if old is None or replace(old, date=entry.date) != entry:
-            by_place[entry.dataset_id, entry.task_id] = entry
-    merged = list(by_place.values())
-    if before is not None and merged == there:
+    """Add entries to the text of a results file.
+
+    An entry of the same task with another value gets the new one and loses what described the old one. Entries that say
+    the same, all other entries and keys, and comments stay as they are.
+    """
+    proposed = eval_result_entries_to_yaml(list(entries))
+    if before is None:
+        return _dump(proposed)
+    rows = _read_rows(before, where)
+    sequence: Any = yaml.compose(before)  # where the rows stand in the text
+    changes: dict[int, dict[str, Any]] = {}
+    added = []
+    for new in proposed:
+        name = _name_task(new)
+        places = [place for place, row in enumerate(rows) if _name_task(row) == name]
+        if len(places) > 1:
+            raise HubConflict(f"{where} has {len(places)} results of {name[1]}. Leave one of them, or use --tasks.")
+        if not places:
+            added.append(new)
+        elif change := _find_changes(rows[places[0]], new):
+            changes[places[0]] = change
+    if not changes and not added:
         return before
-    rows = eval_result_entries_to_yaml(merged)
-    return str(yaml.safe_dump(rows, sort_keys=False, allow_unicode=True, width=1000))
+    text = before
+    for place in sorted(changes, reverse=True):  # from the end, so that the marks of earlier rows stay true
+        text = _edit_mapping(text, sequence.value[place], changes[place])
+        rows[place] = _update(rows[place], changes[place])
+    if added:
+        indent = " " * sequence.start_mark.column
+        text = f"{text.rstrip()}\n{textwrap.indent(_dump(added), indent)}"
+    return _check_edited(text, before, [*rows, *added], where)
 
 
-def _read_entries(text: str, where: str) -> list[EvalResultEntry]:
+def _read_rows(text: str, where: str) -> list[dict[str, Any]]:
     try:
-        return parse_eval_result_entries(yaml.safe_load(text))
+        rows = yaml.safe_load(text)
+        parse_eval_result_entries(rows)
     except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError):
         raise HubConflict(
             f"{where} is not a list of results with dataset.id, dataset.task_id and value. Correct or delete it."
         ) from None
+    return list(rows)
+
+
+def _dump(content: object) -> str:
+    return str(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=1000))
+
+
+def _name_task(row: dict[str, Any]) -> tuple[str, str]:
+    return row["dataset"]["id"], row["dataset"]["task_id"]
+
+
+def _find_changes(row: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """Keys of a row to new values, None to remove them; empty if the row says what the new one does.
+
+    Another revision of the dataset, or version of this package, is no new result.
+    """
+    changes = dict(new)
+    if "source" in new:
+        changes["source"] = {**dict.fromkeys(("name", "user", "org")), **new["source"]}
+    if row["value"] != new["value"]:
+        return {**dict.fromkeys(OLD_KEYS), **changes}
+    setting = str(new.get("notes", "")).rpartition(MADE_BY)[0]
+    said = {"dataset", "value"}
+    if setting in str(row.get("notes", "")):
+        said.add("notes")
+    if str(row.get("date")) == new.get("date"):
+        said.add("date")
+    if row.get("source") == new.get("source"):
+        said.add("source")
+    return {key: value for key, value in changes.items() if key not in said}
+
+
+def _update(row: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """The row after the changes."""
+    updated = {key: value for key, value in row.items() if key not in changes}
+    for key, value in changes.items():
+        if isinstance(value, dict):
+            updated[key] = _update(row.get(key) or {}, value)
+        elif value is not None:
+            updated[key] = value
+    return updated
+
+
+def _edit_mapping(text: str, mapping: yaml.MappingNode, changes: dict[str, Any]) -> str:
+    """The text after changes of a mapping in it, made from its end so that earlier marks stay true."""
+    keys = {key.value for key, _ in mapping.value}
+    added = _update({}, {key: value for key, value in changes.items() if key not in keys})
+    if added:
+        end = _find_line_end(text, _find_end(mapping))
+        lines = textwrap.indent(_dump(added).rstrip(), " " * mapping.start_mark.column)
+        text = f"{text[:end]}\n{lines}{text[end:]}"
+    for key, node in reversed(mapping.value):
+        if key.value not in changes:
+            continue
+        value = changes[key.value]
+        if isinstance(value, dict) and isinstance(node, yaml.MappingNode):
+            text = _edit_mapping(text, node, value)
+        elif value is None:
+            text = _cut(text, key.start_mark.index, _find_end(node))
+        else:
+            shown = _dump({"": value}).partition(": ")[2].rstrip()
+            text = f"{text[: node.start_mark.index]}{shown}{text[node.end_mark.index :]}"
+    return text
+
+
+def _find_end(node: yaml.Node) -> int:
+    """Where a node ends; the mark of one in block style stands behind the comments that follow it."""
+    if isinstance(node, yaml.MappingNode) and not node.flow_style and node.value:
+        return _find_end(node.value[-1][1])
+    if isinstance(node, yaml.SequenceNode) and not node.flow_style and node.value:
+        return _find_end(node.value[-1])
+    return int(node.end_mark.index)
+
+
+def _find_line_end(text: str, index: int) -> int:
+    end = text.find("\n", index)
+    return len(text) if end == -1 else end
+
+
+def _cut(text: str, start: int, end: int) -> str:
+    """The text without a part, and without its line if nothing else stands there."""
+    line = text.rfind("\n", 0, start) + 1
+    line_end = _find_line_end(text, end)
+    if not (text[line:start] + text[end:line_end]).strip():
+        return text[:line] + text[line_end + 1 :]
+    return text[:start] + text[end:]
+
+
+def _check_edited(text: str, before: str, rows: list[dict[str, Any]], where: str) -> str:
+    """The edited text if it holds the rows; else, as for a list in flow style, a new one if no comment is lost."""
+    try:
+        if yaml.safe_load(text) == rows:
+            return text
+    except yaml.YAMLError:
+        pass
+    if "#" in before:
+        raise HubConflict(f"{where} cannot be changed without losing comments. Write it with one key a line.")
+    return _dump(rows)

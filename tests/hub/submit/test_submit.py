@@ -1,6 +1,5 @@
 """Submitting a report: the file it writes, the pull request it opens or updates, the leaderboard."""
 
-import datetime
 import json
 
 import pytest
@@ -42,16 +41,16 @@ def test_a_dry_run_shows_the_file_and_sends_nothing(hub, client, model, report):
         f"--- {PATH}",
         "    task_id: eccv_caption_i2t_map_at_r",
         "  value: 0.3125",
-        f"  date: '{datetime.datetime.now(datetime.UTC).date()}'",
     ):
         assert f"{line}\n" in text
+    assert "date" not in text
     assert f"would open a new pull request to model me/clip\nA token for {hub.url} was found. Nothing was sent." in text
     assert not hub.seen("^(POST|PUT)")
     assert not model.pull_requests
 
 
 def test_the_pull_request_holds_every_result_in_the_hubs_form(hub, client, model, benchmark, report):
-    options = ("--notes", "zero-shot", "--source", "https://example.org/logs", "--yes")
+    options = ("--notes", "zero-shot", "--source", "https://example.org/logs", "--date", "2025-12-31", "--yes")
     text = submit(client, report, *options).out
     assert f"pull request: {hub.url}/me/clip/discussions/1" in text
     (pull_request,) = model.pull_requests
@@ -64,7 +63,7 @@ def test_the_pull_request_holds_every_result_in_the_hubs_form(hub, client, model
     for row in rows:
         assert row["dataset"]["id"] == BENCHMARK
         assert row["dataset"]["revision"] == benchmark.main.oid
-        assert datetime.date.fromisoformat(row["date"]) <= datetime.datetime.now(datetime.UTC).date()
+        assert row["date"] == "2025-12-31"
         assert row["source"] == {"url": "https://example.org/logs"}
         assert row["notes"] == "zero-shot; cxc_eccv 0.1.0, data 1.0.0"
     assert PATH not in model.files()  # proposed, not written
@@ -93,6 +92,109 @@ def test_merged_results_are_not_proposed_again(hub, client, model, report):
     hub.store.merge(model, 1)
     assert "has these results already" in submit(client, report, "--yes").out
     assert len(model.pull_requests) == 1
+
+
+def test_equal_values_are_not_proposed_again_for_a_new_revision(hub, client, model, benchmark, report):
+    given = ("--notes", "zero-shot", "--source", "https://example.org/logs", "--date", "2025-12-31")
+    submit(client, report, *given, "--yes")
+    hub.store.merge(model, 1)
+    hub.store.write(benchmark, {"README.md": b"# A new card\n"})
+    older = model.files()[PATH].replace(b"cxc_eccv 0.1.0", b"cxc_eccv 0.0.9")
+    hub.store.write(model, {PATH: older})
+    for options in ((), given):
+        assert last(submit(client, report, *options, "--yes")) == "me/clip has these results already"
+    assert len(model.pull_requests) == 1
+
+
+THERE = f"""# Results of ours; ask before you change them
+- dataset:
+    id: other/data  # theirs
+    task_id: x
+  value: 1  # signed
+  verifyToken: signed
+  model_revision: abc
+
+- date: 2025-01-01  # in spring
+  dataset:
+    id: {BENCHMARK}
+    task_id: eccv_caption_i2t_map_at_r
+    revision: old
+    # of the dataset
+  framework: {{name: ours}}  # kept
+  value: 0.1 # lower than hoped
+  verifyToken: signed
+  source:
+    url: https://example.org/old
+    name: Old logs
+  ours: [1, 2]
+  # the end of it
+- {{dataset: {{id: {BENCHMARK}, task_id: eccv_caption_i2t_r_precision}}, value: 0.4}}
+# That is all.
+"""
+AFTER = f"""# Results of ours; ask before you change them
+- dataset:
+    id: other/data  # theirs
+    task_id: x
+  value: 1  # signed
+  verifyToken: signed
+  model_revision: abc
+
+-   # in spring
+  dataset:
+    id: {BENCHMARK}
+    task_id: eccv_caption_i2t_map_at_r
+    revision: REVISION
+    # of the dataset
+  framework: {{name: ours}}  # kept
+  value: 0.3125 # lower than hoped
+  ours: [1, 2]
+  notes: cxc_eccv 0.1.0, data 1.0.0
+  # the end of it
+- {{dataset: {{id: {BENCHMARK}, task_id: eccv_caption_i2t_r_precision}}, value: 0.4}}
+# That is all.
+- dataset:
+    id: {BENCHMARK}
+    task_id: cxc_t2t_recall_at_1
+    revision: REVISION
+  value: 0.25
+  notes: cxc_eccv 0.1.0, data 1.0.0
+"""
+
+
+def test_comments_and_keys_of_others_stay(hub, client, benchmark, report):
+    model = add_model(hub, **{PATH: THERE.encode()})
+    tasks = "eccv_caption/i2t/map_at_r,eccv_caption/i2t/r_precision,cxc/t2t"
+    submit(client, report, "--tasks", tasks, "--yes")
+    assert model.files("refs/pr/1")[PATH].decode() == AFTER.replace("REVISION", benchmark.main.oid)
+
+
+IN_FLOW = f"[{{dataset: {{id: {BENCHMARK}, task_id: cxc_t2t_recall_at_1}}, value: 0.5, ours: 3, date: 2025-01-01}}]"
+
+
+def test_list_in_flow_style_keeps_keys_and_comments(hub, client, benchmark, report):
+    model = add_model(hub, **{PATH: IN_FLOW.encode()})
+    submit(client, report, "--tasks", "cxc/t2t", "--yes")
+    (row,) = yaml.safe_load(model.files("refs/pr/1")[PATH])
+    assert [row["value"], row["ours"], "date" in row] == [0.25, 3, False]
+    hub.store.write(model, {PATH: f"{IN_FLOW}  # ours".encode()})
+    hub.store.close(model, 1)
+    assert "without losing comments" in submit(client, report, "--tasks", "cxc/t2t", status=2).err
+
+
+def test_two_results_of_one_task_are_a_conflict(hub, client, benchmark, report):
+    rows = [{"dataset": {"id": BENCHMARK, "task_id": "cxc_t2t_recall_at_1"}, "value": value} for value in (0.5, 0.6)]
+    add_model(hub, **{PATH: yaml.safe_dump(rows).encode()})
+    assert "has 2 results of cxc_t2t_recall_at_1. Leave one" in submit(client, report, status=2).err
+
+
+def test_new_facts_of_an_equal_value_are_added(hub, client, model, report):
+    tasks = ("--tasks", "cxc/t2t", "--yes")
+    submit(client, report, *tasks, "--notes", "zero-shot")
+    hub.store.merge(model, 1)
+    submit(client, report, *tasks, "--source", "https://example.org/logs")
+    (row,) = yaml.safe_load(model.files("refs/pr/2")[PATH])
+    assert row["source"] == {"url": "https://example.org/logs"}
+    assert row["notes"] == "zero-shot; cxc_eccv 0.1.0, data 1.0.0"
 
 
 def test_results_of_other_tasks_and_data_sets_are_kept(hub, client, benchmark, report):
@@ -203,6 +305,8 @@ def test_the_released_data_must_be_the_reports_and_have_its_tasks(hub, client, r
         (("--notes", "a\nb"), "expected one line"),
         (("--notes", "a" * 301), "expected one line of at most 300 characters"),
         (("--source", "file:///etc/passwd"), "not a web address"),
+        (("--date", "31.12.2025"), "found '31.12.2025', expected the day of the run, such as 2026-05-31"),
+        (("--date", "9999-01-01"), "found '9999-01-01', expected the day of the run"),
     ],
 )
 def test_wrong_arguments(hub, client, model, report, arguments, message):

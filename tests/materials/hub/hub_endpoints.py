@@ -91,7 +91,9 @@ class Endpoints:
         siblings = [{"rfilename": path} for path in commit.files]
         told = {"id": name, "sha": commit.oid, "siblings": siblings, "tags": [], "private": repository.private}
         told |= {"lastModified": "2026-01-01T00:00:00.000Z", "downloads": 0, "likes": 0, "cardData": {}}
-        return 200, told | {"evalResults": repository.listed_results}
+        if "evalResults" in self.query.get("expand", []):
+            told["evalResults"] = repository.listed_results
+        return 200, told
 
     def leaderboard(self, kind, name):
         self._repository(kind, name)
