@@ -13,7 +13,7 @@ from cxc_eccv.cli.delivery import check_folder
 from cxc_eccv.cli.shared_options import names
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.hub import DATASETS, NAME_DATASET, choose_benchmark, find_benchmark
-from cxc_eccv.terminal import print_shown, say
+from cxc_eccv.terminal import print_shown, say, visible
 
 
 def push(
@@ -117,8 +117,8 @@ def submit(
     that the dataset's eval.yaml declares no task for are listed and left out.
 
     The command shows the new .eval_results/cxc_eccv.yaml and sends nothing without --yes. Run it again with other
-    results to update the pull request that it opened, as long as that is open. If the report says "Check this first",
-    it asks once more.
+    results to update the pull request that it opened, as long as that is open. It asks once more if the report says
+    "Check this first", or is of a model with another name than the repository.
 
     It uses the token of `hf auth login` or HF_TOKEN. --check needs no token, no network and no other option.
     """
@@ -143,8 +143,13 @@ def submit(
     if not yes:
         say(f"{describe_token()} Nothing was sent. Add --yes to send it.")
         return
+    questions = []
+    if submission.is_of_another:
+        questions.append(f"The report is of {submission.report_model}, and the repository is {submission.model}.")
     if submission.doubts:
-        typer.confirm("The numbers are in doubt, as said above. Submit them all the same?", abort=True)
+        questions.append("The numbers are in doubt, as said above.")
+    if questions:
+        typer.confirm(visible(" ".join([*questions, "Submit them all the same?"])), abort=True)
     url = submission.send()
     say(f"{'updated' if submission.opened else 'opened'} pull request: {url}")
 

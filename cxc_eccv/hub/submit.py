@@ -96,6 +96,8 @@ class Submission:
         opened: the account's open pull request, which is updated; None for a new one.
         notes: what to know about it.
         doubts: what makes the report's numbers suspect.
+        report_model: name of the report's model, or of its run file; empty if it has none.
+        is_of_another: whether that name is not the repository's.
     """
 
     model: str
@@ -106,6 +108,8 @@ class Submission:
     opened: Discussion | None = None
     notes: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
+    report_model: str = ""
+    is_of_another: bool = False
 
     def __str__(self) -> str:
         texts = [f"--- {path}\n{text}" for path, text in self.files.items()]
@@ -115,7 +119,8 @@ class Submission:
             plan = f"would update pull request {self.opened.url}"
         else:
             plan = f"would open a new pull request to model {self.model}"
-        return "\n".join([*_list_doubts(self.doubts), *self.notes, *texts, plan])
+        names = [f"model of the report: {visible(self.report_model) or 'not named'}", f"repository: {self.model}"]
+        return "\n".join([*_list_doubts(self.doubts), *names, *self.notes, *texts, plan])
 
     def send(self) -> str:
         """Open or update the pull request, and return its address."""
@@ -164,8 +169,24 @@ def plan_submission(path: str | Path, model: str, dataset: str, options: SubmitO
         before = read_text(api, model, "model", RESULTS, str(info.sha))
     after = merge_results(before, entries, f"{RESULTS} of {model}")
     files = {} if after == before else {RESULTS: after}
-    doubts = tuple(report.doubts.values())
-    return Submission(model, files, title, description, str(info.sha), opened, tuple(notes), doubts)
+    return Submission(
+        model=model,
+        files=files,
+        title=title,
+        description=description,
+        parent=str(info.sha),
+        opened=opened,
+        notes=tuple(notes),
+        doubts=tuple(report.doubts.values()),
+        report_model=report.model,
+        is_of_another=_is_of_another(report, model),
+    )
+
+
+def _is_of_another(report: Report, repository: str) -> bool:
+    """Whether a report names a model, or is of a file, that is not called like the repository of a model."""
+    name = report.provenance.model or Path(report.provenance.run.file or "").stem
+    return bool(name) and name.casefold() not in (repository.casefold(), repository.rpartition("/")[2].casefold())
 
 
 def check_submission(path: str | Path, dataset: str | None, options: SubmitOptions) -> str:

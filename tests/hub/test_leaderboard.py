@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 import yaml
+from hub_endpoints import READER
 from hub_server import Fault
 from official import BENCHMARK as ANOTHER
-from official import add_model, official_report
+from official import add_benchmark, add_model, official_report
 from owner_addresses import ADDRESSES, BENCHMARK
 
 MODEL = "me/clip"
@@ -160,6 +161,18 @@ def test_open_pull_request_has_a_row_of_its_own(hub, board):
     merged = board()
     assert "51.21" in find_rows(merged, MODEL)[0]
     assert "pull request" not in merged
+
+
+def test_submitted_report_is_on_the_board_before_and_after_merging(hub, client, board, tmp_path):
+    """Proposed by an account that may not write to the model's repository."""
+    add_benchmark(hub, BENCHMARK)
+    model = add_model(hub)
+    (tmp_path / "report.json").write_text(official_report())
+    client.command("submit", tmp_path, "--model", MODEL, "--dataset", BENCHMARK, "--yes", token=READER)
+    assert len(find_rows(board("cxc", COLUMNS="300"), f"{MODEL} (pull request 1)")) == 1
+    hub.store.merge(model, 1)
+    ((*values, _),) = find_rows(board("cxc", COLUMNS="200"), MODEL)  # the width that the client sets
+    assert "(pull" not in values
 
 
 def test_invalid_file_of_results_is_named(hub, board):

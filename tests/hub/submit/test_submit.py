@@ -87,6 +87,29 @@ def test_numbers_in_doubt_are_sent_when_confirmed(client, model, report, typed, 
     assert len(model.pull_requests) == n_sent
 
 
+@pytest.mark.parametrize(
+    ("facts", "shown", "asks"),
+    [
+        ({"model": "me/clip"}, "me/clip", False),
+        ({"model": "CLIP"}, "CLIP", False),
+        ({"run": {"file": "clip.npz"}}, "clip.npz", False),
+        ({}, "not named", False),
+        ({"model": "openai/clip"}, "openai/clip", True),
+        ({"model": "clip.5"}, "clip.5", True),
+        ({"run": {"file": "blip.npz"}}, "blip.npz", True),
+        ({"model": "me/blip", "run": {"file": "clip.npz"}}, "me/blip", True),
+    ],
+)
+def test_report_of_another_model_is_sent_when_confirmed(client, model, report, facts, shown, asks):
+    report.write_text(edited(official_report(), lambda content: content["provenance"].update(facts)))
+    assert f"model of the report: {shown}\nrepository: me/clip\n" in submit(client, report).out
+    refused = submit(client, report, "--yes", status=int(asks))
+    assert (f"The report is of {shown}, and the repository is me/clip. Submit" in refused.out) == asks
+    assert len(model.pull_requests) == 1 - asks
+    submit(client, report, "--yes", typed="y\n")
+    assert len(model.pull_requests) == 1
+
+
 def test_merged_results_are_not_proposed_again(hub, client, model, report):
     submit(client, report, "--yes")
     hub.store.merge(model, 1)
