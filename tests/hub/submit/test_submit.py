@@ -339,6 +339,14 @@ def test_wrong_arguments(hub, client, model, report, arguments, message):
     assert not model.pull_requests
 
 
+@pytest.mark.parametrize("place", ["GET /api/datasets/org/cxc_eccv", "/resolve/.*/eval.yaml"])
+def test_gated_benchmark_is_told_as_the_hub_answers(hub, client, model, report, place):
+    hub.faults = [Fault(place, times=9, status=403, message="Access to this dataset is restricted")]
+    told = submit(client, report, status=2).err
+    assert "read dataset org/cxc_eccv: HTTP 403, Access to this dataset is restricted" in told
+    assert "has no" not in told
+
+
 BETTER = SCORES | {"eccv_caption/i2t/map_at_r": (0.33, {})}
 
 
