@@ -160,7 +160,8 @@ def refuse_misnamed(path: Path, table: pa.Table, known: Collection[str], lacking
         lacking: the columns that it lacks, for the error.
         expected: which column should hold what, for the error.
     """
-    for name in table.column_names:
+    others_first = sorted(table.column_names, key=lambda name: not (name and is_verdict(name)))
+    for name in others_first:
         if name in known:
             continue
         values = table[name].to_pylist()
@@ -173,7 +174,8 @@ def refuse_misnamed(path: Path, table: pa.Table, known: Collection[str], lacking
                 path,
                 f"column {shown(name)}",
                 f"{example} in it, and no column {lacking}",
-                f"{expected}. Rename this column if it holds them; remove it if it does not",
+                f"{expected}. Rename this column if it holds them; remove it if it does not"
+                f"{'' if name else ' (pandas writes row numbers without index=False)'}",
             )
 
 

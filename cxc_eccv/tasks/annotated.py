@@ -18,7 +18,10 @@ def _check_names(split: Split) -> tuple[str, ...]:
     """Names of the label files of the split, plain tables aside."""
     searched = [name for name in split.library.label_names if name not in split.library.table_names]
     if not searched:
-        raise NotApplicable("there is no label file; pass one that cxc-eccv annotate merge wrote (--labels)")
+        raise NotApplicable(
+            "there is no label file; pass one that cxc-eccv annotate merge wrote (--labels): a plain table of labels "
+            "names the positives of the other tasks"
+        )
     names = tuple(name for name in searched if split.labels(name) is not None)
     if not names:
         raise NotApplicable(f"no label file ({', '.join(searched)}) has labels of the {split.name} split")

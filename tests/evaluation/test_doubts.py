@@ -127,6 +127,16 @@ BAD = {
     ),
     "softmax over images": (lambda split: scores_run(split, softmax(cosines(split), 0)), "softmax_scores", "in i2t"),
     "softmax over captions": (lambda split: scores_run(split, softmax(cosines(split), 1)), "softmax_scores", "in t2i"),
+    "softmax in percent": (
+        lambda split: scores_run(split, 100 * softmax(cosines(split), 0)),
+        "softmax_scores",
+        "in i2t",
+    ),
+    "softmax that underflows": (
+        lambda split: scores_run(split, softmax(cosines(split), 0, scale=80).astype("float16")),
+        "softmax_scores",
+        "in i2t",
+    ),
     "log softmax": (lambda split: scores_run(split, np.log(softmax(cosines(split), 0))), "softmax_scores", "in i2t"),
     "float16 softmax": (
         lambda split: scores_run(split, softmax(cosines(split), 0).astype("float16")),
@@ -152,6 +162,18 @@ def test_metrics_of_other_queries_do_not_confuse_doubts(split, sample_library):
     report = ce.evaluate(BAD["rows of other ids"][0](split), "cxc/t2i", **options)
     assert len({row.n_queries for row in report.results}) == 2
     assert list(report.doubts) == ["random_order"]
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+def test_few_images_raise_no_doubt_of_order(limit, split, sample_library):
+    run = scores_run(split, -cosines(split))
+    assert "random_order" not in ce.evaluate(run, "coco_5k", data_dir=sample_library, limit=limit).doubts
+
+
+def test_sum_alone_shows_what_ties_decide(split, sample_library):
+    rounded = BAD["rounded"][0](split)
+    report = ce.evaluate(rounded, "coco_5k", metrics=["rsum"], data_dir=sample_library)
+    assert "coco_5k/rsum" in report.doubts["deciding_ties"]
 
 
 def test_doubts_are_found_in_order_of_causes():

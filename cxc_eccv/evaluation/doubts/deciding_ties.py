@@ -22,8 +22,8 @@ def deciding_ties(evidence: Evidence) -> str | None:
     if not deciding:
         return None
     return (
-        f"Ties decide {describe_range(deciding)}. If the scores were rounded, score in float32; equal captions and "
-        "equal images tie in any precision: report both ends (docs/ties.md)."
+        f"Ties decide {describe_range(deciding)}. If the scores were rounded or saturate, give them as they were "
+        "before, in float32; equal captions and images tie in any precision: report both ends (docs/ties.md)."
     )
 
 
@@ -31,7 +31,7 @@ def find_deciding(results: Iterable[Result]) -> list[Result]:
     """The results with a gap that matters, the greatest gap first."""
     excess: list[tuple[float, Result]] = []
     for row in results:
-        if row.if_ties_help is None or row.direction == "":
+        if row.if_ties_help is None:
             continue
         unit = metric_labelled(row.metric)[0].unit
         half_width = 0.0 if row.low is None or row.high is None else (row.high - row.low) / 2

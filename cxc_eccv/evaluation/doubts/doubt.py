@@ -74,9 +74,7 @@ class Doubt:
 
 
 def average_by_image(values: FloatArray, images: IntArray) -> tuple[float, float]:
-    """The mean over images of the means of their queries, and its standard error; NaN for a single image."""
+    """The mean over images, at least two, of the means of their queries, and its standard error."""
     _, owners = np.unique(images, return_inverse=True)
     means = np.bincount(owners, values) / np.bincount(owners)
-    if means.size < 2:
-        return float(means.mean()), float("nan")
     return float(means.mean()), float(means.std(ddof=1) / np.sqrt(means.size))

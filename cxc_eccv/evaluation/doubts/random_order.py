@@ -8,11 +8,15 @@ from cxc_eccv.evaluation.doubts.doubt import Doubt, Evidence, average_by_image
 from cxc_eccv.metrics.chances import expect_recall
 from cxc_eccv.ranking.counts import count_reachable, gallery_sizes
 from cxc_eccv.ranking.known_depth import GivenRanks
+from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import CROSS_MODAL, FloatArray, IntArray, Judgments, PositiveRanks
 from cxc_eccv.types.ids import number_within
 
 ERRORS = 4
 """Standard errors over images by which a model must be better than a random order."""
+
+FEWEST_IMAGES = 10
+"""Images from which on a standard error says something."""
 
 
 def random_order(evidence: Evidence) -> str | None:
@@ -35,10 +39,11 @@ def random_order(evidence: Evidence) -> str | None:
             continue
         values, expected, what = found
         known = np.isfinite(values)
+        if np.unique(images[known]).size < FEWEST_IMAGES:
+            continue
         gain, error = average_by_image((values - expected)[known], images[known])
         if gain > ERRORS * error:
             better.append(direction)
-        if gain > ERRORS * error or not np.isfinite(error):
             continue
         shares = f"{100 * values[known].mean():.1f}% (by chance {100 * expected[known].mean():.1f}%)"
         figure = f"in {direction} {what.format(shares)}"
@@ -50,12 +55,12 @@ def random_order(evidence: Evidence) -> str | None:
             f"Positives rank below other items: {'; '.join(reverse.values())}. Are the scores distances? Give their "
             "negatives: higher must mean more similar."
         )
-    if chance:
-        return (
-            f"Positives rank as in a random order: {'; '.join(chance.values())}. Are the rows in another order than "
-            "the ids, or the scores distances instead of similarities?"
-        )
-    return None
+    if not chance:
+        return None
+    remedy = "Are the rows in another order than the ids"
+    if not isinstance(evidence.run, EmbeddingsRun):
+        remedy += ", or the scores distances instead of similarities"
+    return f"Positives rank as in a random order: {'; '.join(chance.values())}. {remedy}?"
 
 
 def _find_outranked(ranks: PositiveRanks) -> tuple[FloatArray, FloatArray, str] | None:

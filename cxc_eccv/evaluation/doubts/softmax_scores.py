@@ -11,8 +11,11 @@ from cxc_eccv.types import FloatArray
 LINES = 128
 """Rows and columns that are looked at, evenly spread."""
 
+TOTALS = (1, 100)
+"""Sums of probabilities, as fractions and in percent."""
+
 TOLERANCE = 0.01
-"""How far a sum may be from 1."""
+"""How far a sum may be from these, as a part of them."""
 
 
 def softmax_scores(evidence: Evidence) -> str | None:
@@ -40,11 +43,15 @@ def _spread(count: int) -> FloatArray:
 
 
 def _sum_to_one(lines: FloatArray) -> bool:
-    """Whether each line, or the exponentials of each, are probabilities that sum to 1; not so zeros and ones."""
+    """Whether each line, or the exponentials of each, are probabilities that sum to 1; not so zeros and ones alone."""
     if (lines <= 0).all() and (lines < 0).any():
         lines = np.exp(lines)
-    is_split = ((lines > 0) & (lines < 1)).any(axis=1).all()
-    return bool(is_split and (lines >= 0).all() and (np.abs(lines.sum(axis=1) - 1) <= TOLERANCE).all())
+    sums = lines.sum(axis=1)
+    for total in TOTALS:
+        is_split = ((lines > 0) & (lines < total)).any()
+        if is_split and (lines >= 0).all() and (np.abs(sums - total) <= TOLERANCE * total).all():
+            return True
+    return False
 
 
 def _describe(of: str, over: str, direction: str) -> str:
