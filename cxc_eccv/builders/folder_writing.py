@@ -28,6 +28,7 @@ from cxc_eccv.builders.output import (
     SplitSummary,
     conform,
     find_origin,
+    list_departures,
     open_library,
     portable_schema,
     refuse_unloadable,
@@ -144,9 +145,16 @@ def build_folder(
         origin = find_origin(library, sources)
         summary = BuildSummary(target, options, origin, tuple(parts), tuple(not_built), notes)
         _write_texts(folder, summary, library, sources)
-        for name, text in mteb_files().items() if layout == MTEB else ():
-            (folder / name).write_text(text, encoding="utf-8")
-        _write_manifest(folder, summary)
+        manifest = _make_manifest(summary)
+        if layout == MTEB:
+            for name, text in mteb_files(is_benchmark=not list_departures(manifest)).items():
+                (folder / name).write_text(text, encoding="utf-8")
+        hashes = {
+            f"{part.config.name}/{file}": digest
+            for part in parts
+            for file, digest in zip(part.shards.files, part.shards.sha256, strict=True)
+        }
+        write_manifest(folder, manifest, hashes)
     return summary
 
 
@@ -320,7 +328,8 @@ def _write_texts(folder: Path, summary: BuildSummary, library: Library, sources:
     (folder / LICENCE_FILE).write_text(licences, encoding="utf-8")
 
 
-def _write_manifest(folder: Path, summary: BuildSummary) -> None:
+def _make_manifest(summary: BuildSummary) -> dict[str, Json]:
+    """The facts of the build; the file names its other files too."""
     configs: dict[str, dict[str, Json]] = {}
     for part in summary.splits:
         entry: dict[str, Json] = {"rows": part.shards.num_rows, "files": part.shards.files}
@@ -331,10 +340,4 @@ def _write_manifest(folder: Path, summary: BuildSummary) -> None:
     provenance = {name: value for name, value in facts if value or name not in ("modified", "labels")}
     # Not paths on this machine; the sources have the hashes of these files.
     options = {name: value for name, value in asdict(summary.options).items() if name not in ("mined", "labels")}
-    content = {**provenance, "options": options, "configs": configs}
-    hashes = {
-        f"{part.config.name}/{file}": digest
-        for part in summary.splits
-        for file, digest in zip(part.shards.files, part.shards.sha256, strict=True)
-    }
-    write_manifest(folder, content, hashes)
+    return {**provenance, "options": options, "configs": configs}

@@ -141,15 +141,15 @@ WITHOUT_PHOTOGRAPHS = (
 )
 
 
-def mteb_files() -> dict[str, str]:
-    """File name to text: the tasks in Python for mteb, and the benchmark's ``eval.yaml`` for the Hub."""
+def mteb_files(*, is_benchmark: bool) -> dict[str, str]:
+    """File name to text: the tasks in Python for mteb, and of a benchmark its ``eval.yaml`` for the Hub."""
+    files = {TASKS_FILE: (TEMPLATES / TASKS_FILE).read_text(encoding="utf-8")}
+    if not is_benchmark:
+        return files
     benchmark = {
         "name": "CxC and ECCV Caption",
         "description": DESCRIPTION,
         "evaluation_framework": "mteb",
         "tasks": [{"id": name, "config": f"{subset}-qrels", "split": SPLIT} for subset, name in SUBSETS.items()],
     }
-    return {
-        TASKS_FILE: (TEMPLATES / TASKS_FILE).read_text(encoding="utf-8"),
-        "eval.yaml": str(yaml.safe_dump(benchmark, sort_keys=False, width=100)),
-    }
+    return files | {"eval.yaml": str(yaml.safe_dump(benchmark, sort_keys=False, width=100))}

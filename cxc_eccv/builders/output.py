@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from cxc_eccv.builders.declared import BuildOptions, DatasetConfig
 from cxc_eccv.builders.statistics import Statistics
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.runs.run import hash_file
-from cxc_eccv.sources.catalog import describe_data, fingerprint_files
+from cxc_eccv.sources.catalog import OFFICIAL, describe_data, fingerprint_files, load_catalog
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types.json_records import to_json
 from cxc_eccv.types.provenance import DataFacts, ModifiedFile
@@ -227,6 +227,36 @@ def write_manifest(folder: Path, content: Mapping[str, Any], hashes: Mapping[str
     }
     text = json.dumps({"format": FORMAT, **content, "files": files}, indent=2, ensure_ascii=False)
     (folder / MANIFEST_NAME).write_text(text + "\n", encoding="utf-8")
+
+
+HARMLESS_OPTIONS = ("allow_modified", "mined", "labels")
+"""Options that leave the data as it is, or whose effect the manifest names elsewhere."""
+
+
+def list_departures(manifest: Mapping[str, Any]) -> list[str]:
+    """What makes a build, by its manifest, another one than the plain build of the official data.
+
+    Results are comparable on the plain build only, so a build with any departure is no benchmark.
+
+    Raises:
+        KeyError, TypeError, AttributeError: the manifest is not one that a build wrote.
+    """
+    catalog = load_catalog()
+    edition, version = manifest["edition"], manifest["data_version"]
+    departures = []
+    if (edition, version) != (OFFICIAL, catalog.version):
+        departures.append(f"edition {edition!r} {version}, not {OFFICIAL!r} {catalog.version}")
+    if modified := manifest.get("modified"):
+        departures.append(f"modified files: {', '.join(modified)}")
+    # Files of labels and of mined pairs are not in the catalog.
+    if own := [name for name in manifest["sources"] if name not in catalog.entries]:
+        departures.append(f"labels or pairs of your own: {', '.join(own)}")
+    defaults = {name: value for name, value in asdict(BuildOptions()).items() if name not in HARMLESS_OPTIONS}
+    options = manifest["options"]
+    changed = [f"{name}={options[name]!r}" for name, value in defaults.items() if options[name] != value]
+    if changed:
+        departures.append(f"other options than the defaults: {', '.join(changed)}")
+    return departures
 
 
 PATTERN = re.compile(r"[*?]|\[(?!!\])[^/]+\]|::")

@@ -45,8 +45,9 @@ def push(
     fails, run it again: files on the Hub are not sent again. A push keeps the text that people wrote in the card on the
     Hub, outside the marked part.
 
-    eval.yaml declares the main metrics of each task, those of ECCV Caption first. After the upload, the command lists
-    what is left to do until the Hub shows a leaderboard.
+    eval.yaml declares the main metrics of each task, those of ECCV Caption first. Only a plain build of the official
+    data has it, without labels of your own and with the default options. After the upload, the command lists what is
+    left to do until the Hub shows a leaderboard.
 
     From a folder of labels (annotate merge), it uploads the label files and the card, and no answers of people. Load
     them with `--labels YOUR_NAME/my_labels`.

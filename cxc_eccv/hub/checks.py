@@ -11,7 +11,7 @@ from typing import NamedTuple
 from huggingface_hub import HfApi
 
 import cxc_eccv
-from cxc_eccv.builders.output import MANIFEST_NAME
+from cxc_eccv.builders.output import MANIFEST_NAME, list_departures
 from cxc_eccv.errors import DataError, HubError, ReportRefused
 from cxc_eccv.evaluation.report import find_report, load_report
 from cxc_eccv.hub.client import read_text
@@ -98,14 +98,14 @@ def read_benchmark(api: HfApi, repo_id: str) -> Benchmark:
         raise HubError(f"{repo_id} has no {lacking[0]}, so `cxc-eccv push` did not upload it as a benchmark")
     try:
         manifest = json.loads(texts[MANIFEST_NAME] or "")
-        version, sources = (manifest["edition"], manifest["data_version"]), dict(manifest["sources"])
-    except (ValueError, KeyError, TypeError):
+        sources = dict(manifest["sources"])
+        departures = list_departures(manifest)
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise HubError(f"{MANIFEST_NAME} of {repo_id} is not one that `cxc-eccv build` wrote") from None
-    expected = (OFFICIAL, load_catalog().version)
-    if version != expected or manifest.get("modified"):
+    if departures:
         raise ReportRefused(
-            f"{repo_id} was built from edition {version[0]!r} {version[1]}, modified files: "
-            f"{', '.join(manifest.get('modified') or ()) or 'none'}; a benchmark needs {expected[0]!r} {expected[1]}"
+            f"{repo_id} is no benchmark, because it was built with {'; '.join(departures)}. Name with --dataset a "
+            "plain build of the official data."
         )
     return Benchmark(repo_id, revision, read_task_ids(texts[PATH] or "", f"{PATH} of {repo_id}"), sources)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,14 +18,14 @@ from huggingface_hub.constants import SPACES_SDK_TYPES
 import cxc_eccv
 from cxc_eccv.builders.dataset_cards import point_examples
 from cxc_eccv.builders.declared import dataset_configs
-from cxc_eccv.builders.output import FORMAT, MANIFEST_NAME
+from cxc_eccv.builders.output import FORMAT, MANIFEST_NAME, list_departures
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.report import REPORT
 from cxc_eccv.hub import leaderboard
 from cxc_eccv.hub.card import CARD, merge_card, read_card
 from cxc_eccv.hub.client import hub_client, read_text, require_token
 from cxc_eccv.hub.leaderboard import PATH as EVAL_YAML
-from cxc_eccv.sources.catalog import OFFICIAL, SAMPLE
+from cxc_eccv.sources.catalog import SAMPLE
 from cxc_eccv.sources.library import Library
 from cxc_eccv.writing import recorded_folder
 
@@ -145,27 +145,33 @@ def plan_upload(folder: str | Path, repo_id: str, repo_type: str = "dataset") ->
 
 
 def _plan_dataset(repo_id: str, folder: Path, files: Mapping[str, Path]) -> Upload:
-    """The files that the build's manifest lists, and an ``eval.yaml`` for its configs if the build wrote none."""
+    """The files that the build's manifest lists, and ``eval.yaml`` of the plain build of the official data alone."""
     again = "Build the folder again with `cxc-eccv build`."
     try:
         manifest = json.loads(files[MANIFEST_NAME].read_text(encoding="utf-8"))
         form, configs, listed, edition = (manifest[name] for name in ("format", "configs", "files", "edition"))
-    except (ValueError, KeyError, TypeError):
+        departures = list_departures(manifest)
+    except (ValueError, KeyError, TypeError, AttributeError):
         form = None
     if form != FORMAT:
         raise InvalidOption(f"{folder / MANIFEST_NAME} does not have the format {FORMAT!r}. {again}")
     if missing := [path for path in listed if path not in files]:
         raise InvalidOption(f"{folder} lacks {', '.join(missing[:3])}, which its {MANIFEST_NAME} lists. {again}")
     sent: dict[str, Path | bytes] = {path: files[path] for path in (*listed, MANIFEST_NAME) if path != CARD}
+    own_framework = EVAL_YAML not in sent
+    if departures:
+        sent.pop(EVAL_YAML, None)
+    elif own_framework:
+        sent[EVAL_YAML] = leaderboard.eval_yaml(configs).encode()
     return Upload(
         repo_id,
         "dataset",
-        {EVAL_YAML: leaderboard.eval_yaml(configs).encode()} | sent,
+        sent,
         point_examples(files[CARD].read_text(encoding="utf-8"), repo_id),
         DATASET_KEYS,
         frozenset({*dataset_configs(), *configs}),
         _left_out(files, sent),
-        next_steps=_steps_to_a_leaderboard(edition, own_framework=EVAL_YAML not in sent),
+        next_steps=_steps_to_a_leaderboard(departures, own_framework=own_framework),
         is_toy=edition == SAMPLE,
     )
 
@@ -206,10 +212,11 @@ def _left_out(files: Iterable[str], sent: Mapping[str, object]) -> tuple[str, ..
     return tuple(path for path in files if path not in sent and path != CARD)
 
 
-def _steps_to_a_leaderboard(edition: str, *, own_framework: bool) -> str:
+def _steps_to_a_leaderboard(departures: Sequence[str], *, own_framework: bool) -> str:
     """What people must do before the Hub shows a leaderboard."""
-    if edition != OFFICIAL:
-        return f"The data is the edition {edition!r}, so no results can be submitted to it."
+    if departures:
+        reasons = "\n".join(f"  - {departure}" for departure in departures)
+        return f"It is no benchmark, so no results can be submitted to it. It was built with\n{reasons}"
     unknown = f"""The Hub must know the evaluation_framework {leaderboard.FRAMEWORK!r}. If its list lacks the
    name, add it with a pull request:
    {leaderboard.FRAMEWORK_LIST}"""

@@ -1,8 +1,10 @@
 """A report of the official data, and the released dataset on the Hub, made without the data itself."""
 
 import json
+from dataclasses import asdict
 
 from cxc_eccv import __version__
+from cxc_eccv.builders.declared import BuildOptions
 from cxc_eccv.evaluation import report_to_json
 from cxc_eccv.hub.leaderboard import leaderboard_tasks
 from cxc_eccv.sources.catalog import fingerprint_files, load_catalog
@@ -14,6 +16,8 @@ BENCHMARK, MODEL = "org/cxc_eccv", "me/clip"
 
 NAMES = ("karpathy_test", "eccv_image_to_caption", "eccv_caption_to_image", "sts_test", "sits_test", "sis_test")
 FILES = {name: load_catalog().entry(name).sha256 for name in NAMES}
+
+OPTIONS = {name: value for name, value in asdict(BuildOptions()).items() if name not in ("mined", "labels")}
 
 SCORES = {
     "eccv_caption/i2t/map_at_r": (0.3125, {}),
@@ -49,7 +53,8 @@ def edited(report, edit):
 
 def add_benchmark(hub, name=BENCHMARK, main_alone=False, **manifest):
     """A released dataset, as far as a submission looks at it, with all tasks or the main ones that a push declares."""
-    content = {"edition": "official", "data_version": load_catalog().version, "sources": FILES} | manifest
+    content = {"edition": "official", "data_version": load_catalog().version, "sources": FILES, "options": OPTIONS}
+    content |= manifest
     declared = [
         {"id": task.task_id, "config": task.config, "split": "test"}
         for task in leaderboard_tasks().values()

@@ -6,11 +6,22 @@ import shutil
 import pytest
 import yaml
 from hub_endpoints import WRITER
+from official import OPTIONS
 
 from cxc_eccv.builders.folder_writing import build_folder
+from cxc_eccv.builders.mteb_layout import mteb_files
 from cxc_eccv.hub.leaderboard import eval_yaml
 
 REPO = "org/data"
+
+
+OWN_LABELS = {"sources": {"labels_mine_test": "0" * 64}}
+
+
+def edit_manifest(folder, **facts):
+    """Change what the manifest of a built folder says."""
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps(manifest | facts))
 
 
 def push(client, folder, *options, **expected):
@@ -33,7 +44,7 @@ def pushed(hub, client, built):
 
 def test_a_dry_run_lists_the_files_and_sends_nothing(hub, client, built):
     shown = push(client, built)
-    for path in ("LICENSE.md", "README.md", "eval.yaml", "manifest.json", "sts/test-00000-of-00001.parquet"):
+    for path in ("LICENSE.md", "README.md", "manifest.json", "sts/test-00000-of-00001.parquet"):
         assert f"  {path}\n" in shown.out
     assert f"A token for {hub.url} was found. Nothing was sent. Add --yes" in shown.out
     assert WRITER not in shown.out + shown.err
@@ -41,17 +52,12 @@ def test_a_dry_run_lists_the_files_and_sends_nothing(hub, client, built):
     assert not hub.requests
 
 
-def test_a_push_uploads_the_folder_with_card_and_eval_yaml(hub, built, pushed):
+def test_a_push_uploads_the_folder_with_its_card(hub, built, pushed):
     files = pushed.files()
     for path in built.rglob("*.*"):
         name = path.relative_to(built).as_posix()
         assert name == "README.md" or files[name] == path.read_bytes()
-    assert set(files) == {path.relative_to(built).as_posix() for path in built.rglob("*.*")} | {
-        "eval.yaml",
-        ".gitattributes",
-    }
-    assert files["eval.yaml"].decode() == eval_yaml(["eccv_caption", "sits", "sts"])
-    assert {task["config"] for task in yaml.safe_load(files["eval.yaml"])["tasks"]} == {"eccv_caption", "sits", "sts"}
+    assert set(files) == {path.relative_to(built).as_posix() for path in built.rglob("*.*")} | {".gitattributes"}
     initial, only = pushed.branches["main"]
     assert (initial.title, only.title) == ("initial commit", "Upload with cxc_eccv 0.1.0")
 
@@ -78,8 +84,13 @@ def test_shards_of_an_earlier_build_are_removed_and_nothing_else(hub, client, bu
 def test_a_folder_for_mteb_brings_its_own_benchmark(hub, client, tmp_path):
     folder = tmp_path / "mteb"
     build_folder(folder, layout="mteb", data_dir="sample", progress=False)
-    manifest = json.loads((folder / "manifest.json").read_text())
-    (folder / "manifest.json").write_text(json.dumps(manifest | {"edition": "official"}))
+    (folder / "eval.yaml").write_text(mteb_files(is_benchmark=True)["eval.yaml"])
+    listed = json.loads((folder / "manifest.json").read_text())["files"] | {"eval.yaml": {}}
+    edit_manifest(folder, files=listed)
+    push(client, folder, "--yes")
+    assert "eval.yaml" not in hub.store.repositories["dataset", REPO].files()  # the sample's
+    hub.reset()
+    edit_manifest(folder, edition="official")
     steps = push(client, folder, "--yes").out
     assert "2. Ask the Hub's staff" in steps
     assert "cxc_eccv'" not in steps
@@ -92,21 +103,43 @@ def test_visibility_is_that_asked_for(hub, client, built):
     push(client, built, "--yes", "--private")
     repository = hub.store.repositories["dataset", REPO]
     assert repository.private
-    assert yaml.safe_load(repository.files()["eval.yaml"])["evaluation_framework"] == "cxc_eccv"
 
 
-def test_the_next_steps_are_told_after_the_upload(client, copy):
+def test_the_next_steps_are_told_after_the_upload(hub, client, copy):
     text = push(client, copy, "--yes").out
     assert text.startswith("This is toy data: it was made from the embedded sample")
-    assert text.endswith("The data is the edition 'sample', so no results can be submitted to it.\n")
-    manifest = json.loads((copy / "manifest.json").read_text())
-    (copy / "manifest.json").write_text(json.dumps(manifest | {"edition": "official"}))
+    assert "no results can be submitted to it. It was built with\n  - edition 'sample' 1.0.0, not" in text
+    hub.reset()
+    edit_manifest(copy, edition="official")
     assert "leaderboard" not in push(client, copy).out
     assert "toy" not in push(client, copy).out
     text = push(client, copy, "--yes").out
     assert "1. Make the dataset public" in text
     assert "evaluation_framework 'cxc_eccv'" in text
     assert "https://huggingface.co/spaces/OpenEvals/README/discussions/2" in text
+
+
+@pytest.mark.parametrize(
+    ("facts", "reason"),
+    [
+        ({}, None),
+        ({"edition": "sample"}, "edition 'sample'"),
+        ({"modified": {"sts_test": {}}}, "modified files: sts_test"),
+        (OWN_LABELS, "labels or pairs of your own: labels_mine_test"),
+        ({"options": OPTIONS | {"sis": 4.0}}, "other options than the defaults: sis=4.0"),
+    ],
+    ids=["plain", "sample", "modified", "labels", "threshold"],
+)
+def test_only_the_plain_official_build_has_eval_yaml(hub, client, copy, facts, reason):
+    edit_manifest(copy, **{"edition": "official"} | facts)
+    steps = push(client, copy, "--yes").out
+    files = hub.store.repositories["dataset", REPO].files()
+    if reason is None:
+        assert files["eval.yaml"].decode() == eval_yaml(["eccv_caption", "sits", "sts"])
+        assert yaml.safe_load(files["eval.yaml"])["evaluation_framework"] == "cxc_eccv"
+    else:
+        assert "eval.yaml" not in files
+        assert f"  - {reason}" in steps
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def test_a_change_between_reading_and_committing_is_a_conflict(hub, client, buil
     assert "HubConflict" in client.command("push", built, REPO, "--yes", status=2).err
     client.command("push", built, REPO, "--yes")
     assert repository.files()["LICENSE"] == b"x"
-    assert "eval.yaml" in repository.files()
+    assert "manifest.json" in repository.files()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from hub_endpoints import READER
 from hub_server import Fault
-from official import BENCHMARK, MODEL, SCORES, add_benchmark, add_model, edited, official_report
+from official import BENCHMARK, FILES, MODEL, OPTIONS, SCORES, add_benchmark, add_model, edited, official_report
 
 RANKED = {key: value for key, (value, _) in SCORES.items() if key != "cxc/i2t/median_rank"}
 """What the leaderboard has a task for: of a median rank, lower is better."""
@@ -303,8 +303,12 @@ def test_refused_report_is_not_looked_up(hub, client, model, report):
 @pytest.mark.parametrize(
     ("manifest", "message"),
     [
-        ({"edition": "sample"}, "was built from edition 'sample'"),
-        ({"data_version": "0.9"}, "a benchmark needs 'official' 1.0.0"),
+        ({"edition": "sample"}, "it was built with edition 'sample' 1.0.0, not 'official' 1.0.0"),
+        ({"data_version": "0.9"}, "edition 'official' 0.9, not 'official' 1.0.0"),
+        ({"options": OPTIONS | {"sis": 4.0}}, "other options than the defaults: sis=4.0"),
+        ({"options": OPTIONS | {"policy": "strict"}}, "policy='strict'"),
+        ({"options": {}}, "is not one that `cxc-eccv build` wrote"),
+        ({"sources": FILES | {"labels_mine_test": "0" * 64}}, "labels or pairs of your own: labels_mine_test"),
         ({"sources": {"sts_test": "0" * 64}}, "the report and org/cxc_eccv use different files of sts_test"),
         ({"modified": {"sts_test": {}}}, "modified files: sts_test"),
         ({"sources": None}, "is not one that `cxc-eccv build` wrote"),
