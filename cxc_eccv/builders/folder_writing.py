@@ -340,4 +340,10 @@ def _make_manifest(summary: BuildSummary) -> dict[str, Json]:
     provenance = {name: value for name, value in facts if value or name not in ("modified", "labels")}
     # Not paths on this machine; the sources have the hashes of these files.
     options = {name: value for name, value in asdict(summary.options).items() if name not in ("mined", "labels")}
-    return {**provenance, "options": options, "configs": configs}
+    manifest: dict[str, Json] = {**provenance, "options": options, "configs": configs}
+    if summary.not_built:
+        # Not the whole errors, which name paths on this machine.
+        manifest["not_built"] = [
+            {"config": part.config, "split": part.split, "reason": part.reason} for part in summary.not_built
+        ]
+    return manifest

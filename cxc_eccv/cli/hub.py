@@ -11,7 +11,7 @@ import typer
 
 from cxc_eccv.cli.delivery import check_folder
 from cxc_eccv.cli.shared_options import names
-from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.errors import HubError, InvalidOption, UnknownName
 from cxc_eccv.hub import DATASETS, NAME_DATASET, choose_benchmark, find_benchmark
 from cxc_eccv.terminal import print_shown, say, visible
 
@@ -25,6 +25,9 @@ def push(
     repo_type: Annotated[str, typer.Option("--type", help="dataset or space.")] = "dataset",
     yes: Annotated[bool, typer.Option("--yes", help="Upload. Without it nothing is sent.")] = False,
     private: Annotated[bool | None, typer.Option(help="Visibility of a new repository. Default: the owner's.")] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace another edition, or more configs, splits or tasks, on the Hub.")
+    ] = False,
     output: Annotated[
         Path | None, typer.Option(help="Folder to write the repository's files to; nothing is sent.")
     ] = None,
@@ -44,6 +47,9 @@ def push(
     The command lists the files, and sends nothing without --yes. It uploads everything in one commit. If an upload
     fails, run it again: files on the Hub are not sent again. A push keeps the text that people wrote in the card on the
     Hub, outside the marked part.
+
+    A second push removes the files of the first that the folder lacks; without --yes the command lists them. It is
+    refused if the Hub has another edition of the data, or more configs, splits or tasks, unless you add --replace.
 
     eval.yaml declares the main metrics of each task, those of ECCV Caption first. Only a plain build of the official
     data has it, without labels of your own and with the default options. After the upload, the command lists what is
@@ -72,10 +78,18 @@ def push(
         upload.write(output)
         say(f"wrote {output}/. Nothing was sent.")
         return
+    try:
+        changes = upload.describe_changes()
+    except HubError as error:
+        if yes:
+            raise
+        changes = f"Not compared with the files on the Hub: {error}"
+    if changes:
+        say(changes)
     if not yes:
         say(f"{describe_token()} Nothing was sent. Add --yes to upload.")
         return
-    say(f"uploaded to {upload.send(private=private)}")
+    say(f"uploaded to {upload.send(private=private, replace=replace)}")
     if upload.next_steps:
         say(upload.next_steps)
 

@@ -11,9 +11,11 @@ import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 from huggingface_hub.constants import SPACES_SDK_TYPES
+from huggingface_hub.errors import RepositoryNotFoundError
 
 import cxc_eccv
 from cxc_eccv.builders.dataset_cards import point_examples
@@ -25,6 +27,7 @@ from cxc_eccv.hub import leaderboard
 from cxc_eccv.hub.card import CARD, merge_card, read_card
 from cxc_eccv.hub.client import hub_client, read_text, require_token
 from cxc_eccv.hub.leaderboard import PATH as EVAL_YAML
+from cxc_eccv.hub.replacing import find_losses, find_removed
 from cxc_eccv.sources.catalog import SAMPLE
 from cxc_eccv.sources.library import Library
 from cxc_eccv.writing import recorded_folder
@@ -52,6 +55,7 @@ class Upload:
         left_out: files of the local folder that are not sent.
         space_sdk: SDK of a new Space.
         next_steps: what to do afterwards.
+        notes: what to know before the upload.
         is_toy: whether it was made from the embedded sample.
     """
 
@@ -64,6 +68,7 @@ class Upload:
     left_out: tuple[str, ...] = ()
     space_sdk: str | None = None
     next_steps: str = ""
+    notes: tuple[str, ...] = ()
     is_toy: bool = False
 
     def __str__(self) -> str:
@@ -71,12 +76,36 @@ class Upload:
         lines = [f"{self.repo_type} {self.repo_id}: {len(paths)} files", *(f"  {path}" for path in paths)]
         if self.is_toy:
             lines = [TOY, *lines]
-        return "\n".join([*lines, *(f"  left out: {path}" for path in self.left_out)])
+        lines += [f"  left out: {path}" for path in self.left_out]
+        return "\n".join([*lines, *self.notes])
 
-    def send(self, *, private: bool | None = None) -> str:
+    def describe_changes(self) -> str:
+        """What :meth:`send` would remove from the repository, and whether it needs ``replace``; it changes nothing."""
+        if self.repo_type != "dataset":
+            return ""
+        with hub_client(f"read dataset {self.repo_id}") as api:
+            try:
+                head = str(api.repo_info(self.repo_id, repo_type=self.repo_type).sha)
+            except RepositoryNotFoundError:
+                return f"{self.repo_id} is new, or there is no permission to read it."
+            removed = find_removed(api, self.repo_id, head, self.files, self.folders)
+            losses = find_losses(api, self.repo_id, head, self.files, removed)
+        lines = [f"  removed from the Hub: {path}" for path in removed]
+        if losses:
+            lines += ["Needs --replace, because of what is on the Hub:", *(f"  - {loss}" for loss in losses)]
+        return "\n".join(lines)
+
+    def send(self, *, private: bool | None = None, replace: bool = False) -> str:
         """Create the repository if it is not there, upload in one commit, and return the repository's address.
 
         Calling it again is safe: files on the Hub are not sent twice.
+
+        Args:
+            private: visibility of a new repository; None for the owner's default.
+            replace: whether the push may replace another edition, or leave fewer configs, splits or tasks.
+
+        Raises:
+            InvalidOption: the push needs ``replace``.
         """
         require_token()
         with hub_client(f"upload to {self.repo_type} {self.repo_id}") as api:
@@ -85,13 +114,21 @@ class Upload:
             )
             history = api.list_repo_commits(self.repo_id, repo_type=self.repo_type)
             head = history[0].commit_id
+            removed = []
+            if self.repo_type == "dataset":
+                removed = find_removed(api, self.repo_id, head, self.files, self.folders)
+                losses = find_losses(api, self.repo_id, head, self.files, removed)
+                if losses and not replace:
+                    raise InvalidOption(
+                        f"{self.repo_id} has what this push would take away: {'; '.join(losses)}. Nothing was sent. "
+                        "Build the whole, name another repository, or add --replace (replace=True)."
+                    )
             # The first commit is the Hub's: nobody wrote its card by hand.
             by_hand = len(history) > 1
             existing = read_text(api, self.repo_id, self.repo_type, CARD, head) if by_hand else None
             card = merge_card(self.card, existing, self.owned, f"{CARD} of {self.repo_id}")
             additions = [CommitOperationAdd(path, content) for path, content in self.files.items()]
-            present = api.list_repo_files(self.repo_id, repo_type=self.repo_type)
-            deletions = [CommitOperationDelete(path) for path in present if self._is_stale(path)]
+            deletions = [CommitOperationDelete(path) for path in removed]
             api.create_commit(
                 self.repo_id,
                 repo_type=self.repo_type,
@@ -111,10 +148,6 @@ class Upload:
                     (part / path).write_bytes(content)
                 else:
                     shutil.copyfile(content, part / path)
-
-    def _is_stale(self, path: str) -> bool:
-        folder, _, name = path.rpartition("/")
-        return name.endswith(".parquet") and folder in self.folders and path not in self.files
 
 
 def plan_upload(folder: str | Path, repo_id: str, repo_type: str = "dataset") -> Upload:
@@ -172,6 +205,7 @@ def _plan_dataset(repo_id: str, folder: Path, files: Mapping[str, Path]) -> Uplo
         frozenset({*dataset_configs(), *configs}),
         _left_out(files, sent),
         next_steps=_steps_to_a_leaderboard(departures, own_framework=own_framework),
+        notes=_list_not_built(manifest),
         is_toy=edition == SAMPLE,
     )
 
@@ -210,6 +244,18 @@ def _plan_space(repo_id: str, folder: Path, files: Mapping[str, Path]) -> Upload
 
 def _left_out(files: Iterable[str], sent: Mapping[str, object]) -> tuple[str, ...]:
     return tuple(path for path in files if path not in sent and path != CARD)
+
+
+def _list_not_built(manifest: Mapping[str, Any]) -> tuple[str, ...]:
+    """Configs and splits that the build lacks, with the reason: what was missing, or that they were not asked for."""
+    by_reason: dict[str, list[str]] = {}
+    for part in manifest.get("not_built", ()):
+        by_reason.setdefault(part["reason"], []).append(f"{part['config']}/{part['split']}")
+    described = {part["config"] for part in manifest.get("not_built", ())} | set(manifest["configs"])
+    if not described.isdisjoint(dataset_configs()):  # other layouts have other configs
+        absent = [name for name in dataset_configs() if name not in described]
+        by_reason |= {"not among the configs that were asked for": absent} if absent else {}
+    return tuple(f"not built ({reason}): {', '.join(names)}" for reason, names in by_reason.items())
 
 
 def _steps_to_a_leaderboard(departures: Sequence[str], *, own_framework: bool) -> str:

@@ -48,7 +48,7 @@ def test_hand_written_sections_and_metadata_are_kept(hub, client, pushed, rebuil
             + "\n## Contact\n\nMail us.\n"
         ),
     )
-    client.command("push", rebuilt, REPO, "--yes")
+    client.command("push", rebuilt, REPO, "--yes", "--replace")
     after = card(pushed)
     assert after.index("Read our paper first.") < after.index("generated part begins") < after.index("## `sis`")
     assert after.endswith("\n## Contact\n\nMail us.\n")

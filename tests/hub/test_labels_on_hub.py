@@ -71,6 +71,25 @@ def test_pushed_labels_are_loaded_by_name_with_the_commit_in_the_report(hub, cli
     assert plain.told == pq.read_table(project / "labels.parquet").to_pylist()
 
 
+def test_labels_of_another_edition_or_a_dataset_need_replace(hub, client, built, project, sample_library):
+    data = {"edition": "official", "content": "0" * 64}
+    official = project / "labels.parquet"
+    sample = official.read_bytes()
+    write_label_file(official, sample_library, *random_pairs(sample_library), data=data)
+    hub.store.create("dataset", "org/theirs", {"labels.parquet": official.read_bytes()})
+    official.write_bytes(sample)
+    refused = " ".join(client.command("push", project, "org/theirs", "--yes", status=2).err.split())
+    assert "its labels are of the edition official, and these are not" in refused
+    client.command("push", built, "org/both", "--yes")
+    assert "it is a dataset" in client.command("push", project, "org/both", "--yes", status=2).err
+    client.command("push", project, "org/both", "--yes", "--replace")
+    assert set(hub.store.repositories["dataset", "org/both"].files()) == {
+        ".gitattributes",
+        "README.md",
+        "labels.parquet",
+    }
+
+
 def test_a_revision_that_is_named_stays(hub, client, project, sample_library):
     client.command("push", project, "org/twice", "--yes")
     repository = hub.store.repositories["dataset", "org/twice"]
@@ -139,6 +158,8 @@ def test_gains_come_back_as_they_were_and_a_file_under_another_name_goes(hub, cl
     told = client.code(f"import cxc_eccv as ce; told = {gains}", "org/gains").told
     assert told == pq.read_table(project / "labels.parquet")["gain"].to_pylist()
     (project / "labels.parquet").rename(project / "test.parquet")
-    client.command("push", project, "org/gains", "--yes")
+    refused = client.command("push", project, "org/gains", "--yes", status=2).err
+    assert "this folder lacks labels.parquet" in refused
+    client.command("push", project, "org/gains", "--yes", "--replace")
     assert "labels.parquet" not in hub.store.repositories["dataset", "org/gains"].files()
     assert client.code(EVALUATE, "org/gains").status == 0

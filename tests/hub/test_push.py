@@ -1,11 +1,13 @@
 """Pushing a built dataset folder: what is shown, sent, kept and removed."""
 
 import json
+import re
 import shutil
 
 import pytest
 import yaml
 from hub_endpoints import WRITER
+from hub_server import Fault
 from official import OPTIONS
 
 from cxc_eccv.builders.folder_writing import build_folder
@@ -49,7 +51,8 @@ def test_a_dry_run_lists_the_files_and_sends_nothing(hub, client, built):
     assert f"A token for {hub.url} was found. Nothing was sent. Add --yes" in shown.out
     assert WRITER not in shown.out + shown.err
     assert f"No token for {hub.url} was found. Run `hf auth login`" in push(client, built, token=None).out
-    assert not hub.requests
+    assert "org/data is new" in shown.out
+    assert not hub.seen("^PUT|^POST")
 
 
 def test_a_push_uploads_the_folder_with_its_card(hub, built, pushed):
@@ -73,12 +76,52 @@ def test_a_second_push_sends_only_what_changed(hub, client, built, pushed):
 
 
 def test_shards_of_an_earlier_build_are_removed_and_nothing_else(hub, client, built, pushed):
-    left = {"sts/test-00001-of-00002.parquet": b"1", "sis/test-00000-of-00001.parquet": b"2"}
+    left = {"sts/test-00001-of-00002.parquet": b"1", "eccv_caption/test-00000-of-00002.parquet": b"2"}
     kept = {"LICENSE": b"3", "photos/a.jpg": b"4", "sts/notes.md": b"5", "mine/test.parquet": b"6"}
     hub.store.write(pushed, left | kept)
     push(client, built, "--yes")
     assert not set(left) & set(pushed.files())
     assert kept.items() <= pushed.files().items()
+
+
+BOARD = eval_yaml(["eccv_caption", "sits", "sts"])
+
+
+@pytest.mark.parametrize(
+    ("there", "facts", "removed", "loss"),
+    [
+        ({"sis/test-00000-of-00001.parquet": b"1"}, {}, ["sis/test-00000-of-00001.parquet"], "lacks sis/test"),
+        ({"sts/val-00000-of-00001.parquet": b"1"}, {}, ["sts/val-00000-of-00001.parquet"], "lacks sts/val"),
+        ({}, {"edition": "official"}, [], "its edition is 'sample', and that of this folder is 'official'"),
+        ({"eval.yaml": BOARD.encode()}, {}, ["eval.yaml"], "its eval.yaml would lose the tasks cxc_rated_i2t"),
+        ({"manifest.json": b"{}", "labels.parquet": b"1"}, {}, [], "it has labels, labels.parquet"),
+    ],
+    ids=["config", "split", "edition", "tasks", "labels"],
+)
+def test_a_push_that_takes_data_away_needs_replace(hub, client, copy, pushed, there, facts, removed, loss):
+    hub.store.write(pushed, there)
+    edit_manifest(copy, **facts)
+    before = pushed.main.oid
+    shown = push(client, copy).out
+    assert re.findall(r"removed from the Hub: (\S+)", shown) == removed
+    assert loss in shown.partition("Needs --replace")[2]
+    assert loss in " ".join(push(client, copy, "--yes", status=2).err.split())
+    assert pushed.main.oid == before
+    push(client, copy, "--yes", "--replace")
+    assert not set(removed) & set(pushed.files())
+
+
+def test_a_push_says_what_the_build_left_out(client, tmp_path):
+    build_folder(tmp_path / "few", configs=["sts"], data_dir="sample", progress=False)
+    shown = push(client, tmp_path / "few").out
+    assert re.search(r"not built \(not among the configs that were asked for\): captions, .*sits", shown)
+    edit_manifest(tmp_path / "few", not_built=[{"config": "adversarial", "split": "test", "reason": "no tagger"}])
+    assert "not built (no tagger): adversarial/test\n" in push(client, tmp_path / "few").out
+
+
+def test_a_dry_run_without_the_hub_says_so(hub, client, built):
+    hub.faults = [Fault("GET", times=99, status=503)]
+    assert "Not compared with the files on the Hub: read dataset org/data: HTTP 503" in push(client, built).out
 
 
 def test_a_folder_for_mteb_brings_its_own_benchmark(hub, client, tmp_path):
