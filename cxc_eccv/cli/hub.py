@@ -28,6 +28,12 @@ def push(
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace another edition, or more configs, splits or tasks, on the Hub.")
     ] = False,
+    answers: Annotated[
+        bool | None,
+        typer.Option(
+            "--with-answers/--without-answers", help="Whether people's answers in labels are published. Default: ask."
+        ),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option(help="Folder to write the repository's files to; nothing is sent.")
     ] = None,
@@ -37,7 +43,7 @@ def push(
     Examples:
     ```sh
     cxc-eccv push cxc_eccv_data YOUR_NAME/my_data
-    cxc-eccv push my_labels YOUR_NAME/my_labels --yes
+    cxc-eccv push my_labels YOUR_NAME/my_labels --without-answers --yes
     cxc-eccv push exported/map_at_r YOUR_NAME/map_at_r --type space --yes
     ```
 
@@ -55,8 +61,9 @@ def push(
     data has it, without labels of your own and with the default options. After the upload, the command lists what is
     left to do until the Hub shows a leaderboard.
 
-    From a folder of labels (annotate merge), it uploads the label files and the card, and no answers of people. Load
-    them with `--labels YOUR_NAME/my_labels`.
+    From a folder of labels (annotate merge), it uploads the label files and the card. `labels.parquet` has every
+    person's accepted answers, under names such as p1: the command says so and asks; --without-answers leaves them out.
+    Load the labels with `--labels YOUR_NAME/my_labels`.
 
     In a clone, `python tools/export_metric.py map_at_r --output exported` writes the folder of a metric's Space.
 
@@ -72,12 +79,15 @@ def push(
     from cxc_eccv.hub.client import describe_token
     from cxc_eccv.hub.upload import plan_upload
 
-    upload = plan_upload(folder, repo, repo_type)
+    upload = plan_upload(folder, repo, repo_type, answers=answers)
     say(str(upload))
     if output is not None:
         upload.write(output)
         say(f"wrote {output}/. Nothing was sent.")
         return
+    if yes and upload.asks_for_answers:
+        typer.confirm("Publish people's answers too? (--without-answers leaves them out)", abort=True)
+        upload = plan_upload(folder, repo, repo_type, answers=True)
     try:
         changes = upload.describe_changes()
     except HubError as error:

@@ -24,6 +24,7 @@ from cxc_eccv.builders.output import FORMAT, MANIFEST_NAME, list_departures
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.report import REPORT
 from cxc_eccv.hub import leaderboard
+from cxc_eccv.hub.answers import count_answers, drop_answers, drop_answers_in_card
 from cxc_eccv.hub.card import CARD, merge_card, read_card
 from cxc_eccv.hub.client import hub_client, read_text, require_token
 from cxc_eccv.hub.leaderboard import PATH as EVAL_YAML
@@ -56,6 +57,7 @@ class Upload:
         space_sdk: SDK of a new Space.
         next_steps: what to do afterwards.
         notes: what to know before the upload.
+        asks_for_answers: whether somebody must decide first if people's answers are uploaded.
         is_toy: whether it was made from the embedded sample.
     """
 
@@ -69,6 +71,7 @@ class Upload:
     space_sdk: str | None = None
     next_steps: str = ""
     notes: tuple[str, ...] = ()
+    asks_for_answers: bool = False
     is_toy: bool = False
 
     def __str__(self) -> str:
@@ -105,8 +108,13 @@ class Upload:
             replace: whether the push may replace another edition, or leave fewer configs, splits or tasks.
 
         Raises:
-            InvalidOption: the push needs ``replace``.
+            InvalidOption: the push needs ``replace``, or a decision on people's answers.
         """
+        if self.asks_for_answers:
+            raise InvalidOption(
+                f"{' '.join(self.notes)} Say with --with-answers or --without-answers (answers=True or False) whether "
+                "they are published. Nothing was sent."
+            )
         require_token()
         with hub_client(f"upload to {self.repo_type} {self.repo_id}") as api:
             url = api.create_repo(
@@ -150,8 +158,10 @@ class Upload:
                     shutil.copyfile(content, part / path)
 
 
-def plan_upload(folder: str | Path, repo_id: str, repo_type: str = "dataset") -> Upload:
+def plan_upload(folder: str | Path, repo_id: str, repo_type: str = "dataset", *, answers: bool | None = None) -> Upload:
     """Read a folder of ``cxc-eccv build``, of labels, or of a Space, without the network.
+
+    ``answers`` says whether people's answers in files of labels are uploaded; :meth:`Upload.send` needs a decision.
 
     Raises:
         InvalidOption: the folder is none of these, or lacks files.
@@ -170,7 +180,7 @@ def plan_upload(folder: str | Path, repo_id: str, repo_type: str = "dataset") ->
     if MANIFEST_NAME in files:
         return _plan_dataset(repo_id, folder, files)
     if any(re.fullmatch(r"[^/]+\.parquet", path) for path in files):
-        return _plan_labels(repo_id, folder, files)
+        return _plan_labels(repo_id, folder, files, answers)
     raise InvalidOption(
         f"{folder} has no {MANIFEST_NAME}, so `cxc-eccv build` did not write it. Name a folder that it wrote, a "
         "folder of labels, or the folder of a metric with --type space."
@@ -210,22 +220,31 @@ def _plan_dataset(repo_id: str, folder: Path, files: Mapping[str, Path]) -> Uplo
     )
 
 
-def _plan_labels(repo_id: str, folder: Path, files: Mapping[str, Path]) -> Upload:
-    """The label files and the card; other files of an annotation project, people's answers above all, stay here."""
-    sent = {path: file for path, file in files.items() if re.fullmatch(r"[^/]+\.parquet", path)}
+def _plan_labels(repo_id: str, folder: Path, files: Mapping[str, Path], answers: bool | None) -> Upload:
+    """The label files and the card; other files of an annotation project stay here."""
+    label_paths = {path: file for path, file in files.items() if re.fullmatch(r"[^/]+\.parquet", path)}
     label_files = Library(labels=[folder.resolve()]).label_files.values()
     editions = {file.facts["data"]["edition"] for file in label_files if not file.is_plain}
     if CARD not in files:
         raise InvalidOption(f"{folder} has labels but no {CARD}; cxc-eccv annotate merge writes both")
+    card, sent = files[CARD].read_text(encoding="utf-8"), dict[str, Path | bytes](label_paths)
+    sentences = count_answers(label_paths)
+    notes = [f"{sentence}." for sentence in sentences.values()]
+    if answers is False and sentences:
+        sent |= {path: drop_answers(label_paths[path]) for path in sentences}
+        card = drop_answers_in_card(card, str(folder / CARD))
+        notes = [f"{path} is uploaded without people's answers." for path in sentences]
     return Upload(
         repo_id,
         "dataset",
         sent,
-        files[CARD].read_text(encoding="utf-8"),
+        card,
         LABELS_KEYS,
         frozenset([""]),
         _left_out(files, sent),
         next_steps=f"Load these labels with --labels {repo_id}",
+        notes=tuple(notes),
+        asks_for_answers=answers is None and bool(sentences),
         is_toy=SAMPLE in editions,
     )
 

@@ -1,10 +1,15 @@
 """Labels that one group pushes, another loads by the dataset's name, and a report says which commit that was."""
 
+import io
 import shutil
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from label_files import random_pairs, write_label_file
+
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.hub.upload import plan_upload
 
 CARD = """---
 license: mit
@@ -69,6 +74,72 @@ def test_pushed_labels_are_loaded_by_name_with_the_commit_in_the_report(hub, cli
     plain = client.code(LOAD, "org/mine")
     assert plain.status == 0, plain.err
     assert plain.told == pq.read_table(project / "labels.parquet").to_pylist()
+
+
+SAID = pa.list_(pa.struct([("person", pa.string()), ("answer", pa.string()), ("gain", pa.float64())]))
+
+CARD_WITH_ANSWERS = CARD.replace(
+    "---\n# Mine",
+    """dataset_info:
+- config_name: default
+  description: sha256 0
+  features:
+  - {name: image_id, dtype: int64}
+  - {name: caption_id, dtype: int64}
+  - {name: gain, dtype: float64}
+  - {name: positive, dtype: bool}
+  - {name: answers, dtype: int32}
+  - name: said
+    list:
+    - {name: person, dtype: string}
+    - {name: answer, dtype: string}
+    - {name: gain, dtype: float64}
+---
+# Mine
+
+| field | type | meaning |
+|---|---|---|
+| `said` | list | each person's answer |
+
+`said` has every accepted answer.""",
+)
+
+
+@pytest.fixture
+def answered(project):
+    """The project with the answers of two people about each pair, as annotate merge writes them."""
+    table = pq.read_table(project / "labels.parquet")
+    said = [[{"person": f"p{number}", "answer": '"yes"', "gain": 1.0} for number in (1, 2)]] * table.num_rows
+    pq.write_table(table.append_column("said", pa.array(said, SAID)), project / "labels.parquet")
+    (project / "README.md").write_text(CARD_WITH_ANSWERS)
+    return project
+
+
+def test_answers_are_named_and_asked_about(hub, client, answered):
+    sentence = "labels.parquet has 400 answers of 2 people, pair by pair, called p1, p2."
+    assert sentence in client.command("push", answered, "org/asked").out
+    client.command("push", answered, "org/asked", "--yes", typed="n\n", status=1)
+    assert ("dataset", "org/asked") not in hub.store.repositories
+    client.command("push", answered, "org/asked", "--yes", typed="y\n")
+    sent = hub.store.repositories["dataset", "org/asked"].files()
+    assert sent["labels.parquet"] == (answered / "labels.parquet").read_bytes()
+    with pytest.raises(InvalidOption, match=r"400 answers of 2 people.*answers=True or False"):
+        plan_upload(answered, "org/asked").send()
+
+
+def test_labels_load_alike_without_answers(hub, client, answered, tmp_path):
+    client.command("push", answered, "org/all", "--with-answers", "--yes")
+    client.command("push", answered, "org/none", "--without-answers", "--yes")
+    sent = hub.store.repositories["dataset", "org/none"].files()
+    assert b"p1" not in sent["labels.parquet"]
+    assert "said" not in sent["README.md"].decode()
+    table = pq.read_table(io.BytesIO(sent["labels.parquet"]))
+    whole = pq.read_table(answered / "labels.parquet")
+    assert table.equals(whole.drop_columns(["said"]), check_metadata=True)
+    scores = [client.code(EVALUATE, name).told["scores"] for name in ("org/all", "org/none")]
+    assert scores[0] == scores[1]
+    assert client.code(LOAD, "org/none").told == table.to_pylist()
+    assert client.code(LOAD, "org/all").told == whole.to_pylist()
 
 
 def test_labels_of_another_edition_or_a_dataset_need_replace(hub, client, built, project, sample_library):

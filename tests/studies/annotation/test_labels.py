@@ -12,8 +12,9 @@ from huggingface_hub import DatasetCard
 from markdown_it import MarkdownIt
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
+from cxc_eccv.hub.upload import plan_upload
 from cxc_eccv.sources.readers import LABELS_SCHEMA, read_labels, write_labels
-from cxc_eccv.studies.annotation.merging import label_card
+from cxc_eccv.studies.annotation.merging import SAID, label_card
 from cxc_eccv.studies.asking.answer_files import SCHEMA
 from cxc_eccv.studies.asking.questionnaire import Handout
 from cxc_eccv.studies.asking.schemes import schemes
@@ -217,6 +218,19 @@ def test_a_merged_folder_is_a_dataset_that_plain_datasets_loads(labelled, tmp_pa
     save(folder, again, facts)
     assert datasets.load_dataset(str(folder), cache_dir=cache, split="test").to_list() == again.to_pylist()
     assert read_labels(folder / "labels.parquet").facts["counts"] == facts["counts"]
+
+
+def test_a_merged_folder_loads_without_answers(labelled, tmp_path, monkeypatch):
+    monkeypatch.setattr("datasets.config.HF_DATASETS_OFFLINE", True)
+    found, facts = labelled
+    said = pa.array([[{"person": "p1", "answer": "1", "gain": 1.0}]] * found.num_rows, SAID)
+    save(tmp_path, found.append_column("said", said), facts)
+    plan_upload(tmp_path, "me/mine", answers=False).write(tmp_path / "sent")
+    loaded = datasets.load_dataset(str(tmp_path / "sent"), cache_dir=str(tmp_path / "cache"), split="test")
+    assert loaded.to_list() == found.to_pylist()
+    card = (tmp_path / "sent" / "README.md").read_text()
+    assert "said`" not in card
+    assert "name: said" not in card
 
 
 def test_the_card_tells_the_rule_the_counts_and_the_agreement(labelled):
