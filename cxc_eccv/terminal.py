@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING
@@ -101,6 +102,22 @@ UNBOUNDED = 1_000_000
 def say(message: object, *, err: bool = False) -> None:
     """Print a message, with ``err`` on standard error; control characters are shown as escapes."""
     print(visible(message, lines=True), file=sys.stderr if err else sys.stdout, flush=True)
+
+
+def fit_lines(text: str, width: int = 80) -> str:
+    r"""Break lines at blanks so that they fit a terminal of ``width`` columns; addresses and paths stay whole.
+
+    Example:
+        >>> print(fit_lines("  - one two three", 12))
+          - one two
+              three
+    """
+    lines = []
+    for line in text.split("\n"):
+        indent = " " * (len(line) - len(line.lstrip()) + 4)
+        whole = textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+        lines.append(whole)
+    return "\n".join(lines)
 
 
 def print_shown(shown: RenderableType, console: Console | None = None) -> None:

@@ -13,7 +13,7 @@ from cxc_eccv.cli.delivery import check_folder
 from cxc_eccv.cli.shared_options import names
 from cxc_eccv.errors import HubError, InvalidOption, UnknownName
 from cxc_eccv.hub import DATASETS, NAME_DATASET, choose_benchmark, find_benchmark
-from cxc_eccv.terminal import print_shown, say, visible
+from cxc_eccv.terminal import fit_lines, print_shown, say, visible
 
 
 def push(
@@ -80,7 +80,7 @@ def push(
     from cxc_eccv.hub.upload import plan_upload
 
     upload = plan_upload(folder, repo, repo_type, answers=answers)
-    say(str(upload))
+    say(fit_lines(str(upload)))
     if output is not None:
         upload.write(output)
         say(f"wrote {output}/. Nothing was sent.")
@@ -95,13 +95,13 @@ def push(
             raise
         changes = f"Not compared with the files on the Hub: {error}"
     if changes:
-        say(changes)
+        say(fit_lines(changes))
     if not yes:
-        say(f"{describe_token()} Nothing was sent. Add --yes to upload.")
+        say(fit_lines(f"{describe_token()} Nothing was sent. Add --yes to upload."))
         return
     say(f"uploaded to {upload.send(private=private, replace=replace)}")
     if upload.next_steps:
-        say(upload.next_steps)
+        say(fit_lines(upload.next_steps))
 
 
 def submit(

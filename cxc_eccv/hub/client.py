@@ -10,16 +10,20 @@ from pathlib import Path
 import huggingface_hub
 from huggingface_hub import HfApi
 from huggingface_hub.errors import (
+    GatedRepoError,
     HfHubHTTPError,
     HFValidationError,
     LocalEntryNotFoundError,
     RemoteEntryNotFoundError,
 )
+from huggingface_hub.utils import validate_repo_id
 
 import cxc_eccv
 from cxc_eccv.errors import CxcEccvError, HubAccessDenied, HubConflict, HubError, HubUnavailable, InvalidOption
 
 LOG_IN = "Run `hf auth login`, or set HF_TOKEN, with a token of the role `write`."
+
+ASK_FOR_ACCESS = "The repository is gated: ask for access on its page on the Hub, then run the command again."
 
 TRANSPORT: type[Exception] = HfHubHTTPError.__mro__[1]
 """Base of the errors of a connection: that of httpx in release 1 of the client, of httpx2 in release 2."""
@@ -71,6 +75,16 @@ def describe_token() -> str:
     return f"No token for {endpoint} was found. {LOG_IN}"
 
 
+def require_owner(repo_id: str) -> None:
+    """Raise InvalidOption unless a repository's name is well-formed and has an owner."""
+    try:
+        validate_repo_id(repo_id)
+    except HFValidationError as error:
+        raise InvalidOption(str(error)) from None
+    if "/" not in repo_id:
+        raise InvalidOption(f"{repo_id!r} names no owner. Write OWNER_NAME/{repo_id}, with your account on the Hub.")
+
+
 def require_token() -> None:
     """Raise HubAccessDenied if there is no token."""
     if not huggingface_hub.get_token():
@@ -85,6 +99,10 @@ def _translate(doing: str, error: Exception) -> CxcEccvError:
         # The client's own message has the address of the request, which may be signed.
         reason = redact(" ".join((cause.server_message or "").split())[:300]).rstrip(".")
         kind, advice = STATUSES.get(cause.response.status_code, (HubError, ""))
+        if isinstance(cause, GatedRepoError):
+            kind, advice = HubAccessDenied, ASK_FOR_ACCESS
+        if cause.response.status_code == 401 and not huggingface_hub.get_token():
+            advice = f"No token was found, and the repository is private, gated or not there. Check its name. {LOG_IN}"
         reasons = ", ".join(filter(None, [f"HTTP {cause.response.status_code}", reason]))
         return kind(f"{doing}: {reasons}. {advice}".rstrip())
     detail = redact(" ".join(f"{type(error).__name__}: {error}".split()))

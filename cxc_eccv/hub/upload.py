@@ -15,9 +15,10 @@ from typing import Any
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 from huggingface_hub.constants import SPACES_SDK_TYPES
-from huggingface_hub.errors import RepositoryNotFoundError
+from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
 
 import cxc_eccv
+from cxc_eccv import registry
 from cxc_eccv.builders.dataset_cards import point_examples
 from cxc_eccv.builders.declared import dataset_configs
 from cxc_eccv.builders.output import FORMAT, MANIFEST_NAME, list_departures
@@ -26,18 +27,18 @@ from cxc_eccv.evaluation.report import REPORT
 from cxc_eccv.hub import leaderboard
 from cxc_eccv.hub.answers import count_answers, drop_answers, drop_answers_in_card
 from cxc_eccv.hub.card import CARD, merge_card, read_card
-from cxc_eccv.hub.client import hub_client, read_text, require_token
+from cxc_eccv.hub.client import hub_client, read_text, require_owner, require_token
 from cxc_eccv.hub.leaderboard import PATH as EVAL_YAML
 from cxc_eccv.hub.replacing import find_losses, find_removed
 from cxc_eccv.sources.catalog import SAMPLE
 from cxc_eccv.sources.library import Library
-from cxc_eccv.writing import recorded_folder
+from cxc_eccv.writing import RECORD, recorded_folder
 
 LABELS_KEYS = ("configs", "dataset_info", "size_categories")
 DATASET_KEYS = (*LABELS_KEYS, "modified_data")
 SPACE_KEYS = ("sdk", "sdk_version", "python_version", "app_file")
 
-LEFT_OUT = ("__pycache__", ".git", ".cache", ".DS_Store", ".gitattributes")
+LEFT_OUT = ("__pycache__", ".git", ".cache", ".DS_Store", ".gitattributes", RECORD)
 """Names that are not uploaded, at any depth; the Hub has its own .gitattributes."""
 
 TOY = "This is toy data: it was made from the embedded sample, drawings of coloured shapes, and not from MS-COCO."
@@ -89,6 +90,8 @@ class Upload:
         with hub_client(f"read dataset {self.repo_id}") as api:
             try:
                 head = str(api.repo_info(self.repo_id, repo_type=self.repo_type).sha)
+            except GatedRepoError:
+                raise
             except RepositoryNotFoundError:
                 return f"{self.repo_id} is new, or there is no permission to read it."
             removed = find_removed(api, self.repo_id, head, self.files, self.folders)
@@ -120,6 +123,13 @@ class Upload:
             url = api.create_repo(
                 self.repo_id, repo_type=self.repo_type, private=private, space_sdk=self.space_sdk, exist_ok=True
             )
+            is_private = api.repo_info(self.repo_id, repo_type=self.repo_type).private
+            if private is not None and is_private != private:
+                visibility = "private" if is_private else "public"
+                raise InvalidOption(
+                    f"{self.repo_id} is {visibility}, and a push does not change that. Change it in the repository's "
+                    "settings on the Hub, or leave out the option. Nothing was sent."
+                )
             history = api.list_repo_commits(self.repo_id, repo_type=self.repo_type)
             head = history[0].commit_id
             removed = []
@@ -167,8 +177,11 @@ def plan_upload(folder: str | Path, repo_id: str, repo_type: str = "dataset", *,
         InvalidOption: the folder is none of these, or lacks files.
     """
     folder = Path(folder)
+    require_owner(repo_id)
     if not folder.is_dir():
-        raise InvalidOption(f"{folder} is not a folder")
+        metric = folder.name in registry.metrics() and folder.name == str(folder)
+        hint = "; to upload the Space of the metric of this name, add --type space" if metric else ""
+        raise InvalidOption(f"{folder} is not a folder{hint}")
     files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
     files = {path: file for path, file in files.items() if not set(path.split("/")) & set(LEFT_OUT)}
     if repo_type == "space":

@@ -65,7 +65,9 @@ def test_space_without_address_is_the_exported_one(hub, client, tmp_path):
     assert not hub.requests
     export = [sys.executable, ROOT / "tools" / "export_metric.py", "map_at_r", "--output", "exported"]
     subprocess.run(export, cwd=tmp_path, check=True)
+    (tmp_path / "exported" / "map_at_r" / ".written.sha256").write_text("x")
     client.command("push", tmp_path / "exported" / "map_at_r", "org/map_at_r", "--type", "space", "--yes")
+    assert ".written.sha256" not in hub.store.repositories["space", "org/map_at_r"].files()
     assert "cxc_eccv" not in hub.store.repositories["space", "org/map_at_r"].files()["requirements.txt"].decode()
     answer = client.code(EVALUATE)
     assert answer.status == 0, answer.err

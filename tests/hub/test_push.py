@@ -113,10 +113,18 @@ def test_a_push_that_takes_data_away_needs_replace(hub, client, copy, pushed, th
 
 def test_a_push_says_what_the_build_left_out(client, tmp_path):
     build_folder(tmp_path / "few", configs=["sts"], data_dir="sample", progress=False)
-    shown = push(client, tmp_path / "few").out
+    shown = " ".join(push(client, tmp_path / "few").out.split())
     assert re.search(r"not built \(not among the configs that were asked for\): captions, .*sits", shown)
     edit_manifest(tmp_path / "few", not_built=[{"config": "adversarial", "split": "test", "reason": "no tagger"}])
     assert "not built (no tagger): adversarial/test\n" in push(client, tmp_path / "few").out
+
+
+def test_output_fits_a_terminal(client, copy):
+    long = [{"config": "adversarial", "split": "test", "reason": "the tool that makes it is missing"}]
+    edit_manifest(copy, not_built=long)
+    texts = [push(client, copy, token=None).out, push(client, copy, "--yes").out]
+    lines = "\n".join(texts).split("\n")
+    assert max(len(line) for line in lines if " " in line.strip()) <= 80
 
 
 def test_a_dry_run_without_the_hub_says_so(hub, client, built):
@@ -146,6 +154,11 @@ def test_visibility_is_that_asked_for(hub, client, built):
     push(client, built, "--yes", "--private")
     repository = hub.store.repositories["dataset", REPO]
     assert repository.private
+    refused = push(client, built, "--yes", "--no-private", status=2).err
+    assert "org/data is private, and a push does not change that" in refused
+    repository.private = False
+    assert "org/data is public" in push(client, built, "--yes", "--private", status=2).err
+    assert len(repository.branches["main"]) == 2
 
 
 def test_the_next_steps_are_told_after_the_upload(hub, client, copy):
@@ -214,13 +227,17 @@ def test_only_files_of_the_build_are_sent_and_others_are_named(hub, client, copy
     ("arguments", "message"),
     [
         (("FOLDER", "org/da ta", "--yes"), "Repo id must use alphanumeric"),
+        (("FOLDER", "org/da ta"), "Repo id must use alphanumeric"),
+        (("FOLDER", "data", "--yes"), "'data' names no owner. Write OWNER_NAME/data"),
+        (("recall_at_k", "org/r"), "recall_at_k is not a folder; to upload the Space of the metric of this name, add"),
         (("FOLDER", "org/data", "--type", "model"), "expected 'dataset' or 'space'"),
         (("nowhere", "org/data"), "nowhere is not a folder"),
     ],
 )
-def test_wrong_arguments(client, built, arguments, message):
+def test_wrong_arguments(hub, client, built, arguments, message):
     given = [str(built) if argument == "FOLDER" else argument for argument in arguments]
     assert message in client.command("push", *given, status=2).err
+    assert not hub.requests
 
 
 def test_pushing_a_report_points_to_submit(client, tmp_path):

@@ -47,6 +47,23 @@ def test_a_token_that_may_not_write(hub, client, built, repository, token, told)
     assert not hub.seen("^PUT")
 
 
+def test_a_gated_repository_asks_for_access(hub, client, built, repository):
+    hub.store.write(repository, {"manifest.json": b"{}"})
+    hub.faults = [Fault("resolve/.*/manifest.json", times=9, status=403, code="GatedRepo")]
+    told = " ".join(client.command("push", built, REPO).out.split())
+    assert "The repository is gated: ask for access on its page on the Hub" in told
+
+
+def test_a_private_repository_without_token_asks_to_log_in(hub, client, tmp_path):
+    hub.store.create("model", MODEL, private=True)
+    add_benchmark(hub)
+    (tmp_path / "report.json").write_text(official_report())
+    arguments = ("submit", tmp_path / "report.json", "--model", MODEL, "--dataset", BENCHMARK)
+    told = " ".join(client.command(*arguments, status=2, token=None).err.split())
+    assert "No token was found, and the repository is private, gated or not there" in told
+    assert "hf auth login" in told
+
+
 @pytest.mark.parametrize(
     ("fault", "told"),
     [

@@ -20,6 +20,7 @@ class Fault:
     times: int = 1
     status: int = 500  # of the answer instead; 0 to hang up without one, 200 to answer well
     message: str = "internal error"  # {authorization} becomes what the client sent
+    code: str = ""  # of the Hub, such as GatedRepo
     happens: Callable | None = None  # called before anything else
 
 
@@ -116,7 +117,8 @@ class Handler(Endpoints, BaseHTTPRequestHandler):
             self.close_connection = True
             self.connection.close()
         elif fault.status != 200:
-            self._error(fault.status, fault.message.replace("{authorization}", self.headers.get("Authorization", "")))
+            message = fault.message.replace("{authorization}", self.headers.get("Authorization", ""))
+            self._error(fault.status, message, {"X-Error-Code": fault.code} if fault.code else {})
         return fault.status != 200
 
     def _error(self, status, message, headers=None, **told):
