@@ -273,6 +273,7 @@ def metric_card(described: Description, load: Sequence[str], install: str) -> st
         "pinned": False,
         "license": "apache-2.0",
         "tags": ["evaluate", "metric", "image-text-retrieval"],
+        "short_description": textwrap.shorten(f"{described.title} of image-text retrieval", 60, placeholder="..."),
         "description": described.text.split("\n\n")[0].replace("\n", " "),
     }
     entries = [entry for entry in described.citation.split("\n\n") if entry.startswith("@")]

@@ -251,7 +251,7 @@ def _plan_labels(repo_id: str, folder: Path, files: Mapping[str, Path], answers:
         repo_id,
         "dataset",
         sent,
-        card,
+        point_examples(card, repo_id).replace("--labels PATH_OR_NAME ", f"--labels {repo_id} "),
         LABELS_KEYS,
         frozenset([""]),
         _left_out(files, sent),
@@ -271,7 +271,22 @@ def _plan_space(repo_id: str, folder: Path, files: Mapping[str, Path]) -> Upload
     if sdk not in SPACES_SDK_TYPES:
         raise InvalidOption(f"{folder / CARD}: sdk is {sdk!r}, expected one of {', '.join(SPACES_SDK_TYPES)}")
     sent = {path: file for path, file in files.items() if path != CARD}
-    return Upload(repo_id, "space", sent, card, SPACE_KEYS, space_sdk=sdk)
+    return Upload(repo_id, "space", sent, _point_metric(card, repo_id, files), SPACE_KEYS, space_sdk=sdk)
+
+
+LOAD_METRIC = re.compile(
+    r"""(?:import cxc_eccv as ce\n)?(import evaluate\n\nmetric = evaluate\.load\()(?:ce\.metric\()?"(\w+)"\)+$""",
+    re.MULTILINE,
+)
+"""How the card of a metric's Space loads it from the package, or from a folder."""
+
+
+def _point_metric(card: str, repo_id: str, files: Mapping[str, Path]) -> str:
+    """Change the example of a metric's card to load the metric from the Space."""
+    example = LOAD_METRIC.search(card)
+    if example is None or f"{example[2]}.py" not in files:
+        return card
+    return card.replace(example[0], f'{example[1]}"{repo_id}")')
 
 
 def _left_out(files: Iterable[str], sent: Mapping[str, object]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from owner_addresses import ADDRESSES, REPOSITORY
 
 from cxc_eccv.adapters import MODULES
@@ -52,6 +53,10 @@ def test_a_pushed_metric_space_loads_with_evaluate(hub, client):
     space = hub.store.repositories["space", "org/map_at_r"]
     assert "A new Space." not in space.files()["README.md"].decode()  # the Hub's own words are no hand-writing
     assert f"cxc_eccv[metrics] @ git+{REPOSITORY}\n" in space.files()["requirements.txt"].decode()
+    card = space.files()["README.md"].decode()
+    assert 'import evaluate\n\nmetric = evaluate.load("org/map_at_r")\n' in card
+    assert "ce." not in card
+    assert len(yaml.safe_load(card.split("---\n")[1])["short_description"]) <= 60
     assert space.files()["map_at_r.py"] == (MODULES / "map_at_r" / "map_at_r.py").read_bytes()
     answer = client.code(EVALUATE)
     assert answer.status == 0, answer.err
@@ -68,7 +73,9 @@ def test_space_without_address_is_the_exported_one(hub, client, tmp_path):
     (tmp_path / "exported" / "map_at_r" / ".written.sha256").write_text("x")
     client.command("push", tmp_path / "exported" / "map_at_r", "org/map_at_r", "--type", "space", "--yes")
     assert ".written.sha256" not in hub.store.repositories["space", "org/map_at_r"].files()
-    assert "cxc_eccv" not in hub.store.repositories["space", "org/map_at_r"].files()["requirements.txt"].decode()
+    files = hub.store.repositories["space", "org/map_at_r"].files()
+    assert "cxc_eccv" not in files["requirements.txt"].decode()
+    assert 'import evaluate\n\nmetric = evaluate.load("org/map_at_r")\n' in files["README.md"].decode()
     answer = client.code(EVALUATE)
     assert answer.status == 0, answer.err
     assert math.isclose(answer.told["map_at_r"], 0.625)

@@ -180,7 +180,7 @@ def label_card(facts: Facts, table: pa.Table) -> str:
 
     from cxc_eccv import __version__
     from cxc_eccv.builders import dataset_cards
-    from cxc_eccv.sources.catalog import load_catalog
+    from cxc_eccv.sources.catalog import OFFICIAL, SAMPLE, load_catalog
 
     scheme = schemes()[facts["scheme"]]
     card = DatasetCard.from_template(
@@ -196,6 +196,8 @@ def label_card(facts: Facts, table: pa.Table) -> str:
         known_labels=_describe_known_labels(facts["rounds"]),
         models=", ".join(map(code_span, facts["models"])) or "No model; the pairs were drawn at random.",
         edition=code_span(facts["data"]["edition"]),
+        official=facts["data"]["edition"] == OFFICIAL,
+        sample=facts["data"]["edition"] == SAMPLE,
         version=markdown_text(facts["version"]),
         package=__version__,
         example=code_block(f'{dataset_cards.LOAD_HERE}split="{facts["split"]}")\nprint(dataset[0])', "python"),
@@ -239,14 +241,16 @@ def _card_data(facts: Facts, table: pa.Table) -> DatasetCardData:
     from huggingface_hub import DatasetCardData
 
     from cxc_eccv.builders import dataset_cards
+    from cxc_eccv.sources.catalog import OFFICIAL
 
     # datasets identifies its cache of a local folder by the front matter, see builders/dataset_cards.py.
+    of = "MS-COCO" if facts["data"]["edition"] == OFFICIAL else f"the edition {facts['data']['edition']}"
     content, split = hashlib.sha256(), str(facts["split"])
     for batch in table.combine_chunks().to_batches(ROWS_AT_ONCE):
         content.update(json.dumps(batch.to_pydict()).encode())
     features, sizes = datasets.Features.from_arrow_schema(table.schema), {split: (table.num_rows, table.nbytes)}
     return DatasetCardData(
-        pretty_name=f"{facts['name']}: matches of MS-COCO that people verified",
+        pretty_name=f"{facts['name']}: matches of {of} that people verified",
         language=dataset_cards.LANGUAGE,
         license=facts.get("licence", "unknown"),
         size_categories=dataset_cards.size_category(table.num_rows),

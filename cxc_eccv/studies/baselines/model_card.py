@@ -14,7 +14,8 @@ import cxc_eccv
 from cxc_eccv.extras import name_requirement
 from cxc_eccv.hub import find_benchmark
 from cxc_eccv.hub.card import CARD, join_card, merge_card
-from cxc_eccv.hub.leaderboard import NAME
+from cxc_eccv.hub.leaderboard import NAME, leaderboard_tasks
+from cxc_eccv.registry import tasks
 from cxc_eccv.report.page_content import Page
 from cxc_eccv.report.score_tables import list_tables
 from cxc_eccv.sources.catalog import OFFICIAL
@@ -162,32 +163,41 @@ def _front_matter(trained: Trained) -> str:
         datasets=list(dict.fromkeys(part.partition("/")[0] for part in parts)) or None,
         tags=["cxc_eccv", trained.kind, kind],
         model_name=trained.name,
-        eval_results=_index(trained.report, kind) or None,
+        eval_results=index_results(trained.report, kind) or None,
     )
     return str(data.to_yaml())
 
 
-def _index(report: Report | None, kind: str) -> list[EvalResult]:
-    if report is None:
+def index_results(report: Report | None, kind: str) -> list[EvalResult]:
+    """The results for ``model-index``, each with the config of its labels; none that are not of the plain data."""
+    if report is None or report.provenance.data.edition != OFFICIAL or report.departure:
         return []
     data = report.provenance.data
+    configs = {key.rpartition("/")[0]: task.config for key, task in leaderboard_tasks().items()}
+    known = tasks()
     common: dict[str, Any] = {
         "task_type": kind,
         "dataset_type": find_benchmark() or "cxc_eccv",
-        "dataset_name": NAME if data.edition == OFFICIAL else f"{NAME}, {data.edition}",
+        "dataset_name": NAME,
         "dataset_split": report.provenance.split,
         "dataset_args": {"version": data.version, "fingerprint": data.fingerprint},
     }
-    return [
-        EvalResult(
-            **common,
-            dataset_config=result.task,
-            metric_type=result.metric,
-            metric_name=result.key,
-            metric_value=result.value,
-        )
-        for result in report.results
-    ]
+    index = []
+    for result in report.results:
+        config = configs.get(result.key.rpartition("/")[0])
+        if config is None and result.task in known:
+            config = known[result.task].config
+        if config:
+            index.append(
+                EvalResult(
+                    **common,
+                    dataset_config=config,
+                    metric_type=result.metric,
+                    metric_name=result.key,
+                    metric_value=result.value,
+                )
+            )
+    return index
 
 
 def _results(report: Report | None) -> Iterable[str]:

@@ -229,6 +229,8 @@ def test_a_merged_folder_loads_without_answers(labelled, tmp_path, monkeypatch):
     loaded = datasets.load_dataset(str(tmp_path / "sent"), cache_dir=str(tmp_path / "cache"), split="test")
     assert loaded.to_list() == found.to_pylist()
     card = (tmp_path / "sent" / "README.md").read_text()
+    assert 'load_dataset("me/mine", split="test")' in card
+    assert "--labels me/mine --sources" in card
     assert "said`" not in card
     assert "name: said" not in card
 
@@ -265,6 +267,16 @@ def test_card_states_the_words_and_the_accuracy_on_known_pairs(labelled):
     assert "people answered 9 of 12 [47%, 91%] of the known pairs correctly, and 9 of 12 [47%, 91%] on all" in text
     none = {name: {"right": 0, "answered": 0} for name in ("all", "accepted")}
     assert "The sheets had no known pairs." in label_card(facts | {"known_pairs": none}, found)
+
+
+def test_card_of_other_editions_says_so_first(labelled):
+    found, facts = labelled
+    sample = DatasetCard(label_card(facts, found))
+    assert sample.text.split("\n\n")[1].startswith("**These labels are no matches of MS-COCO.**")
+    assert sample.data.pretty_name == "mine: matches of the edition sample that people verified"
+    official = label_card(facts | {"data": facts["data"] | {"edition": "official"}}, found)
+    assert "People judged whether images and captions of MS-COCO match." in official
+    assert "pretty_name: 'mine: matches of MS-COCO that people verified'" in official
 
 
 def test_card_states_which_labels_were_known(labelled):

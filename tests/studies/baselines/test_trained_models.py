@@ -94,7 +94,7 @@ def test_the_card_tells_what_was_trained_and_how_good_it_is(trained, kind):
     folder = trained[kind]
     card = ModelCard.load(folder / FOLDERS[kind] / "README.md")
     data = card.data.to_dict()
-    assert {result.metric_name: result.metric_value for result in card.data.eval_results} == scores(folder / "report")
+    assert "model-index" not in card.content  # results on the sample are none of the benchmark
     assert data["library_name"] == "transformers"
     if kind == "dual-encoder":
         assert len(pipeline(data["pipeline_tag"], model=str(folder))("a dog")[0]) > 1
@@ -182,7 +182,7 @@ def test_what_is_said_to_score_it_gives_the_scores_of_its_report(tmp_path, capsy
     text = card.read_text()
     assert "Mine." in text
     assert "license: mit" in text
-    assert "model-index" in text
+    assert "## Results" in text
     sentence = next(line for line in out.splitlines() if line.startswith("Trained for 2 steps; the weights are"))
     assert sentence in capsys.readouterr().out  # also of a run that trains nothing anew
     assert sentence.replace("_", r"\_") in text

@@ -73,4 +73,4 @@ def test_a_trained_model_is_pushed_with_its_card_and_its_report(hub, client, tmp
     expected |= {CODE, "modules.json", "0_Transformer/model.safetensors", "1_Pooling/config.json"}
     assert expected <= set(there)
     assert there["README.md"] == (tmp_path / "de" / "README.md").read_bytes()
-    assert b"model-index" in there["README.md"]
+    assert b"## Results" in there["README.md"]
