@@ -16,7 +16,7 @@ from huggingface_hub.errors import (
     LocalEntryNotFoundError,
     RemoteEntryNotFoundError,
 )
-from huggingface_hub.utils import validate_repo_id
+from huggingface_hub.utils._validators import validate_repo_id
 
 import cxc_eccv
 from cxc_eccv.errors import CxcEccvError, HubAccessDenied, HubConflict, HubError, HubUnavailable, InvalidOption
