@@ -19,10 +19,13 @@ from cxc_eccv.terminal import fit_lines, print_shown, say, visible
 def push(
     context: typer.Context,
     folder: Annotated[
-        Path, typer.Argument(help="Folder of `cxc-eccv build`, of labels, or of a Space; or a metric such as map_at_r.")
+        Path,
+        typer.Argument(help="Folder of `cxc-eccv build`, of labels, a model or a Space; or a metric such as map_at_r."),
     ],
     repo: Annotated[str, typer.Argument(help="Repository on the Hub: owner/name.")],
-    repo_type: Annotated[str, typer.Option("--type", help="dataset or space.")] = "dataset",
+    repo_type: Annotated[
+        str | None, typer.Option("--type", help="dataset, model or space. Default: dataset, or model for its folder.")
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Upload. Without it nothing is sent.")] = False,
     private: Annotated[bool | None, typer.Option(help="Visibility of a new repository. Default: the owner's.")] = None,
     replace: Annotated[
@@ -46,6 +49,10 @@ def push(
     cxc-eccv push my_labels YOUR_NAME/my_labels --without-answers --yes
     cxc-eccv push exported/map_at_r YOUR_NAME/map_at_r --type space --yes
     ```
+
+    The folder of a trained model goes up with its card and report, without checkpoints; `cxc-eccv train ...
+    --push-to-hub --hub-model-id YOUR_NAME/my_model` does so during training. Text of the card on the Hub that the
+    folder's card lacks needs --replace.
 
     YOUR_NAME stands for your account or organisation on the Hub. A folder is uploaded with its card and, for a dataset,
     the leaderboard's eval.yaml.

@@ -1,10 +1,12 @@
-"""What a push would take away from a dataset repository that has files already."""
+"""What a push would take away from a repository that has files already."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +15,7 @@ import yaml
 from huggingface_hub import HfApi
 
 from cxc_eccv.builders.output import FORMAT, MANIFEST_NAME
-from cxc_eccv.hub.card import CARD
+from cxc_eccv.hub.card import BEGINS, CARD, ENDS, read_card
 from cxc_eccv.hub.client import read_text
 from cxc_eccv.hub.leaderboard import FRAMEWORK, read_task_ids
 from cxc_eccv.hub.leaderboard import PATH as EVAL_YAML
@@ -72,6 +74,33 @@ def find_losses(
         if tasks := read_task_ids(declared, f"{EVAL_YAML} of {repo_id}") - kept:
             losses.append(f"its {EVAL_YAML} would lose the tasks {', '.join(sorted(tasks))}")
     return losses
+
+
+def find_card_losses(api: HfApi, repo_id: str, head: str, card: str, owned: Collection[str]) -> list[str]:
+    """What people wrote in a model's card on the Hub that the card ``card`` lacks, outside the generated part.
+
+    The keys ``owned`` of the front matter are generated.
+    """
+    text = read_text(api, repo_id, "model", CARD, head)
+    if text is None:
+        return []
+    there, here = read_card(text, f"{CARD} of {repo_id}"), read_card(card, CARD)
+    written = GENERATED.sub("", there.text)
+    lines = set(here.text.split("\n"))
+    losses = [
+        f"its {CARD} says {shorten(line, 60, placeholder='...')!r}, and that of the folder does not"
+        for line in written.split("\n")
+        if line.strip() and line not in lines
+    ]
+    ours = here.data.to_dict()
+    for key, value in there.data.to_dict().items():
+        if key not in owned and ours.get(key) != value:
+            losses.append(f"its {CARD} has {key}: {value!r}, and that of the folder {ours.get(key)!r}")
+    return losses
+
+
+GENERATED = re.compile(rf"{BEGINS.pattern}.*?{ENDS.pattern}", re.MULTILINE | re.DOTALL)
+"""The generated part of a card, with its marks."""
 
 
 def _name_part(path: str) -> str:

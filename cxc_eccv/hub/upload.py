@@ -1,4 +1,4 @@
-"""Upload of a built dataset, of labels, or of a metric's Space, in one commit that keeps what people wrote in the card.
+"""Upload of a dataset, of labels, of a model or of a metric's Space, in one commit that keeps what people wrote.
 
 The client of the Hub sends only what changed, and no file twice.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import CommitOperationAdd, CommitOperationDelete
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
 from huggingface_hub.constants import SPACES_SDK_TYPES
 from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
 
@@ -29,7 +29,7 @@ from cxc_eccv.hub.answers import count_answers, drop_answers, drop_answers_in_ca
 from cxc_eccv.hub.card import CARD, merge_card, read_card
 from cxc_eccv.hub.client import hub_client, read_text, require_owner, require_token
 from cxc_eccv.hub.leaderboard import PATH as EVAL_YAML
-from cxc_eccv.hub.replacing import find_losses, find_removed
+from cxc_eccv.hub.replacing import find_card_losses, find_losses, find_removed
 from cxc_eccv.sources.catalog import SAMPLE
 from cxc_eccv.sources.library import Library
 from cxc_eccv.writing import RECORD, recorded_folder
@@ -37,6 +37,11 @@ from cxc_eccv.writing import RECORD, recorded_folder
 LABELS_KEYS = ("configs", "dataset_info", "size_categories")
 DATASET_KEYS = (*LABELS_KEYS, "modified_data")
 SPACE_KEYS = ("sdk", "sdk_version", "python_version", "app_file")
+
+MODEL_KEYS = ("base_model", "datasets", "model-index")
+
+MODEL_FILES = ("config.json", "modules.json")
+"""A folder with one of them is a model of transformers or sentence-transformers."""
 
 LEFT_OUT = ("__pycache__", ".git", ".cache", ".DS_Store", ".gitattributes", RECORD)
 """Names that are not uploaded, at any depth; the Hub has its own .gitattributes."""
@@ -49,7 +54,7 @@ class Upload:
     """What a push sends to a repository.
 
     Attributes:
-        repo_id, repo_type: the repository, a ``dataset`` or a ``space``.
+        repo_id, repo_type: the repository, a ``dataset``, a ``model`` or a ``space``.
         files: path in the repository to a file or its content, without the card.
         card: the generated card; on the Hub its text is put between the marks, beside what people wrote.
         owned: keys of the card's front matter that describe the files.
@@ -85,17 +90,16 @@ class Upload:
 
     def describe_changes(self) -> str:
         """What :meth:`send` would remove from the repository, and whether it needs ``replace``; it changes nothing."""
-        if self.repo_type != "dataset":
+        if self.repo_type == "space":
             return ""
-        with hub_client(f"read dataset {self.repo_id}") as api:
+        with hub_client(f"read {self.repo_type} {self.repo_id}") as api:
             try:
                 head = str(api.repo_info(self.repo_id, repo_type=self.repo_type).sha)
             except GatedRepoError:
                 raise
             except RepositoryNotFoundError:
                 return f"{self.repo_id} is new, or there is no permission to read it."
-            removed = find_removed(api, self.repo_id, head, self.files, self.folders)
-            losses = find_losses(api, self.repo_id, head, self.files, removed)
+            removed, losses = self._find_changes(api, head)
         lines = [f"  removed from the Hub: {path}" for path in removed]
         if losses:
             lines += ["Needs --replace, because of what is on the Hub:", *(f"  - {loss}" for loss in losses)]
@@ -132,19 +136,16 @@ class Upload:
                 )
             history = api.list_repo_commits(self.repo_id, repo_type=self.repo_type)
             head = history[0].commit_id
-            removed = []
-            if self.repo_type == "dataset":
-                removed = find_removed(api, self.repo_id, head, self.files, self.folders)
-                losses = find_losses(api, self.repo_id, head, self.files, removed)
-                if losses and not replace:
-                    raise InvalidOption(
-                        f"{self.repo_id} has what this push would take away: {'; '.join(losses)}. Nothing was sent. "
-                        "Build the whole, name another repository, or add --replace (replace=True)."
-                    )
+            removed, losses = self._find_changes(api, head)
+            if losses and not replace:
+                raise InvalidOption(
+                    f"{self.repo_id} has what this push would take away: {'; '.join(losses)}. Nothing was sent. "
+                    "Complete the folder, name another repository, or add --replace (replace=True)."
+                )
             # The first commit is the Hub's: nobody wrote its card by hand.
             by_hand = len(history) > 1
             existing = read_text(api, self.repo_id, self.repo_type, CARD, head) if by_hand else None
-            card = merge_card(self.card, existing, self.owned, f"{CARD} of {self.repo_id}")
+            card = self._join_card(existing, f"{CARD} of {self.repo_id}")
             additions = [CommitOperationAdd(path, content) for path, content in self.files.items()]
             deletions = [CommitOperationDelete(path) for path in removed]
             api.create_commit(
@@ -158,7 +159,7 @@ class Upload:
 
     def write(self, folder: Path) -> None:
         """Write to a folder what :meth:`send` uploads to a new repository."""
-        contents = {**self.files, CARD: merge_card(self.card, None, self.owned, CARD).encode()}
+        contents = {**self.files, CARD: self._join_card(None, CARD).encode()}
         with recorded_folder(folder, contents) as part:
             for path, content in contents.items():
                 (part / path).parent.mkdir(parents=True, exist_ok=True)
@@ -167,10 +168,26 @@ class Upload:
                 else:
                     shutil.copyfile(content, part / path)
 
+    def _find_changes(self, api: HfApi, head: str) -> tuple[list[str], list[str]]:
+        """The files that a push removes, and what makes it need ``replace``."""
+        if self.repo_type == "model":
+            return [], find_card_losses(api, self.repo_id, head, self.card, self.owned)
+        if self.repo_type == "space":
+            return [], []
+        removed = find_removed(api, self.repo_id, head, self.files, self.folders)
+        return removed, find_losses(api, self.repo_id, head, self.files, removed)
 
-def plan_upload(folder: str | Path, repo_id: str, repo_type: str = "dataset", *, answers: bool | None = None) -> Upload:
-    """Read a folder of ``cxc-eccv build``, of labels, or of a Space, without the network.
+    def _join_card(self, existing: str | None, where: str) -> str:
+        """The card to send. That of a model has its marks already: people write in the folder's."""
+        return self.card if self.repo_type == "model" else merge_card(self.card, existing, self.owned, where)
 
+
+def plan_upload(
+    folder: str | Path, repo_id: str, repo_type: str | None = None, *, answers: bool | None = None
+) -> Upload:
+    """Read a folder of ``cxc-eccv build``, of labels, of a model, or of a Space, without the network.
+
+    Without a ``repo_type``, a folder with the files of a model is one, and any other is a dataset.
     ``answers`` says whether people's answers in files of labels are uploaded; :meth:`Upload.send` needs a decision.
 
     Raises:
@@ -186,8 +203,13 @@ def plan_upload(folder: str | Path, repo_id: str, repo_type: str = "dataset", *,
     files = {path: file for path, file in files.items() if not set(path.split("/")) & set(LEFT_OUT)}
     if repo_type == "space":
         return _plan_space(repo_id, folder, files)
-    if repo_type != "dataset":
-        raise InvalidOption(f"repository type {repo_type!r}: expected 'dataset' or 'space'")
+    is_model = any(path in files for path in MODEL_FILES)
+    if repo_type == "model" or (repo_type is None and is_model and MANIFEST_NAME not in files):
+        if not is_model:
+            raise InvalidOption(f"{folder} is no model: it has no {' or '.join(MODEL_FILES)}")
+        return _plan_model(repo_id, folder, files)
+    if repo_type not in ("dataset", None):
+        raise InvalidOption(f"repository type {repo_type!r}: expected 'dataset', 'model' or 'space'")
     if REPORT in files:
         raise InvalidOption(f"{folder} is a report; to propose its results, run cxc-eccv submit {folder}")
     if MANIFEST_NAME in files:
@@ -196,7 +218,7 @@ def plan_upload(folder: str | Path, repo_id: str, repo_type: str = "dataset", *,
         return _plan_labels(repo_id, folder, files, answers)
     raise InvalidOption(
         f"{folder} has no {MANIFEST_NAME}, so `cxc-eccv build` did not write it. Name a folder that it wrote, a "
-        "folder of labels, or the folder of a metric with --type space."
+        "folder of labels or of a model, or the folder of a metric with --type space."
     )
 
 
@@ -259,6 +281,23 @@ def _plan_labels(repo_id: str, folder: Path, files: Mapping[str, Path], answers:
         notes=tuple(notes),
         asks_for_answers=answers is None and bool(sentences),
         is_toy=SAMPLE in editions,
+    )
+
+
+def _plan_model(repo_id: str, folder: Path, files: Mapping[str, Path]) -> Upload:
+    """All files of a model with its card, as training wrote them; checkpoints of the training stay here."""
+    if CARD not in files:
+        raise InvalidOption(f"{folder} has no {CARD}. `cxc-eccv train` writes one; else describe the model in it.")
+    sent = {path: file for path, file in files.items() if path != CARD and not path.startswith("checkpoint-")}
+    card = files[CARD].read_text(encoding="utf-8")
+    return Upload(
+        repo_id,
+        "model",
+        sent,
+        card,
+        MODEL_KEYS,
+        left_out=_left_out(files, sent),
+        next_steps=f"Load the model by its name, {repo_id}",
     )
 
 

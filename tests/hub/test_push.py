@@ -230,7 +230,8 @@ def test_only_files_of_the_build_are_sent_and_others_are_named(hub, client, copy
         (("FOLDER", "org/da ta"), "Repo id must use alphanumeric"),
         (("FOLDER", "data", "--yes"), "'data' names no owner. Write OWNER_NAME/data"),
         (("recall_at_k", "org/r"), "recall_at_k is not a folder; to upload the Space of the metric of this name, add"),
-        (("FOLDER", "org/data", "--type", "model"), "expected 'dataset' or 'space'"),
+        (("FOLDER", "org/data", "--type", "model"), "is no model: it has no config.json or modules.json"),
+        (("FOLDER", "org/data", "--type", "bucket"), "expected 'dataset', 'model' or 'space'"),
         (("nowhere", "org/data"), "nowhere is not a folder"),
     ],
 )

@@ -101,7 +101,8 @@ def dual_encoder(context: typer.Context) -> None:
       --report-on test
     ```
 
-    Run the same command again to continue after an interruption.
+    Run the same command again to continue after an interruption. `--push-to-hub --hub-model-id YOUR_NAME/MODEL` uploads
+    the model with card and report as it is trained; `cxc-eccv push FOLDER YOUR_NAME/MODEL` does so later.
     """
     _train("dual_encoder", context.args)
 
@@ -134,7 +135,8 @@ def entailment_classifier(context: typer.Context) -> None:
       --report-on cxc/test
     ```
 
-    Run the same command again to continue after an interruption.
+    Run the same command again to continue after an interruption. `--push-to-hub --hub-model-id YOUR_NAME/MODEL` uploads
+    the model with card and report as it is trained; `cxc-eccv push FOLDER YOUR_NAME/MODEL` does so later.
     """
     _train("entailment_classifier", context.args)
 
