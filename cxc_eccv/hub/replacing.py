@@ -9,17 +9,16 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import yaml
 from huggingface_hub import HfApi
 
 from cxc_eccv.builders.output import FORMAT, MANIFEST_NAME
+from cxc_eccv.errors import DataError
 from cxc_eccv.hub.card import BEGINS, CARD, ENDS, read_card
 from cxc_eccv.hub.client import read_text
 from cxc_eccv.hub.leaderboard import FRAMEWORK, read_task_ids
 from cxc_eccv.hub.leaderboard import PATH as EVAL_YAML
-from cxc_eccv.sources.readers.pairs import FACTS_KEY
+from cxc_eccv.sources.readers import read_labels
 
 PARQUET = ".parquet"
 
@@ -92,8 +91,8 @@ def find_card_losses(api: HfApi, repo_id: str, head: str, card: str, owned: Coll
         for line in written.split("\n")
         if line.strip() and line not in lines
     ]
-    ours = here.data.to_dict()
-    for key, value in there.data.to_dict().items():
+    ours = vars(here.data)
+    for key, value in vars(there.data).items():
         if key not in owned and ours.get(key) != value:
             losses.append(f"its {CARD} has {key}: {value!r}, and that of the folder {ours.get(key)!r}")
     return losses
@@ -138,8 +137,7 @@ def _read_editions(files: Iterable[Path]) -> set[str]:
     editions = set()
     for file in files:
         try:
-            metadata = pq.read_schema(file).metadata or {}
-            editions.add(str(json.loads(metadata[FACTS_KEY])["data"]["edition"]))
-        except (pa.ArrowInvalid, ValueError, KeyError, TypeError):
+            editions.add(str(read_labels(file).facts["data"]["edition"]))
+        except (DataError, KeyError):
             continue
     return editions
