@@ -1,9 +1,10 @@
-"""What may be submitted: reports of this release on the official data, to a benchmark built from the same files."""
+"""What may be submitted: reports on the official data that compare with ours, to a benchmark of the same files."""
 
 from __future__ import annotations
 
 import inspect
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +23,13 @@ from cxc_eccv.types import Report, Result
 
 EVALUATE = "Evaluate again with `cxc-eccv evaluate FILE --split test` on the official data."
 
+COMPARABLE_SINCE = "0.1.0"
+"""The first release whose reports have the numbers of this one, for equal data.
+
+A release that changes a number of the leaderboard sets this to its own version. Any other release, as one that sets
+addresses, leaves it, and earlier reports count on.
+"""
+
 FREE = ("seed",)
 """Parameters of metrics that may have any value."""
 
@@ -32,7 +40,8 @@ def checked_report(path: str | Path) -> Report:
     The path is that of the report's folder or of its report.json.
 
     Raises:
-        ReportRefused: the file is no report, or not one of this release on the whole test split of the official data.
+        ReportRefused: the file is no report, or not one on the whole test split of the official data by a release with
+            the numbers of this one.
 
     Example:
         >>> checked_report("no/report.json")  # doctest: +ELLIPSIS
@@ -50,13 +59,13 @@ def checked_report(path: str | Path) -> Report:
 
 
 def _faults(report: Report) -> Iterator[str]:
-    """Why this release did not compute a report from all of the official test split with the usual parameters."""
+    """Why a report does not compare with those of this release on all of the official test split."""
     package, data, split = report.provenance.package, report.provenance.data, report.provenance.split
-    catalog, ours, made_by, files = load_catalog(), cxc_eccv.__version__, package.version, data.files
+    catalog, files = load_catalog(), data.files
     if package.name != "cxc_eccv" or not files:
         yield "its provenance does not name this package and its data"
-    if made_by != ours:
-        yield f"cxc_eccv {made_by} computed it, and this is {ours}"
+    if fault := _find_version_fault(package.version):
+        yield fault
     if split != SPLIT:
         yield f"it covers the split {split!r}; the leaderboard takes {SPLIT!r}"
     if report.departure:
@@ -70,6 +79,33 @@ def _faults(report: Report) -> Iterator[str]:
     for result in report.results:
         if result.key in leaderboard_tasks():
             yield from _unusual_parameters(result)
+
+
+def _find_version_fault(made_by: str) -> str | None:
+    """Why the numbers of a version may differ from those of this one, or None if they are the same.
+
+    Only releases count for one another: the version of a development copy or a changed one does not say what it
+    computes.
+    """
+    ours = cxc_eccv.__version__
+    if made_by == ours:
+        return None
+    both = f"cxc_eccv {made_by} computed it, and this is {ours}"
+    if not (_is_release(made_by) and _is_release(ours)):
+        return f"{both}; another version counts only if both are releases"
+    if _order(made_by) > _order(ours):
+        return f"{both}, which is older; submit with the version that computed it"
+    if _order(made_by) < _order(COMPARABLE_SINCE):
+        return f"{both}; the numbers have changed in {COMPARABLE_SINCE}"
+    return None
+
+
+def _is_release(version: str) -> bool:
+    return re.fullmatch(r"[0-9]+\.[0-9]+\.[0-9]+", version) is not None
+
+
+def _order(release: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in release.split("."))
 
 
 def _unusual_parameters(result: Result) -> Iterator[str]:

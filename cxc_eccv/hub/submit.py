@@ -25,7 +25,6 @@ from huggingface_hub import (
     parse_eval_result_entries,
 )
 
-import cxc_eccv
 from cxc_eccv.errors import HubConflict, InvalidOption, ReportRefused
 from cxc_eccv.hub import find_benchmark
 from cxc_eccv.hub.checks import Benchmark, check_same_files, checked_report, read_benchmark
@@ -153,12 +152,13 @@ def plan_submission(path: str | Path, model: str, dataset: str, options: SubmitO
     if left_out:
         notes = [f"left out, because {dataset} declares no task for it:", *_group_by_place(left_out)]
     data = report.provenance.data
+    package = report.provenance.package
     published = {entry.name for entry in load_catalog() if entry.sha256} | set(benchmark.sources)
     unpublished = sorted(set(data.files) - published)
     notes += [f"not verified: {name}, whose authors publish no sha256" for name in unpublished]
     description = (
-        f"Computed with `cxc-eccv evaluate` (cxc_eccv {cxc_eccv.__version__}) on version {data.version} of the "
-        f"official data, fingerprint `{data.fingerprint}`, and checked by `cxc-eccv submit`."
+        f"Computed with `cxc-eccv evaluate` (cxc_eccv {package.version}) on version {data.version} of the official "
+        f"data, fingerprint `{data.fingerprint}`, and checked by `cxc-eccv submit`."
     )
     title = f"Add results on {dataset}"
     with hub_client(f"read model {model}") as api:
@@ -248,7 +248,7 @@ def _choose_tasks(
 
 
 def _make_entry(report: Report, task: LeaderboardTask, options: SubmitOptions, benchmark: Benchmark) -> EvalResultEntry:
-    made = f"{MADE_BY}{cxc_eccv.__version__}, data {report.provenance.data.version}"
+    made = f"{MADE_BY}{report.provenance.package.version}, data {report.provenance.data.version}"
     if report.provenance.trained_on:
         made = f"trained on {report.trained_on}; {made}"
     return EvalResultEntry(

@@ -7,9 +7,11 @@ import pytest
 from official import FILES, SCORES, edited, official_report
 from owner_addresses import write_metadata
 
+import cxc_eccv
 from cxc_eccv.cli.app import main
 from cxc_eccv.errors import ReportRefused
 from cxc_eccv.evaluation import evaluate, report_to_json
+from cxc_eccv.hub import checks
 from cxc_eccv.hub.checks import checked_report
 
 
@@ -107,7 +109,6 @@ EDITS = {
     "own-file": (set_data(files=FILES | {"entailment_test": "a" * 64}), "it uses files of your own: entailment_test"),
     "no-files": (set_data(files={}), "does not name this package and its data"),
     "package": (set_package(name="other"), "does not name this package"),
-    "package-version": (set_package(version="0.0.9"), "cxc_eccv 0.0.9 computed it"),
     "split": (set_facts(split="validation"), "covers the split 'validation'"),
     "no-provenance": (lambda content: content.update(provenance=[]), "provenance: found [], expected an object"),
     "schema": (lambda content: content.update(schema=2), "not a report.json of schema 1"),
@@ -133,6 +134,60 @@ def test_an_edited_report_is_refused_with_the_reason(tmp_path, name):
         checked(tmp_path, edited(official_report(), edit))
     assert message in str(caught.value)
     assert "report.json" in str(caught.value)
+
+
+OURS, SINCE = "1.10.0", "1.2.0"
+
+
+@pytest.fixture
+def later_release(monkeypatch):
+    """This package some releases later, which last changed a number of the leaderboard in SINCE."""
+    monkeypatch.setattr(cxc_eccv, "__version__", OURS)
+    monkeypatch.setattr(checks, "COMPARABLE_SINCE", SINCE)
+
+
+@pytest.mark.parametrize("version", [OURS, "1.9.3", SINCE])
+def test_report_of_release_with_equal_numbers_counts(tmp_path, later_release, version):
+    assert checked(tmp_path, edited(official_report(), set_package(version=version))).scores
+
+
+CHANGED, NEWER, NO_RELEASE = "numbers have changed in 1.2.0", "which is older; submit with", "if both are releases"
+
+
+@pytest.mark.parametrize(
+    ("version", "reason"),
+    [
+        ("1.1.9", CHANGED),
+        ("0.1.0", CHANGED),
+        ("1.10.1", NEWER),
+        ("2.0.0", NEWER),
+        ("1.9.3.dev1", NO_RELEASE),
+        ("1.9.3rc1", NO_RELEASE),
+        ("1.9.3+mine", NO_RELEASE),
+        ("1.10.0+mine", NO_RELEASE),
+        ("1.9", NO_RELEASE),
+        ("1.9.\u0663", NO_RELEASE),
+        ("", NO_RELEASE),
+    ],
+)
+def test_report_of_version_with_other_numbers_is_refused(tmp_path, later_release, version, reason):
+    with pytest.raises(ReportRefused) as caught:
+        checked(tmp_path, edited(official_report(), set_package(version=version)))
+    assert f"cxc_eccv {version} computed it, and this is {OURS}" in str(caught.value)
+    assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize(("ours", "accepted"), [("1.3.0.dev1", ["1.3.0.dev1"]), ("1.3.0", ["1.3.0", "1.2.0"])])
+def test_development_version_takes_its_own_reports_alone(tmp_path, later_release, monkeypatch, ours, accepted):
+    monkeypatch.setattr(cxc_eccv, "__version__", ours)
+    for version in ("1.3.0.dev1", "1.3.0", "1.2.0"):
+        fault = checks._find_version_fault(version)
+        assert (fault is None) == (version in accepted), fault
+
+
+def test_comparable_release_is_no_later_than_ours():
+    assert checks._is_release(checks.COMPARABLE_SINCE)
+    assert checks._find_version_fault(checks.COMPARABLE_SINCE) is None
 
 
 def test_other_parameters_than_the_defaults_are_refused(tmp_path):

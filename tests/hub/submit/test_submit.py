@@ -77,6 +77,19 @@ def test_an_entry_says_what_the_model_was_trained_on(hub, client, model, benchma
     assert "notes: trained on COCO train, laion2b; cxc_eccv 0.1.0" in " ".join(submit(client, report).out.split())
 
 
+LATER = """
+from unittest.mock import patch
+from cxc_eccv.hub.submit import SubmitOptions, plan_submission
+with patch("cxc_eccv.__version__", "0.2.0"):
+    told = str(plan_submission(given, "me/clip", "org/cxc_eccv", SubmitOptions()))
+"""
+
+
+def test_entry_names_version_that_computed_report(hub, client, model, benchmark, report):
+    """That is not always the version that submits it."""
+    assert "notes: cxc_eccv 0.1.0, data 1.0.0" in client.code(LATER, str(report)).told
+
+
 @pytest.mark.parametrize(("typed", "n_sent"), [("", 0), ("n\n", 0), ("y\n", 1)])
 def test_numbers_in_doubt_are_sent_when_confirmed(client, model, report, typed, n_sent):
     content = json.loads(report.read_text())
