@@ -55,6 +55,7 @@ ORGANISATIONS = {
     "huggingface.co/docs": "the Hub's documentation",
     "huggingface.co/facebook": "XNLI, by its authors",
     "huggingface.co/nyu-mll": "GLUE, by its authors",
+    "huggingface.co/openai": "CLIP, by its authors",
     "s3.amazonaws.com/images.cocodataset.org": "COCO's photographs, by its consortium",
 }
 PEOPLE = {
