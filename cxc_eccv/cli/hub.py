@@ -145,8 +145,8 @@ def submit(
       --dataset OWNER_NAME/cxc_eccv --notes zero-shot --yes
     ```
 
-    Only reports that this release computed from the official, unmodified data are accepted. A refusal says why. Results
-    that the dataset's eval.yaml declares no task for are listed and left out.
+    Only reports on the official, unmodified data are accepted, from this release or an earlier one with the same
+    numbers. A refusal says why. Results that the dataset's eval.yaml declares no task for are listed and left out.
 
     The command shows the new .eval_results/cxc_eccv.yaml and sends nothing without --yes. Run it again with other
     results to update the pull request that it opened, as long as that is open. It asks once more if the report says

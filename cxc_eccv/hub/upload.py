@@ -349,15 +349,15 @@ def _steps_to_a_leaderboard(departures: Sequence[str], *, own_framework: bool) -
     if departures:
         reasons = "\n".join(f"  - {departure}" for departure in departures)
         return f"It is no benchmark, so no results can be submitted to it. It was built with\n{reasons}"
-    unknown = f"""The Hub must know the evaluation_framework {leaderboard.FRAMEWORK!r}. If its list lacks the
-   name, add it with a pull request:
-   {leaderboard.FRAMEWORK_LIST}"""
+    unknown = (
+        f"The Hub must know the evaluation_framework {leaderboard.FRAMEWORK!r}. If its list lacks the name, add it "
+        f"with a pull request:\n   {leaderboard.FRAMEWORK_LIST}"
+    )
     steps = [
         "Make the dataset public, in its settings on the Hub.",
         *([unknown] if own_framework else []),
-        f"""Ask the Hub's staff to activate the leaderboard, in the discussion that collects
-   new benchmarks:
-   {leaderboard.ACTIVATION}""",
+        "Ask the Hub's staff to activate the leaderboard, in the discussion that collects new benchmarks:\n"
+        f"   {leaderboard.ACTIVATION}",
     ]
     listed = "\n".join(f"{number}. {step}" for number, step in enumerate(steps, start=1))
     return f"To do once before the Hub shows a leaderboard:\n{listed}"

