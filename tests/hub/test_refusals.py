@@ -1,11 +1,12 @@
-"""A Hub that refuses, hangs up or is not there: one line that says what to do, without secrets."""
+"""A Hub that refuses, hangs up or is not there: one line that says what to do, without secrets; a killed client."""
 
 from pathlib import Path
 
 import pytest
-from hub_endpoints import READER
+from hub_endpoints import READER, WRITER
 from hub_server import Fault
 from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+from local_hub import Client
 from official import BENCHMARK, MODEL, add_benchmark, add_model, official_report
 
 from cxc_eccv.errors import HubError, HubUnavailable, InvalidOption
@@ -110,6 +111,37 @@ def test_a_change_between_reading_and_committing_is_a_conflict(hub, client, buil
     client.command("push", built, REPO, "--yes")
     assert repository.files()["LICENSE"] == b"x"
     assert "manifest.json" in repository.files()
+
+
+def kill_during(request, hub, folder, arguments, *, answered):
+    """Kill the process of a command when the Hub gets the request, and let the Hub do what was asked, or not."""
+    killed = Client(hub.url, folder, WRITER)
+    hub.faults = [Fault(request, status=200 if answered else 0, happens=killed.process.kill)]
+    with pytest.raises(AssertionError, match="the client died"):
+        killed.command(*arguments)
+    killed.close()
+    assert hub.faults[0].times == 0
+
+
+@pytest.mark.parametrize("request_of_push", [PUT, COMMIT])
+def test_killed_push_changes_nothing_and_is_repeated(hub, client, built, repository, tmp_path, request_of_push):
+    before = repository.main.oid
+    push = ("push", built, REPO, "--yes")
+    kill_during(request_of_push, hub, tmp_path, push, answered=False)
+    assert repository.main.oid == before
+    client.command(*push)
+    assert "manifest.json" in repository.files()
+
+
+def test_submission_killed_after_its_commit_is_not_sent_twice(hub, client, tmp_path):
+    (tmp_path / "report.json").write_text(official_report())
+    add_benchmark(hub)
+    model = add_model(hub)
+    submit = ("submit", tmp_path / "report.json", "--model", MODEL, "--dataset", BENCHMARK, "--yes")
+    kill_during(COMMIT, hub, tmp_path, submit, answered=True)
+    assert len(model.pull_requests) == 1
+    assert "has these results already" in client.command(*submit).out
+    assert len(model.pull_requests) == 1
 
 
 @pytest.fixture
