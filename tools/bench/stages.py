@@ -14,14 +14,14 @@ from typing import Any
 __all__ = ["Stages"]
 
 WRAPPED = {
-    "the product": ("ranking.scores:Product.fill", "ranking.shared_product:HalfProduct.fill"),
-    "vectors of unit length": ("ranking.prepare:prepare", "ranking.twins:find_leaders"),
-    "counting rows": ("ranking.counts:RowPairs.read", "ranking.shared_product:MutualPairs._count"),
+    "the product": ("ranking.scores:Product.fill", "ranking.by_vectors:HalfProduct.fill"),
+    "vectors of unit length": ("ranking.by_vectors:prepare", "ranking.scores:find_leaders"),
+    "counting rows": ("ranking.counts:RowPairs.read", "ranking.by_vectors:MutualPairs._count"),
     "pairs laid out": (
         "ranking.by_vectors:count_both",
         "ranking.by_vectors:count_within",
-        "ranking.shared_product:MutualPairs.__init__",
-        "ranking.shared_product:MutualPairs.resolve",
+        "ranking.by_vectors:MutualPairs.__init__",
+        "ranking.by_vectors:MutualPairs.resolve",
     ),
     "counting columns": (
         "ranking.readers.columns:ColumnPairs.read",
