@@ -12,7 +12,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, distribution, metadata
+from importlib.metadata import PackageNotFoundError, distributions, metadata
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -75,11 +75,12 @@ def _install_command(extra: str, what: str) -> str:
 
 
 def _find_clone() -> Path | None:
-    """The folder that pip installed this package from (PEP 610), if it is still there."""
-    try:
-        facts = json.loads(distribution("cxc_eccv").read_text("direct_url.json") or "{}")
-    except PackageNotFoundError:
-        return None
+    """The folder that pip installed this package from (PEP 610), if it is still there.
+
+    In the clone itself, setuptools' ``cxc_eccv.egg-info`` may come first, and pip keeps no facts there.
+    """
+    texts = [found.read_text("direct_url.json") for found in distributions(name="cxc_eccv")]
+    facts = json.loads(next(filter(None, texts), "{}"))
     folder = Path(url2pathname(urlsplit(facts.get("url", "")).path)) if "dir_info" in facts else None
     return folder if folder is not None and (folder / "pyproject.toml").is_file() else None
 

@@ -20,8 +20,9 @@ def make_clone(folder, monkeypatch, facts='{{"url": "{url}", "dir_info": {{}}}}'
     """A folder that pip says it installed the package from."""
     folder.mkdir()
     (folder / "pyproject.toml").touch()
-    text = facts.format(url=folder.as_uri())
-    monkeypatch.setattr(extras, "distribution", lambda name: SimpleNamespace(read_text=lambda file: text))
+    texts = [None, facts.format(url=folder.as_uri())]  # the first is that of setuptools' egg-info
+    found = [SimpleNamespace(read_text=lambda file, text=text: text) for text in texts]
+    monkeypatch.setattr(extras, "distributions", lambda name: found)
     return folder
 
 
