@@ -12,14 +12,8 @@ import torch
 from numpy.typing import NDArray
 from transformers import Blip2ForImageTextRetrieval, PreTrainedModel, PreTrainedTokenizerBase
 
-from cxc_eccv.encoding.loading import (
-    CROSS_ENCODERS,
-    LoadedModel,
-    describe_encoding,
-    inference,
-    load_model,
-    model_key,
-)
+from cxc_eccv.encoding.identity import describe_encoding, model_key
+from cxc_eccv.encoding.loading import CROSS_ENCODERS, LoadedModel, inference, load_model
 from cxc_eccv.encoding.pictures import Inputs, group_by_shape, image_input, join_inputs, make_image_encoder
 from cxc_eccv.encoding.processes import join_processes
 from cxc_eccv.encoding.shards import Notes, Side, encode_side, image_identity, lock_output, write_output

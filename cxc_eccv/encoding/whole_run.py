@@ -14,7 +14,8 @@ import yaml
 from huggingface_hub import hf_hub_download, metadata_load, try_to_load_from_cache
 
 from cxc_eccv.encoding.checkpoints import read_hub
-from cxc_eccv.encoding.loading import LoadedModel, describe_encoding, load_model, model_key
+from cxc_eccv.encoding.identity import describe_encoding, model_key
+from cxc_eccv.encoding.loading import LoadedModel, load_model
 from cxc_eccv.encoding.pictures import make_image_encoder
 from cxc_eccv.encoding.processes import join_processes
 from cxc_eccv.encoding.roles import RoleInput, plan_passes

@@ -13,7 +13,7 @@ from transformers import AutoModel
 import cxc_eccv as ce
 from cxc_eccv.encoding import encode, load_model
 from cxc_eccv.encoding.adapters import load_backbone
-from cxc_eccv.encoding.loading import model_key
+from cxc_eccv.encoding.identity import model_key
 from cxc_eccv.errors import CheckpointMismatch, ModelError
 from cxc_eccv.sources.download import mirror_folder
 

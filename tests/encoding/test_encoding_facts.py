@@ -13,7 +13,7 @@ import transformers
 
 import cxc_eccv as ce
 from cxc_eccv.encoding import Encoding, encode, encode_once, load_model
-from cxc_eccv.encoding.loading import describe_encoding, model_key
+from cxc_eccv.encoding.identity import describe_encoding, model_key
 from cxc_eccv.runs import ScoresRun
 from cxc_eccv.runs.run import find_encoding, record_path, write_record
 from cxc_eccv.types.json_records import to_json

@@ -11,7 +11,7 @@ import tiny_models
 import transformers
 
 from cxc_eccv.encoding import Encoding, encode, load_model, text_encoder
-from cxc_eccv.encoding.loading import model_key
+from cxc_eccv.encoding.identity import model_key
 from cxc_eccv.errors import InvalidOption, ModelError, TowerMissing
 from cxc_eccv.runs import load_run
 

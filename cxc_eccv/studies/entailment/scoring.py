@@ -15,7 +15,8 @@ from tqdm.auto import tqdm
 from transformers import AutoConfig
 
 from cxc_eccv.encoding.checkpoints import Origin, explain_damage, load_part, open_checkpoint
-from cxc_eccv.encoding.loading import LoadedModel, Processors, load_model, model_key, processor_state
+from cxc_eccv.encoding.identity import model_key, processor_state
+from cxc_eccv.encoding.loading import LoadedModel, Processors, load_model
 from cxc_eccv.encoding.pictures import open_picture
 from cxc_eccv.encoding.sides import work_ahead
 from cxc_eccv.errors import ModelError

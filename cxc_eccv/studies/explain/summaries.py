@@ -16,7 +16,8 @@ import torch
 from tqdm.auto import tqdm
 from transformers.models.auto.modeling_auto import MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
 
-from cxc_eccv.encoding.loading import LoadedModel, Processors, from_checkpoint, model_key
+from cxc_eccv.encoding.identity import model_key
+from cxc_eccv.encoding.loading import LoadedModel, Processors, from_checkpoint
 from cxc_eccv.encoding.shards import fingerprint
 from cxc_eccv.errors import InvalidOption, MalformedRun, ModelError
 from cxc_eccv.ranking.device import torch_on

@@ -209,7 +209,7 @@ def _load_vectors(file: Path, name: str | None) -> tuple[Embeddings, Embeddings 
 def _load_encoder(model: str, options: dict[str, Any]) -> tuple[Encode, Provenance]:
     """What turns texts into vectors of a model, which are kept; and what a report says of it."""
     from cxc_eccv.encoding import Encoding, encode_once, load_model
-    from cxc_eccv.encoding.loading import describe_encoding
+    from cxc_eccv.encoding.identity import describe_encoding
     from cxc_eccv.types.json_records import to_json
     from cxc_eccv.types.provenance import Provenance
 
