@@ -22,7 +22,6 @@ HELPERS = ("tests/materials/models/*", "tests/studies/materials/models/*", "test
 PARTS = (
     "encoding/*",
     "studies/baselines/*",
-    "contrastive.py",
     "studies/entailment/classifier/*",
     "studies/entailment/enhanced.py",
     "studies/entailment/mining.py",
@@ -30,7 +29,7 @@ PARTS = (
     "studies/entailment/processing.py",
     "studies/entailment/scoring.py",
     "studies/explain/summaries.py",
-    "from_model.py",
+    "training/contrastive.py",
     "training/retrieval_callback.py",
 )
 MODULES = tuple(f"cxc_eccv/{part}" for part in PARTS)

@@ -12,7 +12,7 @@ from setuptools.command.build_py import build_py
 ROOT = Path(__file__).parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 REPOSITORY = PROJECT.get("urls", {}).get("Repository")
-VERSION = re.findall(r'^__version__ = "(.+)"$', (ROOT / "cxc_eccv" / "__init__.py").read_text(), re.MULTILINE)[0]
+VERSION = re.findall(r'^__version__ = "(.+)"$', (ROOT / "cxc_eccv" / "version.py").read_text(), re.MULTILINE)[0]
 TARGET = r"(?!\w+:|#)[^)]+"
 LINK = re.compile(rf"(?<=\]\(){TARGET}(?=\))")
 TEXT_LINK = re.compile(rf"\[([^]]+)\]\({TARGET}\)")
@@ -43,7 +43,7 @@ class BuildWithModules(build_py):
         """Build, and copy the modules."""
         super().run()
         if not self.editable_mode:
-            target = Path(self.build_lib) / "cxc_eccv" / "adapters" / "modules"
+            target = Path(self.build_lib) / "cxc_eccv" / "evaluate_modules" / "modules"
             shutil.copytree(ROOT / "metrics", target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
 
 

@@ -11,10 +11,10 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+from cxc_eccv.lazy import import_on_first_use
+from cxc_eccv.version import __version__ as __version__
 
 __all__ = [
     "Library",
@@ -38,44 +38,40 @@ __all__ = [
 
 HOMES = {
     "Library": "cxc_eccv.sources.library",
-    "MultiPositiveCollator": "cxc_eccv.contrastive",
+    "MultiPositiveCollator": "cxc_eccv.training.contrastive",
     "attach_images": "cxc_eccv.builders.image_columns",
     "build_folder": "cxc_eccv.builders.folder_writing",
-    "collect_positives": "cxc_eccv.contrastive",
+    "collect_positives": "cxc_eccv.training.contrastive",
     "compare": "cxc_eccv.comparison",
     "evaluate": "cxc_eccv.evaluation",
-    "evaluate_model": "cxc_eccv.from_model",
+    "evaluate_model": "cxc_eccv.encoding.evaluate_model",
     "evaluate_rankings": "cxc_eccv.evaluation",
     "load": "cxc_eccv.builders.packaged",
     "load_embeddings": "cxc_eccv.runs",
-    "load_report": "cxc_eccv.evaluation.report",
+    "load_report": "cxc_eccv.report.loading",
     "load_reports": "cxc_eccv.comparison",
     "load_run": "cxc_eccv.runs",
-    "metric": "cxc_eccv.adapters",
-    "multi_positive_loss": "cxc_eccv.contrastive",
+    "metric": "cxc_eccv.evaluate_modules",
+    "multi_positive_loss": "cxc_eccv.training.contrastive",
     "save_embeddings": "cxc_eccv.runs",
 }
 """Name to its module; imported on first use, so that ``import cxc_eccv`` is quick."""
 
 if TYPE_CHECKING:
-    from cxc_eccv.adapters import metric
     from cxc_eccv.builders.folder_writing import build_folder
     from cxc_eccv.builders.image_columns import attach_images
     from cxc_eccv.builders.packaged import load
     from cxc_eccv.comparison import compare, load_reports
-    from cxc_eccv.contrastive import MultiPositiveCollator, collect_positives, multi_positive_loss
+    from cxc_eccv.encoding.evaluate_model import evaluate_model
+    from cxc_eccv.evaluate_modules import metric
     from cxc_eccv.evaluation import evaluate, evaluate_rankings
-    from cxc_eccv.evaluation.report import load_report
-    from cxc_eccv.from_model import evaluate_model
+    from cxc_eccv.report.loading import load_report
     from cxc_eccv.runs import load_embeddings, load_run, save_embeddings
     from cxc_eccv.sources.library import Library
+    from cxc_eccv.training.contrastive import MultiPositiveCollator, collect_positives, multi_positive_loss
 
 
-def __getattr__(name: str) -> object:
-    if name not in HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value = getattr(importlib.import_module(HOMES[name]), name)
-    return value
+__getattr__ = import_on_first_use(__name__, HOMES)
 
 
 def __dir__() -> list[str]:

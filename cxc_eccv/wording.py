@@ -12,8 +12,9 @@ from cxc_eccv.registry import metric_labelled, tasks
 from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.tables import Cell
 from cxc_eccv.terminal import upper_first
-from cxc_eccv.types import Report, Result
-from cxc_eccv.types.reported import SPREAD
+from cxc_eccv.types import Result
+from cxc_eccv.types.provenance import Provenance
+from cxc_eccv.types.result import SPREAD
 
 
 def task_name(task: str) -> str:
@@ -32,10 +33,10 @@ def metric_name(label: str, *, in_full: bool = False) -> str:
     return (spec.long_title if in_full else spec.title).format(**parameters)
 
 
-def name_data(report: Report) -> str:
+def name_data(results: Iterable[Result], provenance: Provenance) -> str:
     """The data set, the split and the edition behind a report."""
-    names = dict.fromkeys(tasks()[row.task].collection.title for row in report.results if row.task in tasks())
-    return describe_data(report.provenance.data, report.provenance.split, list_names(names or ["COCO"]))
+    names = dict.fromkeys(tasks()[row.task].collection.title for row in results if row.task in tasks())
+    return describe_data(provenance.data, provenance.split, list_names(names or ["COCO"]))
 
 
 def heading_of(key: str) -> tuple[str, str, str]:

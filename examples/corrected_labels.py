@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 import cxc_eccv as ce
-from cxc_eccv.demo import bag_of_words, pixel_features, words
+from cxc_eccv.cli.demo import bag_of_words, pixel_features, words
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.types import Embeddings

@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import cxc_eccv as ce
-from cxc_eccv.demo import bag_of_words, run_demo
+from cxc_eccv.cli.demo import bag_of_words, run_demo
 from cxc_eccv.sources.readers import read_positives
 from cxc_eccv.studies.annotation.exporting import Export, export_questions
 from cxc_eccv.studies.annotation.merging import merge_labels

@@ -12,7 +12,7 @@ export CXC_ECCV_DATA=sample CXC_ECCV_OFFLINE=1  # yours: the folder of the raw f
 #    cxc-eccv encode --model openai/clip-vit-base-patch32 --images val2014 --output clip.npz, and four others.
 python - <<'PYTHON'
 import datasets, numpy as np, cxc_eccv as ce
-from cxc_eccv.demo import RidgeModel
+from cxc_eccv.cli.demo import RidgeModel
 from cxc_eccv.sources.download import sample_images
 datasets.disable_progress_bars()
 fit, test = (ce.load("captions", split=name, images=sample_images()) for name in ("train+restval", "test"))

@@ -14,7 +14,7 @@ import datasets
 import numpy as np
 
 import cxc_eccv as ce
-from cxc_eccv.demo import RidgeModel
+from cxc_eccv.cli.demo import RidgeModel
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.types import Embeddings

@@ -16,11 +16,11 @@ from huggingface_hub import EvalResultEntry
 
 import cxc_eccv as ce
 from cxc_eccv.errors import ReportRefused
-from cxc_eccv.evaluation import report_from_json, report_to_json
 from cxc_eccv.hub import choose_benchmark, find_benchmark
 from cxc_eccv.hub.checks import checked_report
 from cxc_eccv.hub.leaderboard import leaderboard_tasks
 from cxc_eccv.hub.submit import RESULTS, SubmitOptions, merge_results, plan_submission
+from cxc_eccv.report import Report
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings
 
@@ -47,7 +47,7 @@ def main() -> None:
 
 def proposed(path: Path, dataset: str) -> str:
     """The results file for a benchmark that declares the main metrics, made without the Hub."""
-    scores = report_from_json(path.read_text(encoding="utf-8")).scores
+    scores = Report.from_json(path.read_text(encoding="utf-8")).scores
     tasks = [task for task in leaderboard_tasks().values() if task.main and task.key in scores]
     return merge_results(None, [EvalResultEntry(dataset, task.task_id, scores[task.key]) for task in tasks])
 
@@ -57,7 +57,7 @@ def sample_report(path: Path) -> Path:
     library, random = ce.Library("sample"), np.random.default_rng(0)
     ids = library.split("test").images["image_id"].to_numpy(), library.split("test").captions["caption_id"].to_numpy()
     run = EmbeddingsRun(*(Embeddings(one, random.standard_normal((one.size, 16))) for one in ids))
-    path.write_text(report_to_json(ce.evaluate(run, "eccv_caption", data_dir=library)), encoding="utf-8")
+    path.write_text(ce.evaluate(run, "eccv_caption", data_dir=library).to_json(), encoding="utf-8")
     return path
 
 

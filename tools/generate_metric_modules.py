@@ -13,8 +13,8 @@ from pathlib import Path
 from metric_modules.script import module_script
 
 from cxc_eccv import registry
-from cxc_eccv.adapters.described import Description
 from cxc_eccv.errors import CxcEccvError
+from cxc_eccv.evaluate_modules.described import Description
 
 FOLDER = Path(__file__).parents[1] / "metrics"
 

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-import cxc_eccv
+from cxc_eccv import version
 from cxc_eccv.builders.declared import BuildOptions, DatasetConfig
 from cxc_eccv.builders.statistics import Statistics
 from cxc_eccv.errors import DataError, InvalidOption
-from cxc_eccv.runs.run import hash_file
+from cxc_eccv.hashing import hash_file
 from cxc_eccv.sources.catalog import OFFICIAL, describe_data, fingerprint_files, load_catalog
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types.json_records import to_json
@@ -316,7 +316,7 @@ def find_origin(library: Library, files: Mapping[str, str]) -> BuildOrigin:
     return BuildOrigin(
         edition=library.edition,
         data_version=library.catalog.version,
-        package_version=cxc_eccv.__version__,
+        package_version=version.__version__,
         fingerprint=fingerprint_files(files),
         sources=dict(sorted(files.items())),
         modified=library.catalog.modified(files),

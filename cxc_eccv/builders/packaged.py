@@ -19,8 +19,9 @@ from cxc_eccv.builders.declared import DEFAULT_CONFIG, BuildOptions, DatasetConf
 from cxc_eccv.builders.image_columns import attach_images
 from cxc_eccv.builders.output import conform, open_library, row_groups
 from cxc_eccv.errors import InvalidOption, SourceMissing, UnknownName
+from cxc_eccv.hashing import hash_content
 from cxc_eccv.sources.catalog import SPLIT_NAMES, load_catalog
-from cxc_eccv.sources.download import catalog_of, locate, sha256_of
+from cxc_eccv.sources.download import catalog_of, locate
 from cxc_eccv.sources.library import Library
 
 
@@ -197,8 +198,8 @@ def cache_key(config: DatasetConfig, data_dir: str | Path | None, options: Build
     """A hex sha256 that changes when the rows may: with raw files, labels, options, tools and code."""
     catalog = catalog_of(data_dir)
     files = open_library(data_dir, options).label_files if options.labels else {}
-    labels = {name: sha256_of(file.path) for name, file in files.items()}
-    chosen = asdict(options) | {"mined": [sha256_of(Path(file)) for file in options.mined], "labels": labels}
+    labels = {name: hash_content(file.path) for name, file in files.items()}
+    chosen = asdict(options) | {"mined": [hash_content(Path(file)) for file in options.mined], "labels": labels}
     facts = [config.name, catalog.edition, catalog.version, repr(sorted(chosen.items())), _code_hash()]
     facts += [f"{name} {digest or 'absent'}" for name, digest in _digests(config, data_dir).items()]
     if config.made_with is not None:
@@ -212,7 +213,7 @@ def _digests(config: DatasetConfig, data_dir: str | Path | None) -> dict[str, st
     entries = [entry for group in config.sources for entry in catalog_of(data_dir).of_group(group)]
     # Modified files count too; their readers refuse them.
     paths = {entry.name: locate(entry.name, data_dir, allow_modified=True) for entry in entries}
-    return {name: None if path is None else sha256_of(path) for name, path in paths.items()}
+    return {name: None if path is None else hash_content(path) for name, path in paths.items()}
 
 
 @cache

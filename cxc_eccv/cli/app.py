@@ -12,7 +12,6 @@ from typing import Any, cast
 import typer
 from typer.core import TyperGroup
 
-from cxc_eccv import __version__
 from cxc_eccv.cli.build import build, demo, images
 from cxc_eccv.cli.compare import compare, report
 from cxc_eccv.cli.delivery import COMMAND, command_text
@@ -25,6 +24,7 @@ from cxc_eccv.cli.sts import sts
 from cxc_eccv.discovery import modules_of, study_modules
 from cxc_eccv.errors import CxcEccvError
 from cxc_eccv.terminal import say
+from cxc_eccv.version import __version__
 
 INTERRUPTED = 128 + 2
 """Exit status of a program that Ctrl-C ends."""

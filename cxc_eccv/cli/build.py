@@ -15,7 +15,7 @@ from cxc_eccv.terminal import say
 from cxc_eccv.writing import refuse_unwritable, replaced_folder
 
 if TYPE_CHECKING:
-    from cxc_eccv.types import Report
+    from cxc_eccv.report import Report
 
 
 SHOWN = {"COCO 5K R@1": "coco_5k/{}/recall_at_1", "ECCV Caption mAP@R": "eccv_caption/{}/map_at_r"}
@@ -37,8 +37,8 @@ def demo(
     coloured shapes; the model is a ridge regression from pixels to words. Needs no network and no GPU.
     """
     from cxc_eccv.builders.output import refuse_unloadable
-    from cxc_eccv.demo import earlier_files, run_demo
-    from cxc_eccv.report.folder import FILES, HTML, save_report
+    from cxc_eccv.cli.demo import earlier_files, run_demo
+    from cxc_eccv.report.saving import FILES, HTML, save_report
     from cxc_eccv.sources.download import sample_images
 
     check_folder(output)
@@ -58,7 +58,7 @@ def _summarize(report: Report, page: Path | None) -> None:
     from cxc_eccv.types import CROSS_MODAL
     from cxc_eccv.wording import direction_name, name_data
 
-    say(f"Toy data, {name_data(report)}")
+    say(f"Toy data, {name_data(report.results, report.provenance)}")
     say("Built a dataset of drawings, captions and labels, trained a ridge regression on it, and scored the model.")
     for name, key in SHOWN.items():
         values = (f"{100 * report.scores[key.format(way)]:.1f}% {direction_name(way)}" for way in CROSS_MODAL)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from cxc_eccv.comparison import Comparison, ModelAgreement
     from cxc_eccv.comparison.published import Joined
-    from cxc_eccv.types import Report
+    from cxc_eccv.report import Report
 
 
 TEXTS = ("compare.html", "compare.json", "compare.md", "compare.tex", "compare.csv", "published.csv", "scores.csv")
@@ -102,8 +102,8 @@ def compare(
 
 def texts_of(comparison: Comparison | ModelAgreement | None, joined: Sequence[Joined]) -> dict[str, str]:
     """The text of each file that a comparison writes, by name."""
+    from cxc_eccv.comparison.page import render_comparison
     from cxc_eccv.comparison.views import comparison_to_json, joined_tables, joined_to_csv, rows_to_csv
-    from cxc_eccv.report.pages import render_comparison
     from cxc_eccv.tables import tables_to_latex, tables_to_markdown
 
     published = [table for paper in joined for table in joined_tables(paper)]
@@ -189,7 +189,7 @@ def report(
     if form == "mteb":
         _write_mteb(read_reports(folders, name), output, has_table_options=intervals or bool(tasks))
         return
-    from cxc_eccv.report.score_tables import paper_csv, paper_tables
+    from cxc_eccv.comparison.paper_tables import paper_csv, paper_tables
     from cxc_eccv.tables import tables_to_latex, tables_to_markdown
 
     reports, chosen = read_reports(folders, name), names(tasks)
@@ -217,7 +217,7 @@ def _write_mteb(reports: Mapping[str, Report], output: Path | None, *, has_table
 
 
 def _rebuild(folders: list[Path], images: Path | None) -> None:
-    from cxc_eccv.report.folder import rebuild_pages
+    from cxc_eccv.report.loading import rebuild_pages
 
     for folder in folders:
         say_written(rebuild_pages(folder, images))

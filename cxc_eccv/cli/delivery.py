@@ -17,8 +17,8 @@ from cxc_eccv.terminal import say, visible
 from cxc_eccv.writing import refuse_unwritable
 
 if TYPE_CHECKING:
+    from cxc_eccv.report import Report
     from cxc_eccv.runs import EmbeddingsRun
-    from cxc_eccv.types import Report
 
 
 COMMAND: ContextVar[str | None] = ContextVar("COMMAND", default=None)
@@ -49,7 +49,7 @@ def deliver(
     A failure to write does not stop the printing.
     """
     from cxc_eccv.report.console import print_report
-    from cxc_eccv.report.folder import save_report
+    from cxc_eccv.report.saving import save_report
 
     try:
         written = []

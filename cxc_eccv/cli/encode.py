@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyarrow import Table
 
     from cxc_eccv.encoding import LoadedModel
-    from cxc_eccv.from_model import Items
+    from cxc_eccv.encoding.evaluate_model import Items
     from cxc_eccv.runs import Run
     from cxc_eccv.sources.library import Split
 
@@ -117,7 +117,7 @@ def encode(
     A cross-encoder scores pairs, or ranks the top items again. An interrupted command continues where it stopped when
     you run it again. Under torchrun the processes share the work.
     """
-    from cxc_eccv.from_model import find_photographs
+    from cxc_eccv.encoding.evaluate_model import find_photographs
     from cxc_eccv.sources.catalog import describe_data
     from cxc_eccv.types.model_options import Encoding
     from cxc_eccv.types.provenance import DataFacts
@@ -213,7 +213,7 @@ def _read_items(
     sides: tuple[str, ...], images: Path | None, captions: Table | None, split: Split, skip_bad: bool
 ) -> Items:
     """The images and captions to encode: those of the split, or the user's captions instead of the split's."""
-    from cxc_eccv.from_model import read_items
+    from cxc_eccv.encoding.evaluate_model import read_items
 
     own = {"captions"} if captions is not None and "captions" in sides else set()
     items = read_items(split, {*sides} - own, images, skip_bad=skip_bad)

@@ -187,7 +187,7 @@ def evaluate(
     caption_query_embeddings and image_query_embeddings. Scores (.npz) hold image_ids, caption_ids, scores. Rankings are
     .json, .parquet or .trec. The report lists what a file cannot give, with the reason.
     """
-    from cxc_eccv.report.folder import FILES, RUN
+    from cxc_eccv.report.saving import FILES, RUN
     from cxc_eccv.runs.load import group_files
     from cxc_eccv.sources.download import image_folder
 
@@ -255,8 +255,8 @@ class _Model(NamedTuple):
 
 def _check_models(context: typer.Context, models: Sequence[_Model], request: Request, library: Library) -> None:
     """Raise, before a model is loaded or scored, the errors of raw files, and what several files lack."""
+    from cxc_eccv.encoding.evaluate_model import check_before_encoding, find_photographs
     from cxc_eccv.evaluation.calls import plan_run
-    from cxc_eccv.from_model import check_before_encoding, find_photographs
     from cxc_eccv.types import SIDES
 
     if context.params["model"]:
@@ -343,8 +343,8 @@ def _folder_name(model: str) -> str:
 
 def _refuse_other_report(model: _Model, context: typer.Context, library: Library) -> None:
     """Refuse to replace the report of other options, or files that are of no report."""
-    from cxc_eccv.evaluation.report import REPORT
-    from cxc_eccv.report.folder import RUN, refuse_foreign_files
+    from cxc_eccv.report.files import REPORT
+    from cxc_eccv.report.saving import RUN, refuse_foreign_files
 
     folder = model.output
     if folder is None or context.params["overwrite"]:
@@ -366,8 +366,8 @@ def _refuse_other_report(model: _Model, context: typer.Context, library: Library
 
 def _is_finished(folder: Path, run_file: str, encoder: str) -> bool:
     """Whether a folder holds a report that these options made, after the last change of a local model."""
-    from cxc_eccv.evaluation.report import REPORT
-    from cxc_eccv.report.folder import RUN
+    from cxc_eccv.report.files import REPORT
+    from cxc_eccv.report.saving import RUN
 
     report, path = folder / REPORT, folder / RUN
     if not report.is_file() or not path.is_file() or path.read_text(encoding="utf-8") != run_file:
@@ -379,7 +379,7 @@ def _is_finished(folder: Path, run_file: str, encoder: str) -> bool:
 
 def _encode(model: str, context: typer.Context, request: Request, library: Library) -> EmbeddingsRun:
     """The model's embeddings of the split's images and captions, made now or before; says where they are kept."""
-    from cxc_eccv.from_model import find_items
+    from cxc_eccv.encoding.evaluate_model import find_items
     from cxc_eccv.types.model_options import Encoding
 
     images = context.params["images"]

@@ -80,7 +80,7 @@ def push(
         raise InvalidOption("--output sends nothing; leave out --output or --yes")
     check_folder(output)
     if repo_type == "space" and not folder.exists() and folder.name == str(folder):
-        from cxc_eccv.adapters.described import write_space
+        from cxc_eccv.evaluate_modules.described import write_space
 
         folder = write_space(folder.name, Path(context.with_resource(tempfile.TemporaryDirectory())))
     from cxc_eccv.hub.client import describe_token

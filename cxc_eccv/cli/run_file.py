@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from cxc_eccv import __version__
 from cxc_eccv.cli.shared_options import DATA
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, NoSuchFile, UnknownName
+from cxc_eccv.version import __version__
 
 if TYPE_CHECKING:
     from cxc_eccv.sources.library import Library
@@ -85,9 +85,9 @@ def _compare(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
 
 
 def _made_with(library: Library) -> dict[str, str]:
-    from cxc_eccv.sources.download import sha256_of
+    from cxc_eccv.hashing import hash_content
 
-    labels = {name: sha256_of(file.path) for name, file in library.label_files.items()}
+    labels = {name: hash_content(file.path) for name, file in library.label_files.items()}
     return {"cxc_eccv": __version__, "edition": library.edition, "data": library.catalog.version, **labels}
 
 

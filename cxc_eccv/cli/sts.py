@@ -80,7 +80,7 @@ def sts(
 
 
 def _evaluate_baseline(name: str, library: Library, tasks: list[str], vectors: Path | None) -> StsReport:
-    for module in study_modules("untrained"):
+    for module in study_modules("sts_baselines"):
         report: StsReport = module.evaluate_baseline(name, library, tasks, vectors=vectors)
         return report
     raise InvalidOption(f"--baseline {name}: no study is installed that brings baselines")

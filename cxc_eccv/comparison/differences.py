@@ -2,120 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from cxc_eccv.comparison.compared_tables import (
-    list_difference_tables,
-    list_rank_tables,
-    list_summary_tables,
-    make_pair_table,
-    name_ranks,
-)
-from cxc_eccv.comparison.pairing import Pair
+from cxc_eccv.comparison.model_ranks import ModelRank, name_ranks, ranks_under_any_labels
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.evaluation.examples import label_tasks
-from cxc_eccv.statistics import queries_to_detect, rank_intervals
-from cxc_eccv.tables import Table, tables_to_console
+from cxc_eccv.report.best_ranks import label_tasks
+from cxc_eccv.statistics import POWER, least_p_value
+from cxc_eccv.tables import MISSING, Cell, Table, tables_to_console
 from cxc_eccv.terminal import shown_html, shown_text, visible
-from cxc_eccv.types import FloatArray, check_whole
+from cxc_eccv.types import DIRECTIONS, check_whole
+from cxc_eccv.types.result import group_by_reason
 from cxc_eccv.types.strict_json import Json
+from cxc_eccv.wording import heading_of, key_name, list_names, show_value, task_name
 
 if TYPE_CHECKING:
     import pandas as pd
 
-
-SAMPLES_USED = 10_000
-"""More samples do not sharpen the ranks."""
-
-
-@dataclass(frozen=True, slots=True)
-class ModelRank:
-    """The rank of a model under one metric.
-
-    Attributes:
-        model: name.
-        task, direction, metric: the key's parts.
-        value: score, in the report's units.
-        rank: 1 plus the number of models with a better score.
-        low, high: best and worst rank; see :func:`cxc_eccv.statistics.rank_intervals`.
-        groups: letters; two models share one if and only if they cannot be told apart.
-        tied_with: each model that cannot be told apart, to the number of queries that would do it if the scores are the
-            true ones, None for equal scores or too few samples.
-    """
-
-    model: str
-    task: str
-    direction: str
-    metric: str
-    value: float
-    rank: int
-    low: int
-    high: int
-    groups: str
-    tied_with: Mapping[str, int | None]
-
-    @property
-    def key(self) -> str:
-        """``task/direction/metric``, as in report.json."""
-        return "/".join(part for part in (self.task, self.direction, self.metric) if part)
-
-    @property
-    def interval(self) -> str:
-        """The ranks in words: ``3`` or ``3-7``."""
-        return name_ranks(self.low, self.high)
-
-
-def rank_models(joined: Pair, drawn: FloatArray, names: Sequence[str], confidence: float) -> list[ModelRank]:
-    """A row per model, the best first, from (M, S) drawn scores."""
-    result, values = joined.results[0], np.array([row.value for row in joined.results])
-    higher = joined.spec.higher_is_better
-    clusters = np.unique(joined.images).size
-    intervals = rank_intervals(values, drawn[:, :SAMPLES_USED], clusters, confidence, higher_is_better=higher)
-    groups, scores = intervals.groups, values if higher else -values
-    order = np.lexsort((np.arange(values.size), -scores)).tolist()
-    return [
-        ModelRank(
-            model=names[place],
-            task=result.task,
-            direction=result.direction,
-            metric=result.metric,
-            value=float(values[place]),
-            rank=1 + int(np.count_nonzero(scores > scores[place])),
-            low=int(intervals.low[place]),
-            high=int(intervals.high[place]),
-            groups=groups[place],
-            tied_with={
-                names[other]: queries_to_detect(
-                    values[place] - values[other], intervals.detectable[place, other], result.n_queries
-                )
-                for other in order
-                if other != place and intervals.tied[place, other]
-            },
-        )
-        for place in order
-    ]
-
-
-def ranks_under_any_labels(ranks: Iterable[ModelRank]) -> dict[str, dict[str, tuple[int, int]]]:
-    """Direction to model to its best and worst rank under any labels of the same gallery, if two or more rank it."""
-    by_direction: dict[str, dict[str, list[ModelRank]]] = {}
-    for row in ranks:
-        if row.task in label_tasks():
-            by_direction.setdefault(row.direction, {}).setdefault(row.model, []).append(row)
-    placed = {}
-    for direction, by_model in by_direction.items():
-        n_tasks = len({row.task for rows in by_model.values() for row in rows})
-        placed[direction] = {
-            model: (min(row.low for row in rows), max(row.high for row in rows))
-            for model, rows in by_model.items()
-            if len(rows) == n_tasks > 1
-        }
-    return {direction: by_model for direction, by_model in placed.items() if by_model}
-
+LONGEST_NAME = 30
+"""Longer names of models stand below a table."""
+LONGEST_HEADING = 9
+"""Longer names of models are no headings of columns; the title has them."""
+LEAST_SHOWN = 0.001
+MOST_QUERIES = 1_000_000
 
 FEWEST_SAMPLES = 100
 METRICS = ("main", "all")
@@ -263,3 +174,255 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         return shown_html(tables_to_console(self.tables()))
+
+
+def list_summary_tables(comparison: Comparison) -> list[Table]:
+    """The scores of three or more models with their groups, and how many metrics differ from the baseline."""
+    shown = _shorten(comparison)
+    legend = [f"{short}: {name}" for name, short in shown.items() if not name.startswith(short)]
+    cautions = [*_name_left_out(comparison.not_compared.values()), *_list_cautions(comparison)]
+    scores, outcomes = _score_table(comparison, shown), _outcome_table(comparison, shown)
+    return [
+        replace(scores, notes=[*legend, *scores.notes], data=comparison.data),
+        replace(outcomes, cautions=cautions, data=comparison.data),
+    ]
+
+
+def _shorten(comparison: Comparison) -> dict[str, str]:
+    """Name of each model to what a table shows, the best by their mean rank first."""
+    models = (comparison.baseline, *comparison.models)
+    ranks = {model: [row.rank for row in comparison.ranks if row.model == model] for model in models}
+    ordered = sorted(models, key=lambda model: sum(ranks[model]) / max(1, len(ranks[model])))
+    names = [model.removesuffix(f", labels {comparison.labels}") for model in ordered]
+    return {
+        model: name if len(name) <= LONGEST_NAME else f"model {models.index(model) + 1}"
+        for model, name in zip(ordered, names, strict=True)
+    }
+
+
+def _score_table(comparison: Comparison, shown: Mapping[str, str]) -> Table:
+    """A row per model and a column per main metric, or per metric where no main one is compared."""
+    values = {(row.model, row.key): row.value for row in comparison.differences}
+    values |= {(row.baseline, row.key): row.baseline_value for row in comparison.differences}
+    groups = {(row.model, row.key): row.groups for row in comparison.ranks}
+    keys = list(dict.fromkeys(key for _, key in groups or values))
+    width = max(map(len, groups.values()), default=0)
+    rows = [
+        [
+            short,
+            *(
+                f"{show_value(key.rpartition('/')[2], values[name, key])} {groups.get((name, key), ''):{width}}"
+                if (name, key) in values
+                else MISSING
+                for key in keys
+            ),
+        ]
+        for name, short in shown.items()
+    ]
+    notes = [
+        "Models that share a letter in a column cannot be told apart there. The chance that any of these groups is "
+        f"wrong is at most {_percent(1 - comparison.settings.confidence)}."
+    ]
+    header = [("", "", ""), *map(heading_of, keys)]
+    labels = f", labels {comparison.labels}" if comparison.labels else ""
+    return Table(header, rows, f"Scores of {len(shown)} models{labels}", "in percent", notes if groups else ())
+
+
+def _outcome_table(comparison: Comparison, shown: Mapping[str, str]) -> Table:
+    """A row per model: how many differences from the baseline show it better or worse, and its ranks."""
+    settings, any_labels = comparison.settings, comparison.ranks_under_any_labels
+    rows = []
+    for model, short in shown.items():
+        tested = [row for row in comparison.differences if row.model == model]
+        gains = [row.difference * (1 if row.higher_is_better else -1) for row in tested if comparison.significant(row)]
+        better, worse = sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)
+        counts = [better, worse, len(tested) - better - worse] if tested else [MISSING] * 3
+        ranks = [name_ranks(*by_model[model]) if model in by_model else MISSING for by_model in any_labels.values()]
+        rows.append([short, *map(str, counts), *ranks])
+    family = "main metrics" if settings.metrics == "main" else "metrics"
+    notes = [
+        f"The number of {family} under which a model is better or worse than {comparison.baseline}: tests at the level "
+        f"{settings.level:.2g}, corrected for {len(comparison.differences)} tests (Holm).",
+        *_explain_any_labels(comparison.ranks, any_labels),
+    ]
+    header = [("",), ("better",), ("worse",), ("no difference found",)]
+    header += [(f"rank {direction} under any labels",) for direction in any_labels]
+    elsewhere = "With --output, compare.html has every difference."
+    return Table(header, rows, f"What differs from {comparison.baseline}", notes=notes, elsewhere=elsewhere)
+
+
+def make_pair_table(comparison: Comparison) -> Table:
+    """The scores of two models and their differences."""
+    settings, (model,) = comparison.settings, comparison.models
+    interval = f"in percent with {_percent(settings.confidence)} interval"
+    legend = (
+        f"p: paired bootstrap over images, corrected for {len(comparison.differences)} tests (Holm); * under "
+        f"{settings.level:.2g}{_explain_least_p(comparison)}."
+    )
+    table = _difference_table(comparison, model, ("difference", "p"), _brief_cells)
+    return replace(
+        table,
+        subtitle=interval,
+        notes=[*table.notes, legend],
+        cautions=_list_cautions(comparison),
+        elsewhere="With --output, compare.html has more.",
+    )
+
+
+def _explain_least_p(comparison: Comparison) -> str:
+    """The explanation of the sign of p-values that more samples could lower; empty if none is shown."""
+    samples = comparison.settings.samples
+    shown = any(is_least_p(row.p_value, samples) and row.p_holm >= LEAST_SHOWN for row in comparison.differences)
+    return f"; \N{LESS-THAN OR EQUAL TO} the smallest p that {samples:,} samples allow" if shown else ""
+
+
+def _brief_cells(row: Difference, significant: bool, samples: int) -> list[str | Cell]:
+    low, high = (show_value(row.metric, bound, sign=True) for bound in (row.low, row.high))
+    difference = Cell(
+        show_value(row.metric, row.difference, sign=True), interval=f"[{low}, {high}]", strong=significant
+    )
+    return [difference, _show_p(row.p_holm, significant, is_least=is_least_p(row.p_value, samples))]
+
+
+def list_difference_tables(comparison: Comparison) -> list[Table]:
+    """A table for each model against the baseline, with all that is known; the legend follows the last one."""
+    settings = comparison.settings
+    family = "the main metric of each task" if settings.metrics == "main" else "all metrics"
+    legend = (
+        f"In percent, or ranks. Difference with its {_percent(settings.confidence)} interval; p two-sided, from a "
+        f"paired bootstrap over images ({settings.samples:,} samples, seed {settings.seed}); Holm: p corrected for "
+        f"{len(comparison.differences)} tests ({family}), * under {settings.level:.2g}{_explain_least_p(comparison)}; "
+        "won:lost: the queries on which the model is better or worse. Where no difference is found: the difference "
+        f"that this test detects with {_percent(POWER)} power, and the number of queries at which it would detect the "
+        "observed one."
+    )
+    columns = ("difference", "interval", "p", "Holm", "won:lost", "detectable", "queries")
+    tables = [_difference_table(comparison, model, columns, _detailed_cells) for model in comparison.models]
+    cautions = _list_cautions(comparison) if len(tables) == 1 else ()
+    tables[-1] = replace(tables[-1], notes=[*tables[-1].notes, legend], cautions=cautions)
+    return tables
+
+
+def _difference_table(
+    comparison: Comparison,
+    model: str,
+    columns: Sequence[str],
+    show: Callable[[Difference, bool, int], list[str | Cell]],
+) -> Table:
+    """The rows of each task below its name: both scores, then these columns."""
+    is_short = max(len(model), len(comparison.baseline)) <= LONGEST_HEADING
+    names = (comparison.baseline, model) if is_short else ("baseline", "model")
+    rows: list[Sequence[str | Cell]] = []
+    task = ""
+    for row in (row for row in comparison.differences if row.model == model):
+        if row.task != task:
+            rows.append([task_name(task := row.task)])
+        scores = [show_value(row.metric, value) for value in (row.baseline_value, row.value)]
+        cells = show(row, comparison.significant(row), comparison.settings.samples)
+        rows.append([key_name(row.key), *scores, *cells])
+    return Table(
+        [(column,) for column in ("", *names, *columns)],
+        rows,
+        f"{model} against {comparison.baseline}",
+        notes=_name_left_out([comparison.not_compared.get(model, {})]),
+        data=comparison.data,
+    )
+
+
+def _detailed_cells(row: Difference, significant: bool, samples: int) -> list[str | Cell]:
+    low, high = (show_value(row.metric, bound, sign=True) for bound in (row.low, row.high))
+    is_least = is_least_p(row.p_value, samples)
+    return [
+        Cell(show_value(row.metric, row.difference, sign=True), strong=significant),
+        f"[{low}, {high}]",
+        _show_p(row.p_value, is_least=is_least),
+        _show_p(row.p_holm, significant, is_least=is_least),
+        f"{row.better:,}:{row.worse:,}" if row.direction else "",
+        "" if significant else show_value(row.metric, row.detectable),
+        "" if significant else _show_queries(row.queries_needed),
+    ]
+
+
+def _name_left_out(reasons: Iterable[Mapping[str, str]]) -> list[str]:
+    """What was not compared, a line for each reason."""
+    by_reason: dict[str, dict[str, None]] = {}
+    for of_model in reasons:
+        for reason, keys in group_by_reason(of_model).items():
+            by_reason.setdefault(reason, {}).update(dict.fromkeys(keys))
+    return [f"not compared: {', '.join(keys)}: {reason}" for reason, keys in by_reason.items()]
+
+
+def _list_cautions(comparison: Comparison) -> list[str]:
+    return [f"note: {note}" for note in comparison.brief_notes]
+
+
+def _show_queries(needed: int | None) -> str:
+    if needed is None:
+        return MISSING
+    return f">{MOST_QUERIES:,}" if needed > MOST_QUERIES else f"{int(float(f'{needed:.2g}')):,}"
+
+
+def is_least_p(value: float, samples: int) -> bool:
+    """Whether a p-value is the smallest of so many samples, so that more of them could lower it."""
+    return value <= least_p_value(samples)
+
+
+def _show_p(value: float, significant: bool | None = None, *, is_least: bool = False) -> str:
+    """A p-value, rounded up if it is an upper bound; a star or a space of its width follows a corrected one."""
+    if value < LEAST_SHOWN:
+        text = f"<{LEAST_SHOWN}"
+    elif is_least and value < 1:
+        text = f"\N{LESS-THAN OR EQUAL TO}{math.ceil(round(value / LEAST_SHOWN, 6)) * LEAST_SHOWN:.3f}"
+    else:
+        text = f"{value:.3f}"
+    return text if significant is None else f"{text} {'*' if significant else ' '}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.12g}%"
+
+
+def group_ranks(ranks: Iterable[ModelRank]) -> dict[str, dict[str, list[ModelRank]]]:
+    """Direction to task to its rows, the directions of pairs of modalities first."""
+    order = {direction: place for place, direction in enumerate(DIRECTIONS)}
+    groups: dict[str, dict[str, list[ModelRank]]] = {}
+    for row in sorted(ranks, key=lambda row: order.get(row.direction, len(order))):
+        groups.setdefault(row.direction, {}).setdefault(row.task, []).append(row)
+    return groups
+
+
+def list_rank_tables(comparison: Comparison) -> list[Table]:
+    """A table per direction with a row per model and a column per task, and the ranks under any labels."""
+    any_labels = comparison.ranks_under_any_labels
+    tables = [
+        _rank_table(direction, by_task, any_labels.get(direction, {}))
+        for direction, by_task in group_ranks(comparison.ranks).items()
+    ]
+    if tables:
+        notes = [
+            "The ranks that each model may have under the main metric of each task. Models that share a letter cannot "
+            "be told apart. The chance that any of these ranks is wrong is at most "
+            f"{_percent(1 - comparison.settings.confidence)}.",
+            *_explain_any_labels(comparison.ranks, any_labels),
+        ]
+        tables[-1] = replace(tables[-1], notes=notes)
+    return [replace(table, data=comparison.data) for table in tables]
+
+
+def _rank_table(
+    direction: str, by_task: Mapping[str, Sequence[ModelRank]], union: Mapping[str, tuple[int, int]]
+) -> Table:
+    columns = [{row.model: f"{row.interval} {row.groups}" for row in rows} for rows in by_task.values()]
+    names = [task_name(task) for task in by_task]
+    if union:
+        columns.append({model: name_ranks(*bounds) for model, bounds in union.items()})
+        names.append("any labels")
+    models = dict.fromkeys(model for column in columns for model in column)
+    rows = [[model, *(column.get(model, MISSING) for column in columns)] for model in models]
+    return Table([(name,) for name in ("", *names)], rows, f"Ranks, {direction or 'all parts'}")
+
+
+def _explain_any_labels(ranks: Iterable[ModelRank], any_labels: Mapping[str, object]) -> list[str]:
+    ranked = {row.task for row in ranks}
+    labels = list_names(task_name(task) for task in label_tasks() if task in ranked)
+    return [f"Any labels: the ranks that a model may have under {labels}."] if any_labels else []

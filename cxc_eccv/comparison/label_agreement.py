@@ -13,12 +13,13 @@ from cxc_eccv.comparison.differences import ComparisonSettings
 from cxc_eccv.comparison.paired import paired_samples
 from cxc_eccv.comparison.pairing import Pair, ScoredReport, check_comparable, labels_of, pair_up, training_notes
 from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.report import Report
 from cxc_eccv.statistics import interval
 from cxc_eccv.statistics.agreement import SignArray, order_signs, tau_b
 from cxc_eccv.tables import Cell, Table, tables_to_console
 from cxc_eccv.terminal import shown_html, shown_text, visible
-from cxc_eccv.types import FloatArray, Report
-from cxc_eccv.types.reported import group_by_reason
+from cxc_eccv.types import FloatArray
+from cxc_eccv.types.result import group_by_reason
 from cxc_eccv.types.strict_json import Json
 from cxc_eccv.wording import count, heading_of, name_data, show_value, unit_of
 
@@ -213,7 +214,8 @@ def measure_agreement(
 
     Example:
         >>> from cxc_eccv.comparison import QueryValues
-        >>> from cxc_eccv.types import Report, Result
+        >>> from cxc_eccv.report import Report
+        >>> from cxc_eccv.types import Result
         >>> from cxc_eccv.types.provenance import DataFacts, Provenance
         >>> facts = Provenance(data=DataFacts(fingerprint="f"), split="test")
         >>> def scored(name, **shares):
@@ -261,7 +263,7 @@ def measure_agreement(
         tuple(rows),
         tuple(_list_scores(sets, scores, confidence)),
         tuple(notes),
-        name_data(sets[0].models[0].report),
+        name_data(sets[0].models[0].report.results, sets[0].models[0].report.provenance),
     )
 
 

@@ -9,14 +9,8 @@ import numpy as np
 from tqdm import tqdm
 
 from cxc_eccv import registry
-from cxc_eccv.comparison.differences import (
-    FEWEST_SAMPLES,
-    Comparison,
-    ComparisonSettings,
-    Difference,
-    ModelRank,
-    rank_models,
-)
+from cxc_eccv.comparison.differences import FEWEST_SAMPLES, Comparison, ComparisonSettings, Difference
+from cxc_eccv.comparison.model_ranks import ModelRank, rank_models
 from cxc_eccv.comparison.pairing import (
     Pair,
     ScoredReport,
@@ -29,6 +23,7 @@ from cxc_eccv.comparison.pairing import (
     training_notes,
 )
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.report import Report
 from cxc_eccv.statistics import (
     ClusterBootstrap,
     Draws,
@@ -41,7 +36,7 @@ from cxc_eccv.statistics import (
     queries_to_detect,
     two_sided_p_value,
 )
-from cxc_eccv.types import FloatArray, IntArray, Report
+from cxc_eccv.types import FloatArray, IntArray
 from cxc_eccv.wording import judge_caution, name_data
 
 
@@ -78,7 +73,8 @@ def compare(
 
     Example:
         >>> from cxc_eccv.comparison import QueryValues
-        >>> from cxc_eccv.types import Report, Result
+        >>> from cxc_eccv.report import Report
+        >>> from cxc_eccv.types import Result
         >>> from cxc_eccv.types.provenance import DataFacts, Provenance
         >>> facts = Provenance(data=DataFacts(fingerprint="f"), split="test")
         >>> def scored(name, values):
@@ -125,7 +121,7 @@ def compare(
         differences=tuple(rows),
         not_compared={name: plan.left_out for name, plan in plans.items()},
         notes=(*seen, *of_pairs, *notes),
-        data=name_data(first.report),
+        data=name_data(first.report.results, first.report.provenance),
         ranks=tuple(ranks),
         labels=first.report.labels,
         brief_notes=(*seen, *notes_on(first, *rest), *coverage_note(first, *rest), *notes),

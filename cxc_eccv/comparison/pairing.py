@@ -12,13 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, UnknownName
-from cxc_eccv.evaluation.report import PER_QUERY, find_report, load_report
 from cxc_eccv.metrics.kinds import Spec, WholeMetric
 from cxc_eccv.registry import metric_variants, task
-from cxc_eccv.types import FloatArray, IntArray, Report, Result
+from cxc_eccv.report import Report
+from cxc_eccv.report.files import PER_QUERY
+from cxc_eccv.report.loading import find_report, load_report
+from cxc_eccv.types import FloatArray, IntArray, Result
 from cxc_eccv.types.model_options import DATA_SETS, UNKNOWN
 from cxc_eccv.types.provenance import DataFacts
-from cxc_eccv.types.reported import group_by_reason
+from cxc_eccv.types.result import group_by_reason
 from cxc_eccv.types.strict_json import JsonObject
 from cxc_eccv.wording import heading_of, list_names
 

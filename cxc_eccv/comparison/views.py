@@ -17,7 +17,7 @@ from cxc_eccv.sources.catalog import OFFICIAL, describe_data
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.terminal import visible
 from cxc_eccv.types.provenance import DataFacts
-from cxc_eccv.types.reported import SPREAD
+from cxc_eccv.types.result import SPREAD
 from cxc_eccv.types.strict_json import Json
 from cxc_eccv.wording import heading_of, show_value
 

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from transformers import Blip2ForImageTextRetrieval, PreTrainedModel, PreTrainedTokenizerBase
 
 from cxc_eccv.encoding.identity import describe_encoding, model_key
+from cxc_eccv.encoding.images import Inputs, group_by_shape, image_input, join_inputs, make_image_encoder
 from cxc_eccv.encoding.loading import CROSS_ENCODERS, LoadedModel, inference, load_model
-from cxc_eccv.encoding.pictures import Inputs, group_by_shape, image_input, join_inputs, make_image_encoder
 from cxc_eccv.encoding.processes import join_processes
 from cxc_eccv.encoding.shards import Notes, Side, encode_side, image_identity, lock_output, write_output
 from cxc_eccv.encoding.sides import CaptionSide, ImageSide, PictureSide, caption_items, image_items
 from cxc_eccv.encoding.text_input import TextInput, Tokens, text_config
-from cxc_eccv.encoding.towers import ContrastiveMatcher, make_text_encoder, without_segments
+from cxc_eccv.encoding.texts import ContrastiveMatcher, make_text_encoder, without_segments
 from cxc_eccv.errors import InvalidOption, MissingIds, ModelError, UnknownName
 from cxc_eccv.ranking import ranked
 from cxc_eccv.ranking.readers import TopRows

@@ -16,9 +16,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from PIL import Image
 
-from cxc_eccv.encoding.pictures import ImageEncoder, ImageItem, Inputs, Prepared, prepare_image
+from cxc_eccv.encoding.images import ImageEncoder, ImageItem, Inputs, Prepared, prepare_image
 from cxc_eccv.encoding.shards import Notes, Shard, image_identity
-from cxc_eccv.encoding.towers import TextEncoder
+from cxc_eccv.encoding.texts import TextEncoder
 from cxc_eccv.errors import InvalidOption, MalformedRun
 from cxc_eccv.sources.download import image_folder
 from cxc_eccv.types import IntArray

@@ -15,13 +15,13 @@ from huggingface_hub import hf_hub_download, metadata_load, try_to_load_from_cac
 
 from cxc_eccv.encoding.checkpoints import read_hub
 from cxc_eccv.encoding.identity import describe_encoding, model_key
+from cxc_eccv.encoding.images import make_image_encoder
 from cxc_eccv.encoding.loading import LoadedModel, load_model
-from cxc_eccv.encoding.pictures import make_image_encoder
 from cxc_eccv.encoding.processes import join_processes
 from cxc_eccv.encoding.roles import RoleInput, plan_passes
 from cxc_eccv.encoding.shards import Notes, Side, encode_side, fingerprint, lock_output, write_output
 from cxc_eccv.encoding.sides import CaptionSide, ImageSide, caption_items, image_items
-from cxc_eccv.encoding.towers import make_text_encoder
+from cxc_eccv.encoding.texts import make_text_encoder
 from cxc_eccv.errors import InvalidOption, ModelError
 from cxc_eccv.runs import EmbeddingsRun, load_embeddings, save_embeddings
 from cxc_eccv.runs.embeddings import FORMATS

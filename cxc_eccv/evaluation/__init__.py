@@ -22,7 +22,6 @@ move a number, and :mod:`~cxc_eccv.evaluation.answers` estimates it from people'
 from cxc_eccv.evaluation.calls import evaluate, evaluate_rankings, evaluate_request, report_of_ranks
 from cxc_eccv.evaluation.doubts import warn_of_doubts
 from cxc_eccv.evaluation.plan import make_plan
-from cxc_eccv.evaluation.report import report_from_json, report_to_json
 from cxc_eccv.evaluation.request import Fields, Request
 
 __all__ = [
@@ -32,8 +31,6 @@ __all__ = [
     "evaluate_rankings",
     "evaluate_request",
     "make_plan",
-    "report_from_json",
     "report_of_ranks",
-    "report_to_json",
     "warn_of_doubts",
 ]

@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.evaluation.bounds import Units
+from cxc_eccv.report import Report
 from cxc_eccv.sources.readers import find_labels, read_labels
 from cxc_eccv.sources.reading import check_content
 from cxc_eccv.statistics import Estimate, estimate_mean
-from cxc_eccv.types import Bounds, FloatArray, IntArray, Report
+from cxc_eccv.types import Bounds, FloatArray, IntArray
 from cxc_eccv.types.provenance import AnswerFacts
 from cxc_eccv.types.strict_json import COUNT, MAPPING, NUMBER, TEXT, Shape
 

@@ -13,20 +13,21 @@ from cxc_eccv.errors import InvalidOption, MalformedRun, RunTooShallow, raise_al
 from cxc_eccv.evaluation.answers import Answers
 from cxc_eccv.evaluation.doubts import Evidence, find_doubts
 from cxc_eccv.evaluation.examples import collect_examples
+from cxc_eccv.evaluation.make_report import describe_run, make_report
 from cxc_eccv.evaluation.needs import Measured, Ranks
 from cxc_eccv.evaluation.plan import Plan, PlannedPart, choose_metrics, describe_parts, make_plan
 from cxc_eccv.evaluation.relabelling import describe_sources, find_repeats
-from cxc_eccv.evaluation.report import describe_run, make_report
 from cxc_eccv.evaluation.request import Fields, Request
 from cxc_eccv.evaluation.score import MeasuredPart, find_faults, measure, score_parts
 from cxc_eccv.metrics.kinds import Variant
 from cxc_eccv.ranking import ranked
 from cxc_eccv.ranking.scores import one_blas_thread
 from cxc_eccv.registry import metric_variants, task
+from cxc_eccv.report import Report
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.runs.run import find_encoding, read_record
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import Judgments, PositiveRanks, Report
+from cxc_eccv.types import Judgments, PositiveRanks
 from cxc_eccv.types.ids import check_type
 from cxc_eccv.types.model_options import FROM_CARD, check_training_data
 from cxc_eccv.types.provenance import LabelFacts, Provenance

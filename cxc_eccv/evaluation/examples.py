@@ -1,14 +1,12 @@
-"""Best ranks of queries under the labels of each task; example queries, what the run retrieves, and who judges it."""
+"""Example queries: what the run retrieves, and which labels judge it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import RunTooShallow
@@ -18,125 +16,23 @@ from cxc_eccv.judgments.evidence.source import (
     Thresholds,
     gather,
     label_file_source,
-    label_sources,
     official_sources,
 )
-from cxc_eccv.judgments.qrels import MergedPairs, merge
+from cxc_eccv.judgments.merging import MergedPairs, merge
 from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.registry import tasks
+from cxc_eccv.report import Report
+from cxc_eccv.report.best_ranks import COCO, BestRanks, align, best_ranks, directions_judged
+from cxc_eccv.report.example_table import EXAMPLES_SCHEMA, LABELS_COLUMN, no_examples
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.tasks.task import Task
-from cxc_eccv.types import FloatArray, IntArray, Judgments, Report, TopK, find_positions, find_sides
-
-COCO = "coco_5k"
-
-SCHEMA = pa.schema(
-    [
-        ("direction", pa.string()),
-        ("group", pa.string()),  # label_dependent, worst or plain
-        ("query_id", pa.int64()),
-        ("query_file", pa.string()),  # of an image; null for a caption
-        ("query_texts", pa.list_(pa.string())),  # the caption, or all captions of the image
-        (
-            "coco_rank",
-            pa.int64(),
-        ),  # best rank under the original links; null if they do not judge the query, or it is not found
-        ("best_rank", pa.int64()),  # best rank under all labels; null if not found
-        ("rank", pa.int64()),
-        ("item_id", pa.int64()),
-        ("item_file", pa.string()),
-        ("item_texts", pa.list_(pa.string())),
-        ("score", pa.float64()),  # null for rankings without scores
-        ("positive", pa.bool_()),  # under any source
-        # Here and below, null if a source does not judge the pair.
-        *((source, pa.bool_()) for source in official_sources()),
-        ("cxc_rating", pa.float64()),
-        ("cxc_reverse", pa.float64()),  # image pairs: the rating given in the other order
-        ("same_categories", pa.bool_()),  # plausible match at zeta 0
-    ]
-)
-"""One row per query and retrieved item; reports on label files have a further column for each file."""
-
-LABELS_COLUMN = "labels_"
-"""Prefix of the columns of label files."""
-
-REASON = b"reason"
-
-
-def no_examples(reason: str) -> pa.Table:
-    """An empty table with the reason why it is empty."""
-    return SCHEMA.with_metadata({REASON: reason}).empty_table()
-
+from cxc_eccv.types import FloatArray, IntArray, Judgments, TopK, find_positions, find_sides
 
 GROUPS = {"label_dependent": 6, "worst": 4, "plain": 4}
 """Group to the number of queries shown of it, per direction."""
 
 SHOWN_ITEMS = 10
-
-
-@cache
-def label_tasks() -> tuple[str, ...]:
-    """Tasks that rank the same galleries under different labels, COCO 5K first, then in the order of their sources.
-
-    Other tasks under the original links rank something else: folds or other pairs.
-    """
-    order = list(label_sources())
-    coco = [task for task in tasks().values() if task.collection.is_default]
-    ranking = [task for task in coco if task.parts_with("ranks") and not task.of_label_files]
-    labelled = [task for task in ranking if set(task.label_sources) - set(tasks()[COCO].label_sources)]
-    labelled.sort(key=lambda task: max(order.index(source) for source in task.label_sources))
-    return (COCO, *(task.name for task in labelled))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class BestRanks:
-    """Queries (Q,) and the 1-based ranks (Q,) of their best positives, infinite if none is within ``depth``."""
-
-    query_ids: IntArray
-    ranks: FloatArray
-    depth: int | None = None
-
-    @property
-    def finite(self) -> IntArray:
-        """The finite ranks."""
-        return self.ranks[np.isfinite(self.ranks)].astype(np.int64)
-
-
-def best_ranks(report: Report) -> dict[str, BestRanks]:
-    """``task/direction`` to the best ranks of its queries, for tasks that rank positives."""
-    if report.per_query is None:
-        return {}
-    table, lists = report.per_query, report.provenance.run.directions
-    keys = pc.binary_join_element_wise(table["task"].cast("string"), table["direction"].cast("string"), "/")
-    encoded = keys.combine_chunks().dictionary_encode()
-    codes, metrics = encoded.indices.to_numpy(), np.asarray(table["metric"].cast("string"))
-    queries, ranks = np.asarray(table["query_id"]), np.asarray(pc.fill_null(table["best_rank"].cast("double"), np.inf))
-    by_key = {}
-    for code, key in enumerate(encoded.dictionary.to_pylist()):
-        rows = np.flatnonzero(codes == code)
-        rows = rows[metrics[rows] == metrics[rows[0]]]  # every metric repeats the rank
-        if np.isfinite(ranks[rows]).any():
-            depth = lists[name].shallowest if (name := key.partition("/")[2]) in lists else None
-            by_key[key] = BestRanks(queries[rows], ranks[rows], depth)
-    return by_key
-
-
-def directions_judged(ranks: Mapping[str, BestRanks]) -> list[str]:
-    """Directions that at least one of the label tasks ranks, in the order of the report."""
-    return list(dict.fromkeys(key.partition("/")[2] for key in ranks if key.partition("/")[0] in label_tasks()))
-
-
-def align(ranks: Mapping[str, BestRanks], direction: str) -> tuple[IntArray, dict[str, FloatArray]]:
-    """All (Q,) queries of a direction, and task to (Q,) best ranks, NaN for queries that the task does not judge."""
-    ranked = {task: ranks[f"{task}/{direction}"] for task in label_tasks() if f"{task}/{direction}" in ranks}
-    ids = np.concatenate([best.query_ids for best in ranked.values()])
-    queries = ids[np.sort(np.unique(ids, return_index=True)[1])]
-    by_task = {}
-    for task, best in ranked.items():
-        places, known = find_positions(queries, best.query_ids)
-        by_task[task] = np.where(known, best.ranks[places], np.nan)
-    return queries, by_task
 
 
 def collect_examples(run: Run, report: Report, library: Library) -> pa.Table:
@@ -287,7 +183,7 @@ def _table(
         images.append(ids if of_images else split.owners_of(ids))
     columns["same_categories"] = _same_categories(split, *images) if categories else pa.nulls(items.size, pa.bool_())
     of_files = [pa.field(name, pa.bool_()) for name in verdicts if name.startswith(LABELS_COLUMN)]
-    schema = pa.schema([*SCHEMA, *of_files])
+    schema = pa.schema([*EXAMPLES_SCHEMA, *of_files])
     return pa.table({name: columns[name] for name in schema.names}, schema=schema)
 
 

@@ -8,11 +8,11 @@ from dataclasses import fields, replace
 import numpy as np
 
 from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.hashing import hash_content
 from cxc_eccv.judgments.evidence.source import Thresholds, gather, number_pairs, sources_of
 from cxc_eccv.judgments.flickr8k import FOUND, LINKED, NEGATIVE
-from cxc_eccv.judgments.qrels import merge, merged_qrels
+from cxc_eccv.judgments.merging import merge, merged_qrels
 from cxc_eccv.metrics.kinds import Spec, Variant
-from cxc_eccv.sources.download import sha256_of
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.tasks.task import LABEL_FILES, NotApplicable, Task
 from cxc_eccv.types import DIRECTIONS, IntArray, Judgments, find_positions
@@ -49,7 +49,7 @@ def describe_sources(sources: Sequence[str], split: Split) -> LabelFacts:
     """The sources, and facts about each label file."""
     files = {name: split.labels(name) for name in sources if name in split.library.label_names}
     facts = {
-        name: replace(file.summary, sha256=sha256_of(file.path)) for name, file in files.items() if file is not None
+        name: replace(file.summary, sha256=hash_content(file.path)) for name, file in files.items() if file is not None
     }
     return LabelFacts(sources=tuple(sources), policy="union", files=facts)
 

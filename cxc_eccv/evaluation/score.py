@@ -28,7 +28,7 @@ from cxc_eccv.sources.readers import UNREACHABLE_CAPTIONS
 from cxc_eccv.statistics import ClusterBootstrap, Draws, interval, wilson
 from cxc_eccv.types import SIDES, Bounds, FloatArray, IntArray, Judgments, Result, find_positions, other_side
 from cxc_eccv.types.ids import find_distinct
-from cxc_eccv.types.reported import SPREAD
+from cxc_eccv.types.result import SPREAD
 
 NAMED = 3
 SWAP_SHARE = 0.5

@@ -11,15 +11,16 @@ from typing import NamedTuple
 
 from huggingface_hub import HfApi
 
-import cxc_eccv
+from cxc_eccv import version
 from cxc_eccv.builders.output import MANIFEST_NAME, list_departures
 from cxc_eccv.errors import DataError, HubError, ReportRefused
-from cxc_eccv.evaluation.report import find_report, load_report
 from cxc_eccv.hub.client import read_text
 from cxc_eccv.hub.leaderboard import PATH, SPLIT, leaderboard_tasks, read_task_ids
 from cxc_eccv.registry import metric_variants
+from cxc_eccv.report import Report
+from cxc_eccv.report.loading import find_report, load_report
 from cxc_eccv.sources.catalog import OFFICIAL, load_catalog
-from cxc_eccv.types import Report, Result
+from cxc_eccv.types import Result
 
 EVALUATE = "Evaluate again with `cxc-eccv evaluate FILE --split test` on the official data."
 
@@ -87,7 +88,7 @@ def _find_version_fault(made_by: str) -> str | None:
     Only releases count for one another: the version of a development copy or a changed one does not say what it
     computes.
     """
-    ours = cxc_eccv.__version__
+    ours = version.__version__
     if made_by == ours:
         return None
     both = f"cxc_eccv {made_by} computed it, and this is {ours}"

@@ -18,7 +18,7 @@ from huggingface_hub.errors import (
 )
 from huggingface_hub.utils._validators import validate_repo_id
 
-import cxc_eccv
+from cxc_eccv import version
 from cxc_eccv.errors import CxcEccvError, HubAccessDenied, HubConflict, HubError, HubUnavailable, InvalidOption
 
 LOG_IN = "Run `hf auth login`, or set HF_TOKEN, with a token of the role `write`."
@@ -51,7 +51,7 @@ def hub_client(doing: str) -> Iterator[HfApi]:
         HubError: the Hub refused the request.
         InvalidOption: the name of a repository is malformed.
     """
-    api = HfApi(library_name="cxc_eccv", library_version=cxc_eccv.__version__)
+    api = HfApi(library_name="cxc_eccv", library_version=version.__version__)
     try:
         yield api
     except (TRANSPORT, OSError, RuntimeError, ValueError) as error:

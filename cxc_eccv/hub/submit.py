@@ -31,9 +31,9 @@ from cxc_eccv.hub.checks import Benchmark, check_same_files, checked_report, rea
 from cxc_eccv.hub.client import hub_client, read_text, require_token
 from cxc_eccv.hub.leaderboard import PATH as EVAL_YAML
 from cxc_eccv.hub.leaderboard import LeaderboardTask, leaderboard_tasks, select_tasks
+from cxc_eccv.report import Report
 from cxc_eccv.sources.catalog import load_catalog
 from cxc_eccv.terminal import visible
-from cxc_eccv.types import Report
 from cxc_eccv.wording import CHECK_FIRST
 
 RESULTS = ".eval_results/cxc_eccv.yaml"

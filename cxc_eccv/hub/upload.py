@@ -17,19 +17,18 @@ from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
 from huggingface_hub.constants import SPACES_SDK_TYPES
 from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
 
-import cxc_eccv
-from cxc_eccv import registry
+from cxc_eccv import registry, version
 from cxc_eccv.builders.dataset_cards import point_examples
 from cxc_eccv.builders.declared import dataset_configs
 from cxc_eccv.builders.output import FORMAT, MANIFEST_NAME, list_departures
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.evaluation.report import REPORT
 from cxc_eccv.hub import leaderboard
 from cxc_eccv.hub.answers import count_answers, drop_answers, drop_answers_in_card
 from cxc_eccv.hub.card import CARD, merge_card, read_card
 from cxc_eccv.hub.client import hub_client, read_text, require_owner, require_token
 from cxc_eccv.hub.leaderboard import PATH as EVAL_YAML
 from cxc_eccv.hub.replacing import find_card_losses, find_losses, find_removed
+from cxc_eccv.report.files import REPORT
 from cxc_eccv.sources.catalog import SAMPLE
 from cxc_eccv.sources.library import Library
 from cxc_eccv.writing import RECORD, recorded_folder
@@ -152,7 +151,7 @@ class Upload:
                 self.repo_id,
                 repo_type=self.repo_type,
                 operations=[*additions, CommitOperationAdd(CARD, card.encode()), *deletions],
-                commit_message=f"Upload with cxc_eccv {cxc_eccv.__version__}",
+                commit_message=f"Upload with cxc_eccv {version.__version__}",
                 parent_commit=head,
             )
         return str(url)

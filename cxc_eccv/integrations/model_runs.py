@@ -13,10 +13,11 @@ from cxc_eccv.errors import ModelError
 from cxc_eccv.evaluation import Request, evaluate_request, make_plan
 from cxc_eccv.ranking.scores import to_unit_length
 from cxc_eccv.registry import task
+from cxc_eccv.report import Report
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.runs.run import SIMILARITIES
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import Embeddings, Report
+from cxc_eccv.types import Embeddings
 
 Compare = Callable[[Any, Any], Any]
 """A model's similarity function: vectors (N, D) and (M, D) to scores (N, M), as arrays or tensors."""

@@ -17,9 +17,10 @@ from cxc_eccv.evaluation.request import check_split
 from cxc_eccv.extras import needs_extra
 from cxc_eccv.integrations.model_runs import main_key, make_run, score
 from cxc_eccv.integrations.mteb_files import LANGUAGE, SUBSET, data_revision, task_name, task_scores
-from cxc_eccv.report.folder import write_folder
+from cxc_eccv.report import Report
+from cxc_eccv.report.saving import write_folder
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import Embeddings, Report
+from cxc_eccv.types import Embeddings
 
 with needs_extra("mteb", "st", "train", subject="cxc_eccv.integrations.mteb needs"):
     import mteb

@@ -12,8 +12,9 @@ from typing import Any
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.integrations.model_runs import main_key
 from cxc_eccv.registry import tasks
+from cxc_eccv.report import Report
 from cxc_eccv.sources.catalog import OFFICIAL
-from cxc_eccv.types import DIRECTIONS, Report, Result
+from cxc_eccv.types import DIRECTIONS, Result
 from cxc_eccv.writing import write_texts
 
 SUBSET = "default"

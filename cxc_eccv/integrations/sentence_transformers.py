@@ -18,10 +18,11 @@ from cxc_eccv.extras import needs_extra
 from cxc_eccv.hub.leaderboard import NAME as DATASET_NAME
 from cxc_eccv.integrations.model_runs import main_key, make_run, score
 from cxc_eccv.registry import metric_labelled
-from cxc_eccv.report.folder import write_folder
+from cxc_eccv.report import Report
+from cxc_eccv.report.saving import write_folder
 from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import Embeddings, Report, check_whole
+from cxc_eccv.types import Embeddings, check_whole
 
 with needs_extra("st", "train", subject="cxc_eccv.integrations.sentence_transformers needs"):
     from sentence_transformers import SentenceTransformer
@@ -29,8 +30,8 @@ with needs_extra("st", "train", subject="cxc_eccv.integrations.sentence_transfor
 
     from cxc_eccv.encoding.adapters import unwrap
     from cxc_eccv.encoding.families import refuse_object
+    from cxc_eccv.encoding.images import open_picture
     from cxc_eccv.encoding.loading import inference, load_model
-    from cxc_eccv.encoding.pictures import open_picture
     from cxc_eccv.encoding.roles import RoleInput, plan_passes
 
 PICTURES = 256

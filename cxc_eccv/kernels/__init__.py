@@ -14,22 +14,7 @@ from numpy.typing import NDArray
 from cxc_eccv.types import FloatArray, IntArray
 
 try:
-    from cxc_eccv.kernels._kernels import (
-        correlate_ranks,
-        count_columns,
-        count_matches,
-        count_orders,
-        count_rows,
-        draw_rows,
-        draw_times,
-        find_ranks,
-        multiply_pairs,
-        reach_bounds,
-        scale_to_unit,
-        select_in_columns,
-        spread_kept,
-        sum_drawn,
-    )
+    from cxc_eccv.kernels import _kernels
 
     COMPILED = True
 except ImportError:
@@ -88,7 +73,7 @@ def row_counts(
     edges of the segments, from 0 to the width in multiples of 8; no segment is empty.
     """
     if COMPILED and block.dtype == np.float32:
-        return _count_compiled(count_rows, block, rows, low, high, bounds, (rows.size, bounds.size - 1))
+        return _count_compiled(_kernels.count_rows, block, rows, low, high, bounds, (rows.size, bounds.size - 1))
     at_least, above = np.zeros((2, rows.size, bounds.size - 1), dtype=np.int64)
     # Flags are added eight per 64-bit word, in pieces of at most 255 words, so that no byte of a sum overflows.
     words = bounds // 8
@@ -116,7 +101,9 @@ def column_counts(
     Like :func:`row_counts`; the edges of the segments run from 0 to B.
     """
     if COMPILED and block.dtype == np.float32:
-        return _count_compiled(count_columns, block, columns, low, high, bounds, (bounds.size - 1, columns.size))
+        return _count_compiled(
+            _kernels.count_columns, block, columns, low, high, bounds, (bounds.size - 1, columns.size)
+        )
     at_least, above = np.zeros((2, bounds.size - 1, columns.size), dtype=np.int64)
     for segment, (first, last) in enumerate(itertools.pairwise(bounds.tolist())):
         for start in range(first, last, ROWS_AT_ONCE):
@@ -132,7 +119,9 @@ def pair_products(
     """(P,) dot products of pairs of vectors in double precision, and (P,) sums of their absolute terms."""
     sums, magnitudes = np.empty((2, rows.size))
     if COMPILED:
-        multiply_pairs(singles(queries), singles(items), ints(rows), ints(columns), queries.shape[1], sums, magnitudes)
+        _kernels.multiply_pairs(
+            singles(queries), singles(items), ints(rows), ints(columns), queries.shape[1], sums, magnitudes
+        )
         return sums, magnitudes
     for start in range(0, rows.size, PAIRS_AT_ONCE):
         part = slice(start, start + PAIRS_AT_ONCE)
@@ -153,7 +142,7 @@ def unit_vectors(
     """
     if COMPILED:
         lengths = np.empty(indices.size)
-        scale_to_unit(singles(vectors), ints(indices), ints(targets), vectors.shape[1], out, lengths)
+        _kernels.scale_to_unit(singles(vectors), ints(indices), ints(targets), vectors.shape[1], out, lengths)
         return lengths
     rows = vectors[indices]
     wide = rows.astype(np.float64)
@@ -170,7 +159,7 @@ def times_drawn(random: np.random.Generator, samples: int, count: int) -> NDArra
     """
     times = np.empty((samples, count), np.int16 if count <= FEW else np.int32)
     if COMPILED and count <= FEW:
-        draw_times(random.bit_generator.capsule, count, times)
+        _kernels.draw_times(random.bit_generator.capsule, count, times)
         return times
     draws = random.integers(count, size=times.shape, dtype=np.uint16 if count <= FEW else np.int64)
     for sample, clusters in zip(times, draws, strict=True):
@@ -197,7 +186,7 @@ def drawn_sums(times: NDArray[np.integer], values: NDArray[Any]) -> FloatArray:
         ]
         return np.concatenate(products, axis=-1, dtype=np.float64)
     sums = np.empty((*values.shape[:-1], samples))
-    sum_drawn(times, values.astype(np.int16, order="C"), count, sums)
+    _kernels.sum_drawn(times, values.astype(np.int16, order="C"), count, sums)
     return sums
 
 
@@ -205,7 +194,7 @@ def drawn_places(times: NDArray[np.integer], members: IntArray, below: IntArray,
     """(2, S) how many of the ``times`` of (W,) clusters, added one by one to ``below``, stay at or under two ranks."""
     if COMPILED and times.dtype == np.int16:
         indices = np.empty(ranks.shape, np.int64)
-        find_ranks(times, times.shape[1], np.ascontiguousarray(members), below, ranks, indices)
+        _kernels.find_ranks(times, times.shape[1], np.ascontiguousarray(members), below, ranks, indices)
         return indices
     reached = np.cumsum(times.take(members, axis=1), axis=1, dtype=np.int32)
     reached += below.astype(np.int32)[:, None]
@@ -220,7 +209,7 @@ def drawn_rows(random: np.random.Generator, rows: IntArray, ends: IntArray, samp
     """
     drawn = np.empty((samples, (ends.size - 1) // 2), np.int64)
     if COMPILED:
-        draw_rows(random.bit_generator.capsule, rows, ends, drawn)
+        _kernels.draw_rows(random.bit_generator.capsule, rows, ends, drawn)
         return drawn
     sizes = np.diff(ends)
     for sample in drawn:
@@ -238,7 +227,7 @@ def rank_products(codes: NDArray[np.int32], n_levels: tuple[int, int], rows: Int
     """
     products = np.empty((len(rows), 3))
     if COMPILED and rows.shape[1] <= MOST_RANKED:
-        correlate_ranks(codes, *n_levels, rows, products)
+        _kernels.correlate_ranks(codes, *n_levels, rows, products)
         return products
     for sample, chosen in zip(products, rows, strict=True):
         first, second = (_centre_ranks(codes[chosen, side], n_levels[side]) for side in range(2))
@@ -269,7 +258,7 @@ def row_correlations(levels: NDArray[np.int32], others: NDArray[np.int32]) -> Fl
 
         return np.array([kendalltau(*rows).statistic for rows in zip(levels, others, strict=True)], dtype=np.float64)
     counts = np.empty((len(levels), 4), dtype=np.int64)
-    count_orders(np.ascontiguousarray(levels), np.ascontiguousarray(others), n_items, counts)
+    _kernels.count_orders(np.ascontiguousarray(levels), np.ascontiguousarray(others), n_items, counts)
     discordant, tied, tied_others, tied_both = counts.T
     n_pairs = n_items * (n_items - 1) // 2
     surplus = n_pairs - tied - tied_others + tied_both - 2 * discordant
@@ -296,7 +285,7 @@ def match_counts(
     """Count the matches among the top items of rows: items whose class is within zeta of the query's class."""
     if counts_matches(scores, distances, len(zetas)):
         lowest, counts = np.empty(depths.shape, np.float32), np.zeros((*depths.shape, 4), np.int64)
-        count_matches(
+        _kernels.count_matches(
             scores if scores.strides[1] == scores.itemsize else np.ascontiguousarray(scores),
             ints(rows),
             np.ascontiguousarray(items, np.int32),
@@ -331,7 +320,7 @@ def scores_of_columns(scores: NDArray[np.float32], rows: IntArray, depths: IntAr
     Infinity at depth 0, minus infinity if there are too few rows.
     """
     selected = np.empty(depths.size, np.float32)
-    select_in_columns(scores, ints(rows), ints(depths), selected)
+    _kernels.select_in_columns(scores, ints(rows), ints(depths), selected)
     return selected
 
 
@@ -347,14 +336,16 @@ class KeptColumns:
         while not 0 <= needed <= room:
             room = max(room, needed)
             self._kept = np.empty(room, np.int64)
-            needed = reach_bounds(block, np.ascontiguousarray(items, np.int32), bounds, self._starts, self._kept)
+            needed = _kernels.reach_bounds(
+                block, np.ascontiguousarray(items, np.int32), bounds, self._starts, self._kept
+            )
         self.sizes = np.diff(self._starts)
 
     def spread(
         self, columns: IntArray, filled: IntArray, scores: NDArray[np.float32], items: NDArray[np.int32]
     ) -> None:
         """Append the kept scores of (n,) columns to the ``filled`` part of (n, room) tables, and update ``filled``."""
-        spread_kept(self._kept, self._starts, columns, filled, scores, items)
+        _kernels.spread_kept(self._kept, self._starts, columns, filled, scores, items)
 
 
 def _count_compiled(

@@ -39,16 +39,7 @@ from cxc_eccv.ranking.scores import (
 )
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.runs.run import GALLERY, QUERY, ROLES, SYMMETRIC
-from cxc_eccv.types import (
-    CROSS_MODAL,
-    SIDES,
-    Embeddings,
-    FloatArray,
-    IntArray,
-    RatedPairs,
-    find_positions,
-    find_sides,
-)
+from cxc_eccv.types import CROSS_MODAL, SIDES, Embeddings, FloatArray, IntArray, RatedPairs, find_positions, find_sides
 from cxc_eccv.types.ids import find_distinct
 
 WORTHWHILE = 0.6

@@ -1,1 +1,6 @@
-"""Reports to look at: ``page_content.py`` holds the content, ``console.py``, ``pages.py`` and others show it."""
+"""Reports of runs: what they hold, how they are shown, saved and loaded."""
+
+from cxc_eccv.report.report import Report
+from cxc_eccv.report.report_data import ReportData
+
+__all__ = ["Report", "ReportData"]

@@ -11,9 +11,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.evaluation.examples import COCO, BestRanks, align, directions_judged
 from cxc_eccv.registry import tasks
-from cxc_eccv.types import FloatArray, IntArray, Report, Result
+from cxc_eccv.report.best_ranks import COCO, BestRanks, align, directions_judged
+from cxc_eccv.report.report_data import ReportData
+from cxc_eccv.types import FloatArray, IntArray, Result
 from cxc_eccv.wording import count, direction_name, list_names, share, task_name
 
 UPPER = (1, 5, 10, 50, 100, 500, 1_000)
@@ -109,7 +110,7 @@ class Curve:
         return float(self.recalls[places[0]]) if places.size else None
 
 
-def curve_panels(report: Report, ranks: Mapping[str, BestRanks]) -> dict[str, list[Curve]]:
+def curve_panels(report: ReportData, ranks: Mapping[str, BestRanks]) -> dict[str, list[Curve]]:
     """The curves of each task that ranks positives, all to the same depth, with the report's intervals."""
     depths = _shown_depths(ranks)
     panels: dict[str, list[Curve]] = {}
@@ -142,7 +143,7 @@ def _shown_depths(ranks: Mapping[str, BestRanks]) -> IntArray:
     return np.union1d(spread, [k for k in TABLE_DEPTHS if k <= limit])
 
 
-def _marks(report: Report, task: str, direction: str, ks: IntArray) -> tuple[tuple[int, float, float, float], ...]:
+def _marks(report: ReportData, task: str, direction: str, ks: IntArray) -> tuple[tuple[int, float, float, float], ...]:
     rows = {row.metric: row for row in report.results if (row.task, row.direction) == (task, direction)}
     marks = []
     for k in (1, 5, 10):

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from cxc_eccv.registry import tasks
 from cxc_eccv.report.page_content import Page, TaskScores
+from cxc_eccv.report.report_data import ReportData
 from cxc_eccv.report.score_tables import (
     BELOW,
     NOTHING,
@@ -22,25 +23,25 @@ from cxc_eccv.report.score_tables import (
 )
 from cxc_eccv.tables import MISSING, Cell, Table, tables_to_console
 from cxc_eccv.terminal import print_shown, shown_html, shown_text, visible
-from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, Report
-from cxc_eccv.types.reported import WILSON
+from cxc_eccv.types import CROSS_MODAL, DIRECTIONS
+from cxc_eccv.types.result import WILSON
 from cxc_eccv.wording import CHECK_FIRST, TIES_PAGE, Shown, list_names, metric_name, score_cell, unit_of
 
 LISTED = 3
 """Most names in a line that says what was not scored."""
 
 
-def print_report(report: Report, console: Console | None = None) -> None:
+def print_report(report: ReportData, console: Console | None = None) -> None:
     """Print what :func:`report_text` returns, with colours where the terminal has them."""
     print_shown(render(Page(report)), console)
 
 
-def report_text(report: Report) -> str:
+def report_text(report: ReportData) -> str:
     """The report for a terminal, without colours."""
     return shown_text(render(Page(report)))
 
 
-def report_html(report: Report) -> str:
+def report_html(report: ReportData) -> str:
     """The report for a notebook."""
     return shown_html(render(Page(report)))
 

@@ -9,14 +9,16 @@ from itertools import groupby
 
 import pyarrow as pa
 
-from cxc_eccv.evaluation.examples import COCO, BestRanks, best_ranks, no_examples
 from cxc_eccv.registry import tasks
+from cxc_eccv.report.best_ranks import COCO, BestRanks, best_ranks
 from cxc_eccv.report.charts import LABELS, Curve, Verdicts, curve_panels, rank_bins, verdicts
+from cxc_eccv.report.example_table import no_examples
 from cxc_eccv.report.query_cards import QueryCard, example_cards, reason_of
+from cxc_eccv.report.report_data import ReportData
 from cxc_eccv.terminal import visible
-from cxc_eccv.types import Report, Result
+from cxc_eccv.types import Result
 from cxc_eccv.types.json_records import to_json
-from cxc_eccv.types.reported import group_by_reason
+from cxc_eccv.types.result import group_by_reason
 from cxc_eccv.types.strict_json import JsonObject
 from cxc_eccv.wording import (
     Shown,
@@ -133,7 +135,7 @@ def caveat_of(results: Sequence[Result]) -> Caveat:
 class Page:
     """The content of a report; each part is computed when it is first needed, since the console shows only a few."""
 
-    report: Report
+    report: ReportData
     example_table: pa.Table = field(default_factory=lambda: no_examples("the report was made without its run"))
 
     @property
@@ -191,7 +193,7 @@ class Page:
     @property
     def data(self) -> str:
         """The split and the edition of the data, to be shown."""
-        return visible(name_data(self.report))
+        return visible(name_data(self.report.results, self.report.provenance))
 
     @property
     def first_line(self) -> str:

@@ -1,4 +1,4 @@
-"""A report as Markdown, and reports and comparisons as self-contained HTML files: nothing is loaded from elsewhere."""
+"""A report as Markdown and as a self-contained HTML file: nothing is loaded from elsewhere."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ from PIL import Image, ImageOps
 
 from cxc_eccv import wording
 from cxc_eccv.builders.image_columns import ImageFolder
-from cxc_eccv.comparison import Comparison, ModelAgreement, ModelRank
-from cxc_eccv.comparison.compared_tables import group_ranks, list_difference_tables, list_rank_tables
-from cxc_eccv.evaluation.examples import COCO
+from cxc_eccv.report.best_ranks import COCO
 from cxc_eccv.report.charts import LABELS, Segment, Verdicts, finding, line_chart, segments, span
 from cxc_eccv.report.page_content import Page
 from cxc_eccv.report.query_cards import find_shown_files
@@ -38,7 +36,7 @@ from cxc_eccv.report.score_tables import (
     verdict_table,
 )
 from cxc_eccv.sources.catalog import describe_data
-from cxc_eccv.tables import Table, tables_to_markdown
+from cxc_eccv.tables import tables_to_markdown
 from cxc_eccv.terminal import markdown_text, upper_first
 from cxc_eccv.wording import metric_name, task_name
 
@@ -115,31 +113,6 @@ def _doubts_in_markdown(page: Page) -> list[str]:
         return []
     lines = [f"- {markdown_text(sentence)}" for sentence in page.doubts]
     return ["\n".join([f"**{wording.CHECK_FIRST}**", "", *lines])]
-
-
-def render_comparison(comparison: Comparison | ModelAgreement | None, published: Sequence[Table] = ()) -> str:
-    """The comparison, and tables of published models, as HTML; everything from the data is escaped."""
-    sections: dict[str, Sequence[Table]] = {}
-    ranks: dict[str, dict[str, list[ModelRank]]] = {}
-    overviews: list[Table] = []
-    if isinstance(comparison, Comparison):
-        if len(comparison.models) > 1:
-            ranks, overviews = group_ranks(comparison.ranks), list_rank_tables(comparison)
-            sections["Scores"] = comparison.tables()
-        sections[f"Differences from {comparison.baseline}"] = list_difference_tables(comparison)
-    elif comparison is not None:
-        sections["Agreement"] = comparison.tables()
-    if published:
-        sections["Published models"] = published
-    return template("compared.html.jinja", keep_trailing_newline=True).render(
-        comparison=comparison,
-        data=comparison.data if comparison else published[0].data,
-        n_models=len(comparison.models) + isinstance(comparison, Comparison) if comparison else 0,
-        css=page_style(),
-        sections=sections,
-        ranks=ranks,
-        overviews=dict(zip(ranks, overviews, strict=True)),
-    )
 
 
 def page_style(*names: str, package: str = "cxc_eccv.report") -> Markup:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from cxc_eccv.evaluation.examples import LABELS_COLUMN, REASON
 from cxc_eccv.judgments.evidence.source import Source, label_file_source, official_sources
+from cxc_eccv.report.example_table import LABELS_COLUMN, REASON
 from cxc_eccv.wording import list_names
 
 

@@ -20,16 +20,9 @@ import safetensors
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import MalformedRun
+from cxc_eccv.hashing import hash_file
 from cxc_eccv.parquet import OBJECTS, PICKLED, read_npy, refuse_expansion
-from cxc_eccv.runs.run import (
-    MODEL,
-    ROLES,
-    EmbeddingsRun,
-    hash_file,
-    read_entry,
-    refuse_unreadable,
-    whole_ids,
-)
+from cxc_eccv.runs.run import MODEL, ROLES, EmbeddingsRun, read_entry, refuse_unreadable, whole_ids
 from cxc_eccv.types import Embeddings
 from cxc_eccv.types.ids import advise_ids, check_ids, check_vectors
 from cxc_eccv.writing import replaced_file

@@ -16,20 +16,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
+from cxc_eccv.hashing import hash_file
 from cxc_eccv.parquet import read_parquet, refuse_size
 from cxc_eccv.runs.embeddings import make_embeddings, read_arrays
 from cxc_eccv.runs.rankings import RankedLists, RankingsRun, narrow_ids
 from cxc_eccv.runs.report_folder import find_files
-from cxc_eccv.runs.run import (
-    CORPUS,
-    MODEL,
-    EmbeddingsRun,
-    ScoresRun,
-    hash_file,
-    make_scores,
-    parse_json,
-    refuse_unreadable,
-)
+from cxc_eccv.runs.run import CORPUS, MODEL, EmbeddingsRun, ScoresRun, make_scores, parse_json, refuse_unreadable
 from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray
 from cxc_eccv.types.ids import shorten
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import CxcEccvError, MalformedRun, NoSuchFile, refuse_long_name
+from cxc_eccv.hashing import hash_file
 from cxc_eccv.types import Embeddings, IntArray, find_sides
 from cxc_eccv.types.ids import FLOATS, check_ids, shorten, to_array
 from cxc_eccv.types.json_records import from_json, shape_of
@@ -73,12 +73,6 @@ def refuse_unreadable(path: Path) -> None:
         path.open("rb").close()
     except OSError as error:
         raise MalformedRun(f"{path}: cannot be read ({error.strerror})") from None
-
-
-def hash_file(path: Path) -> str:
-    """The SHA-256 hex digest of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def parse_json(path: Path, text: str) -> Any:  # noqa: ANN401 - whatever the text holds

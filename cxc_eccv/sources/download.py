@@ -6,7 +6,6 @@ that it lacks are not taken from elsewhere, so editions never mix.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -14,10 +13,9 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import lru_cache
 from importlib import resources
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, TypeVar
 
 import pyarrow as pa
 from filelock import FileLock
@@ -31,8 +29,9 @@ from cxc_eccv.errors import (
     SourceMissing,
     refuse_long_name,
 )
+from cxc_eccv.hashing import fingerprint, hash_content
 from cxc_eccv.sources.catalog import OFFICIAL, SAMPLE, Archive, Catalog, Entry, fingerprint_files, load_catalog
-from cxc_eccv.sources.reading import open_content, shown
+from cxc_eccv.sources.reading import shown
 from cxc_eccv.types.provenance import ModifiedFile
 
 Content = TypeVar("Content")
@@ -46,41 +45,15 @@ TIMEOUT = 30.0  # seconds without a byte after which a connection counts as brok
 State = Literal["in mirror", "present", "to download", "user-provided", "not in edition"]
 
 
-class Fingerprint(NamedTuple):
-    """Identifies the content of a file, decompressed if it is gzipped."""
-
-    sha256: str
-    size: int
-
-
-def fingerprint(path: str | Path) -> Fingerprint:
-    """sha256 and size of a file's content, computed once per process while the file does not change."""
-    file = Path(path).resolve()
-    status = file.stat()
-    return _fingerprint(file, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-
-
-@lru_cache(maxsize=1024)
-def _fingerprint(path: Path, *_state: int) -> Fingerprint:
-    with open_content(path) as stream:
-        digest = hashlib.file_digest(stream, "sha256")  # type: ignore[arg-type] # any stream will do
-        return Fingerprint(digest.hexdigest(), stream.tell())
-
-
-def sha256_of(path: str | Path) -> str:
-    """Hexadecimal sha256 of a file's content, decompressed if it is gzipped."""
-    return fingerprint(path).sha256
-
-
 def verify(path: Path, sha256: str | None, size: int | None, remedy: str) -> None:
     """Raise HashMismatch, with the remedy, unless size and hash of a file are as expected; None if unknown."""
     if size is not None and fingerprint(path).size != size:
         actual = fingerprint(path).size
         kind = "is truncated" if actual < size else "is too long"
         raise HashMismatch(f"{path} {kind}: found {actual:,} bytes, expected {size:,}. {remedy}")
-    if sha256 is not None and sha256_of(path) != sha256:
+    if sha256 is not None and hash_content(path) != sha256:
         raise HashMismatch(
-            f"{path} is not the file that the catalog describes: found sha256 {sha256_of(path)}, "
+            f"{path} is not the file that the catalog describes: found sha256 {hash_content(path)}, "
             f"expected {sha256}. {remedy}"
         )
 
@@ -353,7 +326,7 @@ def _verify_cached(item: Entry | Archive, file: Path) -> None:
     verify(file, _known_hash(item, file), item.size, f"Delete {file} to download it again.")
     if item.sha256 is None and not _record_of(file).is_file():
         with suppress(OSError):  # a cache that somebody else prepared may be read-only
-            _record_of(file).write_text(f"{sha256_of(file)}  {file.name}\n", encoding="utf-8")
+            _record_of(file).write_text(f"{hash_content(file)}  {file.name}\n", encoding="utf-8")
 
 
 class RawFiles:
@@ -422,7 +395,7 @@ class RawFiles:
         """Record the hash of a file, which may be a user's, under a name; returns its path."""
         if not path.is_file():
             raise SourceMissing(f"{path} is not a file. Name the file with the annotations.")
-        self._files[name] = sha256_of(path)
+        self._files[name] = hash_content(path)
         return path
 
     def locate(self, name: str) -> Path | None:

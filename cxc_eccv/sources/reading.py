@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import codecs
 import csv
-import gzip
 import json
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,21 +18,12 @@ from pyarrow import json as arrow_json
 
 from cxc_eccv.errors import MalformedSource, SourceMissing
 from cxc_eccv.extras import require
+from cxc_eccv.hashing import open_content
 from cxc_eccv.parquet import read_npy, read_parquet, refuse_size
 from cxc_eccv.types import IntArray, find_positions
 from cxc_eccv.types.strict_json import JsonFault, Shape, check_shape, decode_json
 
 LARGEST_ID = 2**63 - 1
-
-
-@contextmanager
-def open_content(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file to read its content; a file named ``*.gz`` is decompressed."""
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-            yield stream  # type: ignore[misc] # a GzipFile can do what is asked of IO
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise MalformedSource(path, "", f"incomplete or damaged data ({error})", "a complete gzip file") from None
 
 
 def read_bytes(path: str | Path) -> bytes:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from cxc_eccv.judgments.qrels import searched_degrees, searched_qrels
-from cxc_eccv.sources.download import sha256_of
+from cxc_eccv.hashing import hash_content
+from cxc_eccv.judgments.merging import searched_degrees, searched_qrels
 from cxc_eccv.sources.library import Split
 from cxc_eccv.tasks.task import LABEL_FILES, JudgmentsOf, NotApplicable, Part, Task
 from cxc_eccv.types import CROSS_MODAL, Judgments
@@ -42,7 +42,7 @@ def _searched(read: JudgmentsOf, split: Split, direction: str) -> Judgments:
 def _facts(split: Split) -> dict[str, Mapping[str, LabelFileFacts]]:
     files = {name: split.labels(name) for name in _check_names(split)}
     facts = {
-        name: replace(file.summary, licence=None, pairs=None, positive=None, sha256=sha256_of(file.path))
+        name: replace(file.summary, licence=None, pairs=None, positive=None, sha256=hash_content(file.path))
         for name, file in files.items()
         if file is not None
     }

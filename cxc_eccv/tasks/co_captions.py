@@ -1,6 +1,6 @@
 """Co-captions: text-text retrieval with the original COCO links."""
 
-from cxc_eccv.judgments.qrels import coco_links
+from cxc_eccv.judgments.merging import coco_links
 from cxc_eccv.tasks.task import Part, Task
 
 TASK = Task(

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from cxc_eccv.errors import DataError
-from cxc_eccv.judgments.qrels import coco_links
+from cxc_eccv.judgments.merging import coco_links
 from cxc_eccv.sources.library import Split
 from cxc_eccv.sources.reading import read_ids
 from cxc_eccv.tasks.task import NotApplicable, Part, Task

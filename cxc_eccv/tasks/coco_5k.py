@@ -1,6 +1,6 @@
 """COCO 5K: the original links of all images and captions of a Karpathy split."""
 
-from cxc_eccv.judgments.qrels import coco_links
+from cxc_eccv.judgments.merging import coco_links
 from cxc_eccv.tasks.task import Part, Task
 from cxc_eccv.types import CROSS_MODAL
 

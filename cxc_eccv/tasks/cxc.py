@@ -1,7 +1,7 @@
 """CxC: retrieval within and across modalities, correlation with the ratings, and the CxC recall of eccv_caption."""
 
 from cxc_eccv.judgments.evidence.source import KIND
-from cxc_eccv.judgments.qrels import cxc_rated, cxc_ratings, merged_qrels, rated_pairs
+from cxc_eccv.judgments.merging import cxc_rated, cxc_ratings, merged_qrels, rated_pairs
 from cxc_eccv.sources.library import Split
 from cxc_eccv.tasks.task import Part, Task
 from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, RatedPairs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cxc_eccv.judgments.qrels import eccv_caption
+from cxc_eccv.judgments.merging import eccv_caption
 from cxc_eccv.tasks.task import Part, Task
 from cxc_eccv.types import CROSS_MODAL
 

@@ -1,6 +1,6 @@
 """Entailment: how many of the retrieved captions the image with its captions entails."""
 
-from cxc_eccv.judgments.qrels import entailment_labels, label_conflicts
+from cxc_eccv.judgments.merging import entailment_labels, label_conflicts
 from cxc_eccv.tasks.task import Part, Task
 
 TASK = Task(

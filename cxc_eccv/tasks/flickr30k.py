@@ -1,6 +1,6 @@
 """Flickr30k: the original links of a Karpathy split, and how many retrieved captions an image entails."""
 
-from cxc_eccv.judgments.qrels import flickr30k_entailment_labels, flickr30k_label_conflicts, original_links
+from cxc_eccv.judgments.merging import flickr30k_entailment_labels, flickr30k_label_conflicts, original_links
 from cxc_eccv.sources.collections.flickr30k import COLLECTION
 from cxc_eccv.tasks.task import Part, Task
 from cxc_eccv.types import CROSS_MODAL

@@ -1,7 +1,7 @@
 """Flickr8k: the original links of an official split, and the pairs that people judged."""
 
 from cxc_eccv.judgments.flickr8k import crowd_ratings, expert_ratings, flickr8k_human, flickr8k_verdicts
-from cxc_eccv.judgments.qrels import original_links
+from cxc_eccv.judgments.merging import original_links
 from cxc_eccv.sources.collections.flickr8k import COLLECTION, JUDGED
 from cxc_eccv.tasks.task import Part, Task
 from cxc_eccv.types import CROSS_MODAL

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from cxc_eccv.lazy import import_on_first_use
 
 __all__ = ["RetrievalCallback", "RetrievalScores"]
 
@@ -17,8 +18,4 @@ if TYPE_CHECKING:
     from cxc_eccv.training.retrieval_scores import RetrievalScores
 
 
-def __getattr__(name: str) -> object:
-    if name not in HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value = getattr(importlib.import_module(HOMES[name]), name)
-    return value
+__getattr__ = import_on_first_use(__name__, HOMES)

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any, Self, Unpack
 
 from cxc_eccv import registry
+from cxc_eccv.encoding.evaluate_model import Items, find_items
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation import Fields, Request, evaluate_request, warn_of_doubts
 from cxc_eccv.evaluation.calls import find_library
 from cxc_eccv.extras import needs_extra
-from cxc_eccv.from_model import Items, find_items
+from cxc_eccv.report import Report
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import Report, check_whole
+from cxc_eccv.types import check_whole
 from cxc_eccv.types.ids import check_type
 from cxc_eccv.types.model_options import PLAIN, Encoding
 

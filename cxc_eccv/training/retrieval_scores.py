@@ -13,10 +13,11 @@ from cxc_eccv.errors import MalformedRun
 from cxc_eccv.evaluation import Fields, Request, evaluate_request, warn_of_doubts
 from cxc_eccv.evaluation.calls import find_library
 from cxc_eccv.extras import needs_extra
+from cxc_eccv.report import Report
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.runs.run import whole_ids
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import Embeddings, IntArray, Report
+from cxc_eccv.types import Embeddings, IntArray
 from cxc_eccv.types.ids import check_vectors, on_host, to_array
 
 with needs_extra("torchmetrics", subject="RetrievalScores needs"):

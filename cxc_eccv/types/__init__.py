@@ -1,4 +1,4 @@
-"""Frozen dataclasses shared by every layer: judgments, embeddings, rankings, ranks, reports."""
+"""Frozen dataclasses shared by every layer: judgments, embeddings, rankings, ranks, results."""
 
 from cxc_eccv.types.ids import (
     LABELS,
@@ -23,7 +23,7 @@ from cxc_eccv.types.judgments import (
     look_up_gains,
     other_side,
 )
-from cxc_eccv.types.reported import Bounds, Report, Result
+from cxc_eccv.types.result import Bounds, Result
 
 __all__ = [
     "CROSS_MODAL",
@@ -39,7 +39,6 @@ __all__ = [
     "Judgments",
     "PositiveRanks",
     "RatedPairs",
-    "Report",
     "Result",
     "TopK",
     "check_values",

@@ -2,8 +2,8 @@
 
 import evaluate
 
-from cxc_eccv.adapters import described
-from cxc_eccv.adapters.pair_modules import ConceptModule
+from cxc_eccv.evaluate_modules import described
+from cxc_eccv.evaluate_modules.pair_modules import ConceptModule
 from cxc_eccv.metrics.concept_enumeration import SPEC
 
 

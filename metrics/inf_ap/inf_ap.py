@@ -2,8 +2,8 @@
 
 import evaluate
 
-from cxc_eccv.adapters import described
-from cxc_eccv.adapters.ranking_modules import JudgedRankingModule
+from cxc_eccv.evaluate_modules import described
+from cxc_eccv.evaluate_modules.ranking_modules import JudgedRankingModule
 from cxc_eccv.metrics.inf_ap import SPEC
 
 

@@ -2,8 +2,8 @@
 
 import evaluate
 
-from cxc_eccv.adapters import described
-from cxc_eccv.adapters.ranking_modules import RankingModule
+from cxc_eccv.evaluate_modules import described
+from cxc_eccv.evaluate_modules.ranking_modules import RankingModule
 from cxc_eccv.metrics.mrr import SPEC
 
 

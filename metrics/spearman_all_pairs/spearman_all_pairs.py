@@ -2,8 +2,8 @@
 
 import evaluate
 
-from cxc_eccv.adapters import described
-from cxc_eccv.adapters.pair_modules import RatedPairsModule
+from cxc_eccv.evaluate_modules import described
+from cxc_eccv.evaluate_modules.pair_modules import RatedPairsModule
 from cxc_eccv.metrics.spearman_all_pairs import SPEC
 
 

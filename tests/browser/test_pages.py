@@ -5,9 +5,10 @@ import pytest
 from scored_reports import scored
 
 from cxc_eccv.comparison import compare
-from cxc_eccv.evaluation.examples import SCHEMA
+from cxc_eccv.comparison.page import render_comparison
+from cxc_eccv.report.example_table import EXAMPLES_SCHEMA
 from cxc_eccv.report.page_content import Page
-from cxc_eccv.report.pages import render_comparison, render_html, thumbnails
+from cxc_eccv.report.pages import render_html, thumbnails
 from cxc_eccv.report.query_cards import find_shown_files
 from cxc_eccv.sources.download import sample_images
 
@@ -101,7 +102,7 @@ def test_markup_in_a_caption_does_not_run(visitor, sample_content):
     attack = "<script>window.ran = 1</script><img src=x onerror='window.ran = 1'><svg onload='window.ran = 1'>"
     for row in rows:
         row["item_texts"] = row["query_texts"] = [attack]
-    page = visitor.open(render_html(Page(report, type(examples).from_pylist(rows, schema=SCHEMA))))
+    page = visitor.open(render_html(Page(report, type(examples).from_pylist(rows, schema=EXAMPLES_SCHEMA))))
     assert page.run("['ran' in window, document.body.innerText.includes('<script>')]") == [False, True]
     assert page.requests == []
 

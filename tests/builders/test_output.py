@@ -11,7 +11,7 @@ from datasets import ClassLabel, Features, Value
 
 from cxc_eccv.builders import output
 from cxc_eccv.builders.output import replaceable_files, write_manifest
-from cxc_eccv.demo import earlier_files
+from cxc_eccv.cli.demo import earlier_files
 from cxc_eccv.errors import DataError, InvalidOption
 
 FEATURES = Features({"id": Value("int64"), "captions": [{"id": Value("int64"), "text": Value("string")}]})

@@ -14,10 +14,10 @@ from scored_reports import rows as per_query_rows
 
 from cxc_eccv.cli.app import main
 from cxc_eccv.comparison.published import eccv_caption_table
-from cxc_eccv.evaluation import report_to_json
-from cxc_eccv.evaluation.report import DIGEST, digest_of
+from cxc_eccv.report import Report
+from cxc_eccv.report.files import DIGEST, digest_of
 from cxc_eccv.runs import save_embeddings
-from cxc_eccv.types import Report, Result
+from cxc_eccv.types import Result
 from cxc_eccv.types.json_records import from_json
 from cxc_eccv.types.provenance import Provenance
 
@@ -72,7 +72,7 @@ def write(tmp_path):
         folder = tmp_path / name
         folder.mkdir(exist_ok=True)
         facts = {"split": "test", "data": DATA} | facts
-        (folder / "report.json").write_text(report_to_json(Report(tuple(rows), {}, from_json(Provenance, facts))))
+        (folder / "report.json").write_text(Report(tuple(rows), {}, from_json(Provenance, facts)).to_json())
         if per_query:
             marked = pa.concat_tables(tables).replace_schema_metadata({DIGEST: digest_of(folder / "report.json")})
             pq.write_table(marked, folder / "per_query.parquet")

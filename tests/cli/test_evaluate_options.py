@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 import cxc_eccv as ce
 from cxc_eccv.cli.app import app
+from cxc_eccv.encoding.evaluate_model import check_before_encoding
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation import Request
-from cxc_eccv.from_model import check_before_encoding
 from cxc_eccv.runs import load_embeddings, save_embeddings
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types.json_records import to_json

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
+from cxc_eccv.comparison.paper_tables import paper_tables
 from cxc_eccv.comparison.published import eccv_caption_table
-from cxc_eccv.evaluation import report_to_json
-from cxc_eccv.evaluation.report import read_report
-from cxc_eccv.report.score_tables import paper_tables
-from cxc_eccv.types import Report, Result
+from cxc_eccv.report import Report
+from cxc_eccv.report.loading import read_report
+from cxc_eccv.types import Result
 from cxc_eccv.types.json_records import from_json
 from cxc_eccv.types.provenance import Provenance
 
@@ -36,7 +36,7 @@ def write(tmp_path):
             rows.append(Result(task, "".join(direction), metric, value, 5000, **bounds))
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "report.json").write_text(
-            report_to_json(Report(tuple(rows), {}, from_json(Provenance, FACTS | facts)))
+            Report(tuple(rows), {}, from_json(Provenance, FACTS | facts)).to_json()
         )
         return tmp_path / folder
 

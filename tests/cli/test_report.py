@@ -10,9 +10,10 @@ from command_line import run_command
 
 from cxc_eccv import load_report
 from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.report import Report
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
 from cxc_eccv.sources.download import mirror_folder
-from cxc_eccv.types import Embeddings, Report
+from cxc_eccv.types import Embeddings
 from cxc_eccv.types.provenance import Provenance
 
 pytestmark = pytest.mark.thorough

@@ -12,14 +12,16 @@ from cxc_eccv.cli.encode import say_once
 from cxc_eccv.cli.sts import print_sts
 from cxc_eccv.comparison.published import eccv_caption_table
 from cxc_eccv.registry import metrics, task, tasks
+from cxc_eccv.report import Report
 from cxc_eccv.report.console import print_report, render
 from cxc_eccv.report.page_content import Page
 from cxc_eccv.runs import save_embeddings
 from cxc_eccv.sources.download import catalog_of
-from cxc_eccv.sts import Row, StsReport
+from cxc_eccv.sts import StsReport
+from cxc_eccv.sts.correlations import Row
 from cxc_eccv.tables import Table, tables_to_console
 from cxc_eccv.terminal import print_shown, say
-from cxc_eccv.types import Report, Result
+from cxc_eccv.types import Result
 from cxc_eccv.types.provenance import Provenance
 
 pytestmark = pytest.mark.thorough

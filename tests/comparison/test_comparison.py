@@ -17,8 +17,9 @@ from cxc_eccv.comparison import compare as compare_main
 from cxc_eccv.comparison.pairing import query_values
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
 from cxc_eccv.evaluation import evaluate
+from cxc_eccv.report import Report
 from cxc_eccv.statistics import Draws, holm
-from cxc_eccv.types import Report, Result
+from cxc_eccv.types import Result
 from cxc_eccv.types.provenance import Provenance
 
 compare = partial(compare_main, metrics="all")

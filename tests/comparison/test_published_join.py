@@ -8,7 +8,8 @@ from cxc_eccv.comparison import join
 from cxc_eccv.comparison.published import eccv_caption_table, printed_table
 from cxc_eccv.comparison.views import joined_tables, joined_to_csv
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.types import Report, Result
+from cxc_eccv.report import Report
+from cxc_eccv.types import Result
 from cxc_eccv.types.json_records import from_json
 from cxc_eccv.types.provenance import Provenance
 

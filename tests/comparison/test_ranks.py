@@ -8,9 +8,9 @@ from scipy.stats import norm
 from scored_reports import scored
 
 from cxc_eccv.comparison import compare, paired
-from cxc_eccv.comparison.differences import ranks_under_any_labels
+from cxc_eccv.comparison.model_ranks import ranks_under_any_labels
+from cxc_eccv.comparison.page import render_comparison
 from cxc_eccv.comparison.views import comparison_to_json
-from cxc_eccv.report.pages import render_comparison
 from cxc_eccv.statistics import Draws, rank_intervals
 
 KEYS = ("coco_5k/i2t/recall_at_1", "cxc/i2t/recall_at_1", "eccv_caption/i2t/map_at_r", "cxc/t2t/recall_at_1")

@@ -5,7 +5,7 @@ import pytest
 
 from cxc_eccv.errors import SourceMissing
 from cxc_eccv.judgments.evidence.source import Thresholds, gather, item_ids, label_sources, number_pairs
-from cxc_eccv.judgments.qrels import merge
+from cxc_eccv.judgments.merging import merge
 from cxc_eccv.sources.catalog import SPLITS, load_catalog
 from cxc_eccv.types import DIRECTIONS
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from row_measures import count_matches
 
+from cxc_eccv.judgments.merging import entailed_pairs
 from cxc_eccv.judgments.plausible import category_matches
-from cxc_eccv.judgments.qrels import entailed_pairs
 from cxc_eccv.sources.download import fetch
 from cxc_eccv.sources.readers.coco_instances import read_category_sets
-from cxc_eccv.sources.readers.judged import read_entailment
+from cxc_eccv.sources.readers.entailment_labels import read_entailment
 from cxc_eccv.sources.reading import read_ids, read_json
 
 

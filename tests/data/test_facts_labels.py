@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from cxc_eccv.judgments.evidence.source import Thresholds
-from cxc_eccv.judgments.qrels import coco_links, cxc_rated, eccv_caption, merge, merged_qrels, rated_pairs
-from cxc_eccv.sources.readers.judged import UNREACHABLE_CAPTIONS, invalid_items
+from cxc_eccv.judgments.merging import coco_links, cxc_rated, eccv_caption, merge, merged_qrels, rated_pairs
+from cxc_eccv.sources.readers.eccv_caption import UNREACHABLE_CAPTIONS, invalid_items
 from cxc_eccv.sources.reading import read_ids
 from cxc_eccv.types import find_positions
 

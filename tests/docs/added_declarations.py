@@ -84,7 +84,7 @@ def labelled_pairs():
 def further_labels():
     """Scores of the album, which has the sample's images, and the numbers of positives with and without a table."""
     from cxc_eccv.evaluation import evaluate
-    from cxc_eccv.judgments.qrels import merged_qrels
+    from cxc_eccv.judgments.merging import merged_qrels
     from cxc_eccv.sources.library import Library
     from cxc_eccv.studies.baselines.untrained.random import draw_run
 

@@ -12,7 +12,6 @@ import pytest
 from pages import DOCS
 
 import cxc_eccv as ce
-from cxc_eccv.evaluation import report_to_json
 
 PACKAGE = Path(ce.__file__).parent
 TEXT = (DOCS / "architecture.md").read_text(encoding="utf-8")
@@ -45,7 +44,7 @@ def entered(tmp_path_factory):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             report = ce.evaluate(ce.load_run(path), KEY.rpartition("/")[0], data_dir="sample", progress=False)
-        text = report_to_json(report)
+        text = report.to_json()
     finally:
         sys.setprofile(before)
         threading.setprofile(None)

@@ -8,9 +8,9 @@ import pytest
 from pages import DOCS, ROOT
 from row_measures import count_matches
 
+from cxc_eccv.judgments.merging import cxc_rated, eccv_caption, merged_qrels
 from cxc_eccv.judgments.plausible import category_matches
-from cxc_eccv.judgments.qrels import cxc_rated, eccv_caption, merged_qrels
-from cxc_eccv.sources.readers.judged import UNREACHABLE_CAPTIONS, invalid_items
+from cxc_eccv.sources.readers.eccv_caption import UNREACHABLE_CAPTIONS, invalid_items
 
 PAGE = " ".join((DOCS / "data.md").read_text(encoding="utf-8").replace("|", " ").split())
 STATISTICS = json.loads((ROOT / "dataset_cards" / "statistics.json").read_text(encoding="utf-8"))["configs"]

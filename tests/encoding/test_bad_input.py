@@ -10,7 +10,7 @@ import tiny_models
 from PIL import Image
 
 from cxc_eccv.encoding import Encoding, encode, load_model, text_encoder
-from cxc_eccv.encoding.pictures import open_picture
+from cxc_eccv.encoding.images import open_picture
 from cxc_eccv.errors import (
     CheckpointMismatch,
     DataError,

@@ -12,7 +12,7 @@ import pytest
 import tiny_models
 
 from cxc_eccv.encoding import Encoding, encode, load_model, sides
-from cxc_eccv.encoding.pictures import make_image_encoder
+from cxc_eccv.encoding.images import make_image_encoder
 from cxc_eccv.encoding.shards import FolderStore, Notes, Shard
 
 pytestmark = pytest.mark.thorough

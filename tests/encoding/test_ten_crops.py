@@ -8,7 +8,7 @@ import tiny_models
 from PIL import Image, ImageOps
 
 from cxc_eccv.encoding import Encoding, TenCrops, encode
-from cxc_eccv.encoding.pictures import crop_ten
+from cxc_eccv.encoding.images import crop_ten
 from cxc_eccv.errors import InvalidOption, ModelError, TowerMissing
 
 CROPS = TenCrops(40, 32)

@@ -10,7 +10,7 @@ import torch
 
 from cxc_eccv.encoding import Encoding, encode, load_model, score_pairs, text_encoder
 from cxc_eccv.encoding.text_input import TextInput
-from cxc_eccv.encoding.towers import pool
+from cxc_eccv.encoding.texts import pool
 from cxc_eccv.errors import InvalidOption, ModelError
 from cxc_eccv.runs import load_embeddings
 

@@ -14,11 +14,11 @@ from report_samples import near_run
 import cxc_eccv as ce
 from cxc_eccv.cli.user_tables import policy, read_probabilities
 from cxc_eccv.errors import DataError, InvalidOption
-from cxc_eccv.evaluation import report_from_json, report_to_json
-from cxc_eccv.judgments.qrels import judged_pairs
+from cxc_eccv.judgments.merging import judged_pairs
 from cxc_eccv.metrics.kinds import RankMetric, TopMetric, WholeMetric
 from cxc_eccv.ranking import ranked
 from cxc_eccv.registry import metrics, tasks
+from cxc_eccv.report import Report
 from cxc_eccv.runs import RankingsRun
 from cxc_eccv.wording import BOUNDS
 
@@ -176,11 +176,11 @@ def test_the_classifier_that_judges_gives_expected_values(run, sample_library):
 
 def test_reports_without_bounds_are_as_they_were_and_those_with_them_are_read_back(run, report_of, tmp_path):
     plain = report_of(run, "coco_5k")
-    assert "bounds" not in report_to_json(plain)
+    assert "bounds" not in plain.to_json()
     report = report_of(run, "coco_5k", bounds=True, probabilities=chances_of)
-    text = report_to_json(report)
-    assert report_to_json(report_from_json(text)) == text
-    assert report_from_json(text).results == report.results
+    text = report.to_json()
+    assert Report.from_json(text).to_json() == text
+    assert Report.from_json(text).results == report.results
     assert report.provenance.bounds_depth == 50
     entry = json.loads(text)["results"][0]["bounds"]
     assert list(entry) == ["low", "high", "unjudged", "retrieved", "expected"]

@@ -8,7 +8,7 @@ import pytest
 import cxc_eccv as ce
 from cxc_eccv.discovery import find_declared
 from cxc_eccv.evaluation import doubts
-from cxc_eccv.evaluation.report import report_from_json, report_to_json
+from cxc_eccv.report import Report
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.runs.rankings import RankedLists
 from cxc_eccv.types import Embeddings
@@ -186,9 +186,9 @@ def test_doubts_are_found_in_order_of_causes():
 
 def test_doubts_survive_report_json(split, sample_library):
     report = ce.evaluate(scores_run(split, 1 - cosines(split)), "coco_5k", data_dir=sample_library)
-    text = report_to_json(report)
+    text = report.to_json()
     assert json.loads(text)["doubts"] == dict(report.doubts)
-    assert report_from_json(text).doubts == report.doubts
+    assert Report.from_json(text).doubts == report.doubts
 
 
 def test_constant_scores_outrank_half_by_chance(split, sample_library):

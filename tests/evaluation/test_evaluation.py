@@ -10,17 +10,18 @@ import numpy as np
 import pytest
 from plain_ranks import slow_scores
 
-import cxc_eccv
+from cxc_eccv import version
 from cxc_eccv.errors import DataError, InvalidOption, MissingIds, SourceMissing, UnknownName
-from cxc_eccv.evaluation import Request, evaluate, report_from_json, report_of_ranks, report_to_json
+from cxc_eccv.evaluation import Request, evaluate, report_of_ranks
 from cxc_eccv.evaluation.calls import split_key
 from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.registry import task, tasks
+from cxc_eccv.report import Report
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, load_embeddings, save_embeddings
 from cxc_eccv.runs.rankings import RankedLists
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks import coco_1k
-from cxc_eccv.types import Embeddings, Judgments, Report, Result
+from cxc_eccv.types import Embeddings, Judgments, Result
 from cxc_eccv.types.provenance import ItemFacts, Package
 
 
@@ -228,7 +229,7 @@ def test_provenance_tells_data_run_and_options(sample_library, report_of, tmp_pa
     more = Embeddings(np.append(run.captions.ids, other), np.vstack([run.captions.vectors, np.ones((1, 16))]))
     save_embeddings(tmp_path / "model.npz", EmbeddingsRun(run.images, more))
     facts = report_of(load_embeddings(tmp_path / "model.npz"), "cxc", seed=5).provenance
-    assert facts.package == Package("cxc_eccv", cxc_eccv.__version__)
+    assert facts.package == Package("cxc_eccv", version.__version__)
     assert facts.data.edition == "sample"
     assert facts.data.fingerprint == sample_library.fingerprint()
     assert facts.run.file == "model.npz"
@@ -238,24 +239,24 @@ def test_provenance_tells_data_run_and_options(sample_library, report_of, tmp_pa
 
 
 def test_report_json_reads_back_and_has_the_agreed_form(report):
-    text = report_to_json(report)
+    text = report.to_json()
     content = json.loads(text)
     assert content["schema"] == 1
     assert content["scores"] == report.scores
     assert content["results"][0]["key"] == report.results[0].key
     assert content["skipped"] == report.skipped
-    assert report_to_json(report_from_json(text)) == text
+    assert Report.from_json(text).to_json() == text
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"schema": 2}', '{"schema": 1}', '{"schema": 1, "results": [{"a": 1}]}'])
 def test_other_json_is_no_report(text):
     with pytest.raises(DataError, match=r"report\.json"):
-        report_from_json(text)
+        Report.from_json(text)
 
 
 def test_a_value_that_is_not_finite_is_never_written():
     with pytest.raises(ValueError, match="not JSON compliant"):
-        report_to_json(Report((Result("cxc", "t2t", "mrr", float("nan"), 1),)))
+        Report((Result("cxc", "t2t", "mrr", float("nan"), 1),)).to_json()
 
 
 @pytest.mark.reference

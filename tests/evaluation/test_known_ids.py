@@ -12,7 +12,7 @@ from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.sources.collections.coco import COLLECTION as COCO
 from cxc_eccv.sources.collections.flickr30k import COLLECTION as FLICKR30K
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers.judged import UNREACHABLE_CAPTIONS
+from cxc_eccv.sources.readers.eccv_caption import UNREACHABLE_CAPTIONS
 from cxc_eccv.types import SIDES, Embeddings, Judgments
 
 

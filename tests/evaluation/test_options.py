@@ -9,13 +9,14 @@ import pytest
 from scipy.stats import binomtest
 
 import cxc_eccv as ce
+from cxc_eccv.comparison.paper_tables import paper_csv, paper_tables
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.evaluation import Request, report_from_json, report_of_ranks, report_to_json
+from cxc_eccv.evaluation import Request, report_of_ranks
 from cxc_eccv.ranking import ranked
 from cxc_eccv.registry import task
+from cxc_eccv.report import Report
 from cxc_eccv.report.page_content import Page
 from cxc_eccv.report.pages import render_html, render_markdown
-from cxc_eccv.report.score_tables import paper_csv, paper_tables
 from cxc_eccv.runs import RankingsRun
 from cxc_eccv.statistics import wilson
 
@@ -184,7 +185,7 @@ def test_pages_say_how_each_interval_was_made(run, report_of):
     (row,) = csv.DictReader(paper_csv({"a": mixed}, ["coco_5k"], intervals=True).splitlines())
     assert row["coco_5k/i2t/recall_at_1/interval_method"] == "binomial"
     assert row["coco_5k/rsum/interval_method"] == "bootstrap"
-    read = report_from_json(report_to_json(mixed))
+    read = Report.from_json(mixed.to_json())
     assert read.results == mixed.results
     frame = mixed.to_pandas().set_index(["task", "direction", "metric"])["interval_method"]
     assert frame["coco_5k", "t2i", "recall_at_10"] == "binomial"

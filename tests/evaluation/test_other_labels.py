@@ -15,6 +15,7 @@ from rich.console import Console
 import cxc_eccv as ce
 from cxc_eccv.comparison import ScoredReport, compare
 from cxc_eccv.comparison.pairing import check_comparable
+from cxc_eccv.comparison.paper_tables import paper_tables
 from cxc_eccv.comparison.published import check_as_published
 from cxc_eccv.errors import DataError, InvalidOption, RunTooShallow, UnknownName
 from cxc_eccv.evaluation import evaluate_rankings
@@ -25,7 +26,6 @@ from cxc_eccv.report.console import render
 from cxc_eccv.report.page_content import Page
 from cxc_eccv.report.pages import render_html, render_markdown
 from cxc_eccv.report.query_cards import example_cards
-from cxc_eccv.report.score_tables import paper_tables
 from cxc_eccv.runs import ScoresRun
 from cxc_eccv.sources.collections.coco import COLLECTION as COCO
 from cxc_eccv.sources.library import Library

@@ -13,8 +13,8 @@ import cxc_eccv as ce
 from cxc_eccv import registry
 from cxc_eccv.errors import DataError, InvalidOption, MissingIds
 from cxc_eccv.evaluation.needs import NEEDS, Measured, Need, QueryValues, Reading, Values
+from cxc_eccv.judgments.merging import cxc_ratings, entailment_labels, rated_pairs
 from cxc_eccv.judgments.plausible import category_matches
-from cxc_eccv.judgments.qrels import cxc_ratings, entailment_labels, rated_pairs
 from cxc_eccv.metrics.bootstrap_spearman import bootstrap_spearman
 from cxc_eccv.metrics.entail_at_k import entail_at_k
 from cxc_eccv.metrics.kinds import Spec

@@ -7,12 +7,12 @@ from changed_files import places_of, replaced
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cxc_eccv.comparison.paper_tables import paper_tables
 from cxc_eccv.errors import DataError
-from cxc_eccv.evaluation import report_from_json, report_to_json
+from cxc_eccv.report import Report
 from cxc_eccv.report.page_content import Page
 from cxc_eccv.report.pages import render_html, render_markdown
-from cxc_eccv.report.score_tables import paper_tables
-from cxc_eccv.types import Bounds, Report, Result
+from cxc_eccv.types import Bounds, Result
 from cxc_eccv.types.json_records import from_json
 from cxc_eccv.types.provenance import Provenance
 
@@ -42,7 +42,7 @@ RESULTS = (
     Result("eccv_caption", "i2t", "map_at_r", 0.3, 1261, coverage=0.5),
     Result("coco_5k", "t2i", "median_rank", 2.0, 25000),
 )
-CONTENT = json.loads(report_to_json(Report(RESULTS, {"cxc": "no images"}, from_json(Provenance, FACTS))))
+CONTENT = json.loads(Report(RESULTS, {"cxc": "no images"}, from_json(Provenance, FACTS)).to_json())
 STRANGE = [
     None,
     True,
@@ -69,7 +69,7 @@ STRANGE = [
 def test_an_edited_report_is_refused_or_shown(place, new):
     message = ""
     try:
-        report = report_from_json(json.dumps(replaced(CONTENT, place, new)))
+        report = Report.from_json(json.dumps(replaced(CONTENT, place, new)))
     except DataError as error:
         message = str(error)
     if message:
@@ -85,4 +85,4 @@ def test_an_edited_report_is_refused_or_shown(place, new):
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "1e400", "1" + "0" * 5000])
 def test_a_number_that_is_none(number):
     with pytest.raises(DataError):
-        report_from_json(json.dumps(CONTENT).replace("0.3,", f"{number},"))
+        Report.from_json(json.dumps(CONTENT).replace("0.3,", f"{number},"))

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import cxc_eccv as ce
+from cxc_eccv.encoding.evaluate_model import ModelSides
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation import Fields, Request, make_plan
-from cxc_eccv.from_model import ModelSides
 from cxc_eccv.runs import save_embeddings
 
 PACKAGE = Path(ce.__file__).parent

@@ -19,6 +19,7 @@ from cxc_eccv.errors import InvalidOption, MissingIds
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.evaluation.examples import collect_examples
 from cxc_eccv.registry import task
+from cxc_eccv.report import Report
 from cxc_eccv.report.console import print_report
 from cxc_eccv.report.page_content import Page
 from cxc_eccv.report.pages import render_html, render_markdown
@@ -26,7 +27,7 @@ from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun, load_run, save_
 from cxc_eccv.runs.run import write_record
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import Embeddings, Judgments, Report, Result
+from cxc_eccv.types import Embeddings, Judgments, Result
 from cxc_eccv.types.json_records import from_json, to_json
 from cxc_eccv.types.provenance import Provenance, SideShare
 

@@ -9,9 +9,10 @@ from plain_ranks import forms_of
 import cxc_eccv as ce
 from cxc_eccv.errors import InvalidOption, MalformedRun, RunTooShallow, UnknownName
 from cxc_eccv.ranking import Options, ranked
+from cxc_eccv.report import Report
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun
 from cxc_eccv.tasks import coco_1k
-from cxc_eccv.types import Embeddings, Judgments, RatedPairs, Report
+from cxc_eccv.types import Embeddings, Judgments, RatedPairs
 
 pytestmark = pytest.mark.thorough
 

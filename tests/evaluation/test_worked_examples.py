@@ -9,8 +9,8 @@ from row_measures import listed_matches, plausible_hits
 from cxc_eccv.errors import DataError, RunTooShallow
 from cxc_eccv.evaluation.needs import Ranks, TopItems
 from cxc_eccv.judgments.evidence.source import Thresholds
+from cxc_eccv.judgments.merging import cxc_ratings, entailed_pairs, merge
 from cxc_eccv.judgments.plausible import CategoryMatches, category_matches
-from cxc_eccv.judgments.qrels import cxc_ratings, entailed_pairs, merge
 from cxc_eccv.metrics.entail_at_k import SPEC as ENTAIL_AT_K
 from cxc_eccv.metrics.kinds import Variant
 from cxc_eccv.metrics.map_at_r import map_at_r
@@ -180,7 +180,7 @@ def test_gains_are_the_higher_of_both_orders_and_a_query_needs_one_above_zero(mo
     """Images 1 and 2 were rated 1 and 4, images 1 and 3 rated 0 once: 3 has no gain and is no query."""
     ids, nan = np.array([1, 2, 3]), np.nan
     monkeypatch.setattr(
-        "cxc_eccv.judgments.qrels.merge",
+        "cxc_eccv.judgments.merging.merge",
         lambda *_, **__: SimpleNamespace(
             query_ids=ids, gallery_ids=ids, queries=np.array([0, 0, 1, 2]), items=np.array([1, 2, 0, 0]),
             ratings=np.array([1, 0, 4, nan]), reverse=np.array([4, nan, 1, 0])

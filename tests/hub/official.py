@@ -5,10 +5,10 @@ from dataclasses import asdict
 
 from cxc_eccv import __version__
 from cxc_eccv.builders.declared import BuildOptions
-from cxc_eccv.evaluation import report_to_json
 from cxc_eccv.hub.leaderboard import leaderboard_tasks
+from cxc_eccv.report import Report
 from cxc_eccv.sources.catalog import fingerprint_files, load_catalog
-from cxc_eccv.types import Report, Result
+from cxc_eccv.types import Result
 from cxc_eccv.types.json_records import from_json
 from cxc_eccv.types.provenance import Provenance
 
@@ -41,7 +41,7 @@ def official_report(scores=None, **provenance):
     data = {"edition": "official", "version": load_catalog().version, "files": FILES}
     data["fingerprint"] = fingerprint_files(FILES)
     facts = {"package": {"name": "cxc_eccv", "version": __version__}, "data": data, "split": "test", "seed": 0}
-    return report_to_json(Report(rows, {}, from_json(Provenance, facts | provenance)))
+    return Report(rows, {}, from_json(Provenance, facts | provenance)).to_json()
 
 
 def edited(report, edit):

@@ -11,8 +11,8 @@ import pytest
 import yaml
 from owner_addresses import ADDRESSES, REPOSITORY
 
-from cxc_eccv.adapters import MODULES
-from cxc_eccv.adapters.described import GRADIO
+from cxc_eccv.evaluate_modules import MODULES
+from cxc_eccv.evaluate_modules.described import GRADIO
 
 ROOT = Path(__file__).parents[2]
 LOAD = """

@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from cxc_eccv.builders.folder_writing import build_folder
-from cxc_eccv.evaluation import evaluate, report_to_json
+from cxc_eccv.evaluation import evaluate
 from cxc_eccv.hub.checks import checked_report
 from cxc_eccv.hub.leaderboard import leaderboard_tasks
 
@@ -24,7 +24,7 @@ def test_build_push_evaluate_submit_merge_read(hub, client, real_library, make_r
     client.command("push", tmp_path / "data", "org/real", "--yes")
     model = hub.store.create("model", "me/random", {"README.md": b"# Random\n"})
     report = evaluate(make_run(real_library, width=4), "eccv_caption", data_dir=real_library, confidence=None)
-    (tmp_path / "report.json").write_text(report_to_json(report))
+    (tmp_path / "report.json").write_text(report.to_json())
     arguments = ("submit", tmp_path / "report.json", "--model", "me/random", "--dataset", "org/real")
     client.command(*arguments, "--yes", typed="y\n")  # the vectors are random, which the report doubts
     hub.store.merge(model, 1)
@@ -37,6 +37,6 @@ def test_build_push_evaluate_submit_merge_read(hub, client, real_library, make_r
 
 def test_a_report_of_every_task_of_images_and_captions_is_accepted(real_library, make_run, tmp_path):
     report = evaluate(make_run(real_library, width=4), data_dir=real_library)
-    (tmp_path / "report.json").write_text(report_to_json(report))
+    (tmp_path / "report.json").write_text(report.to_json())
     accepted = checked_report(tmp_path / "report.json")
     assert set(leaderboard_tasks()) <= set(accepted.scores)

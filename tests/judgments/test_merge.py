@@ -9,8 +9,8 @@ from tiny_world import TinyWorld
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing, UnknownName
 from cxc_eccv.judgments.evidence import source
 from cxc_eccv.judgments.evidence.source import COCO, Thresholds, co_captions, label_sources, match_hypotheses
+from cxc_eccv.judgments.merging import POLICIES, eccv_caption, merge, merged_qrels
 from cxc_eccv.judgments.plausible import category_distances
-from cxc_eccv.judgments.qrels import POLICIES, eccv_caption, merge, merged_qrels
 
 
 @pytest.fixture

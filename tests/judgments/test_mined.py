@@ -17,7 +17,7 @@ from cxc_eccv.builders.folder_writing import build_folder
 from cxc_eccv.builders.packaged import cache_key
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
 from cxc_eccv.judgments.evidence.source import label_sources, official_sources
-from cxc_eccv.judgments.qrels import entailed_pairs, merge
+from cxc_eccv.judgments.merging import entailed_pairs, merge
 from cxc_eccv.registry import tasks
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import FACTS_KEY, read_mined

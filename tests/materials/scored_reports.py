@@ -4,8 +4,9 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.comparison import ScoredReport
-from cxc_eccv.evaluation.report import PER_QUERY_SCHEMA
-from cxc_eccv.types import Report, Result
+from cxc_eccv.report import Report
+from cxc_eccv.report.files import PER_QUERY_SCHEMA
+from cxc_eccv.types import Result
 from cxc_eccv.types.json_records import from_json
 from cxc_eccv.types.provenance import Provenance
 

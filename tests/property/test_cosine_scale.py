@@ -9,7 +9,7 @@ from cxc_eccv.encoding.processes import split_ranks
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.ranking.scores import to_unit_length
 from cxc_eccv.registry import task
-from cxc_eccv.sts import cosines
+from cxc_eccv.sts.correlations import cosines
 
 
 def score(run, library, **options):

@@ -20,8 +20,10 @@ from hypothesis import strategies as st
 
 from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources.readers.coco_instances import read_category_sets
+from cxc_eccv.sources.readers.cxc_ratings import read_annotators, read_ratings
+from cxc_eccv.sources.readers.eccv_caption import read_positives
+from cxc_eccv.sources.readers.entailment_labels import read_entailment
 from cxc_eccv.sources.readers.flickr8k import read_flickr8k
-from cxc_eccv.sources.readers.judged import read_annotators, read_entailment, read_positives, read_ratings
 from cxc_eccv.sources.readers.karpathy import read_karpathy
 from cxc_eccv.sources.readers.sentence_pairs import read_semeval, read_sick, read_stsb
 from cxc_eccv.sources.reading import read_ids

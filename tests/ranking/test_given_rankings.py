@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cxc_eccv import registry
-from cxc_eccv.adapters.ranking_modules import GivenRankings
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, RunTooShallow
+from cxc_eccv.evaluate_modules.ranking_modules import GivenRankings
 from cxc_eccv.metrics.kinds import RankMetric
 from cxc_eccv.ranking import ranked
 from cxc_eccv.ranking.known_depth import FAR, needed_depth, values_at_known_depth

@@ -15,6 +15,7 @@ from scipy.stats import rankdata
 from cxc_eccv import kernels
 from cxc_eccv.kernels import NEAR_PER_PAIR
 
+_kernels = getattr(kernels, "_kernels", None)
 WITHOUT_COMPILER = "the package was built without a compiler"
 
 
@@ -106,9 +107,9 @@ def plain_kernels(tmp_path_factory):
 
 @pytest.mark.skipif(not kernels.COMPILED, reason=WITHOUT_COMPILER)
 def test_plain_c_counts_as_vectors_do(plain_kernels, monkeypatch):
-    assert plain_kernels.count_columns is not kernels.count_columns
-    monkeypatch.setattr(kernels, "count_columns", plain_kernels.count_columns)
-    monkeypatch.setattr(kernels, "reach_bounds", plain_kernels.reach_bounds)
+    assert plain_kernels.count_columns is not _kernels.count_columns
+    monkeypatch.setattr(_kernels, "count_columns", plain_kernels.count_columns)
+    monkeypatch.setattr(_kernels, "reach_bounds", plain_kernels.reach_bounds)
     for height, pairs in itertools.product([1, 300], ["some columns", "one each", "many each", "uneven"]):
         test_columns_are_counted_as_by_a_loop(height, pairs)
     for width in (1, 7, 16, 17, 40):
@@ -269,35 +270,35 @@ def test_compiled_draws_refuse_what_does_not_fit():
     random = np.random.default_rng(0)
     times = np.zeros((2, 3), np.int16)
     with pytest.raises(ValueError, match="Capsule"):
-        kernels.draw_times(None, 3, times)
+        _kernels.draw_times(None, 3, times)
     with pytest.raises(ValueError, match="Capsule"):
-        kernels.draw_rows(None, np.arange(4), np.arange(5), np.empty((1, 2), np.int64))
+        _kernels.draw_rows(None, np.arange(4), np.arange(5), np.empty((1, 2), np.int64))
     sums, two = np.empty((1, 2)), np.zeros((2, 2), np.int64)
     misfits = [
-        *((kernels.draw_times, random.bit_generator.capsule, size, times) for size in (0, -1, 4, 40_000)),
+        *((_kernels.draw_times, random.bit_generator.capsule, size, times) for size in (0, -1, 4, 40_000)),
         *(
-            (kernels.draw_rows, random.bit_generator.capsule, np.arange(4), np.array(ends), np.empty(n, np.int64))
+            (_kernels.draw_rows, random.bit_generator.capsule, np.arange(4), np.array(ends), np.empty(n, np.int64))
             for ends, n in (
                 ([0, 1, 2, 3, 5], 2), ([0, 1, 1, 3, 4], 2), ([-1, 1, 2, 3, 4], 2), ([0, 1], 2), ([0, 1, 2, 3, 4], 3),
             )
         ),
-        (kernels.sum_drawn, times, np.zeros((1, 4), np.int16), 3, sums),
-        (kernels.sum_drawn, times, np.zeros((1, 3), np.int16), 0, sums),
-        (kernels.sum_drawn, times, np.zeros((2, 3), np.int16), 3, sums),
-        *((kernels.find_ranks, times, 3, np.array([place]), two[0], two, two.copy()) for place in (-1, 3)),
-        (kernels.find_ranks, times, 2, np.array([0]), two[0], two, two.copy()),
-        (kernels.find_ranks, times, 3, np.array([0]), two[0], two[:1], two.copy()),
-        (kernels.find_ranks, times, 3, np.array([0]), two[0], two, two[0].copy()),
+        (_kernels.sum_drawn, times, np.zeros((1, 4), np.int16), 3, sums),
+        (_kernels.sum_drawn, times, np.zeros((1, 3), np.int16), 0, sums),
+        (_kernels.sum_drawn, times, np.zeros((2, 3), np.int16), 3, sums),
+        *((_kernels.find_ranks, times, 3, np.array([place]), two[0], two, two.copy()) for place in (-1, 3)),
+        (_kernels.find_ranks, times, 2, np.array([0]), two[0], two, two.copy()),
+        (_kernels.find_ranks, times, 3, np.array([0]), two[0], two[:1], two.copy()),
+        (_kernels.find_ranks, times, 3, np.array([0]), two[0], two, two[0].copy()),
         *(
-            (kernels.correlate_ranks, np.array(codes, np.int32), 2, 2, np.array(rows), np.empty((n, 3)))
+            (_kernels.correlate_ranks, np.array(codes, np.int32), 2, 2, np.array(rows), np.empty((n, 3)))
             for codes, rows, n in (
                 ([[0, 2]], [0], 1), ([[2, 0]], [0], 1), ([[-1, 0]], [0], 1), ([[0, 0]], [1], 1), ([[0, 0]], [-1], 1),
                 ([[0, 0]], [0, 0, 0], 2), ([[0, 0]], [0], 0),
             )
         ),
-        (kernels.correlate_ranks, np.zeros((1, 2), np.int32), 0, 1, np.array([0]), np.empty((1, 3))),
+        (_kernels.correlate_ranks, np.zeros((1, 2), np.int32), 0, 1, np.array([0]), np.empty((1, 3))),
         *(
-            (kernels.count_orders, np.array(first, np.int32), np.array(second, np.int32), n, np.empty((1, 4), np.int64))
+            (_kernels.count_orders, np.int32(first), np.int32(second), n, np.empty((1, 4), np.int64))
             for first, second, n in (
                 ([0, 2], [0, 1], 2), ([0, 1], [-1, 1], 2), ([0, 1], [0], 2), ([0, 1], [0, 1], 1), ([0], [0], 0),
             )

@@ -6,7 +6,7 @@ import pytest
 from report_samples import near_run
 
 from cxc_eccv.evaluation import evaluate
-from cxc_eccv.judgments.qrels import cxc_ratings, entailment_labels
+from cxc_eccv.judgments.merging import cxc_ratings, entailment_labels
 from cxc_eccv.metrics.ndcg_at_k import ndcg_at_k
 from cxc_eccv.ranking import ranked
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import spearmanr
 
 import cxc_eccv as ce
-from cxc_eccv.judgments.qrels import coco_links, merged_qrels, rated_pairs
+from cxc_eccv.judgments.merging import coco_links, merged_qrels, rated_pairs
 from cxc_eccv.metrics.bootstrap_spearman import bootstrap_spearman, query_draws
 from cxc_eccv.metrics.recall_at_k import recall_at_k
 from cxc_eccv.metrics.spearman_all_pairs import spearman_all_pairs

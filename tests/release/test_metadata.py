@@ -12,8 +12,7 @@ import pytest
 import yaml
 from owner_addresses import ADDRESSES, REPOSITORY
 
-import cxc_eccv
-from cxc_eccv import registry
+from cxc_eccv import registry, version
 from cxc_eccv.hub import DATASETS
 
 ROOT = Path(__file__).parents[2]
@@ -59,7 +58,7 @@ def read_metadata(folder, addresses):
 def test_the_page_is_the_readme_with_links_that_work_from_elsewhere(metadata):
     page, readme = metadata.get_payload(), (ROOT / "README.md").read_text(encoding="utf-8")
     start = f"{REPOSITORY}/"
-    own = re.findall(rf"\]\({re.escape(start)}(blob|raw)/v{re.escape(cxc_eccv.__version__)}/([^)]+)\)", page)
+    own = re.findall(rf"\]\({re.escape(start)}(blob|raw)/v{re.escape(version.__version__)}/([^)]+)\)", page)
     assert len(own) > 10
     assert all((ROOT / path).exists() for _, path in own)
     assert {path for kind, path in own if kind == "raw"} == {"docs/assets/report.png"}
@@ -94,7 +93,7 @@ def test_addresses_are_those_of_the_project():
     assert CITATION.get("repository-code") == site.get("repo_url") == urls.get("Repository")
     assert CITATION.get("url") == site.get("site_url") == urls.get("Documentation")
     assert urls.get("Benchmark", DATASETS).startswith(DATASETS)
-    assert CITATION["version"] == cxc_eccv.__version__
+    assert CITATION["version"] == version.__version__
 
 
 @pytest.mark.parametrize(
@@ -139,7 +138,7 @@ def test_the_package_installs_its_data_and_nothing_beside_it(tmp_path):
     missing = [path.name for path in files if not (tmp_path / path.relative_to(ROOT)).exists()]
     assert [name for name in missing if not name.endswith((".so", ".pyd"))] == ["_kernels.c"]
     assert (package / "py.typed").exists()
-    assert sorted(path.name for path in (package / "adapters" / "modules").iterdir()) == list(
+    assert sorted(path.name for path in (package / "evaluate_modules" / "modules").iterdir()) == list(
         registry.metric_functions()
     )
 

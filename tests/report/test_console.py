@@ -8,11 +8,12 @@ import pytest
 from rich.console import Console
 
 from cxc_eccv.registry import metric_variants, tasks
+from cxc_eccv.report import Report
 from cxc_eccv.report.console import print_report, render
 from cxc_eccv.report.page_content import Page
 from cxc_eccv.sources.collections.coco import COLLECTION as COCO
 from cxc_eccv.tables import MISSING
-from cxc_eccv.types import Bounds, Report, Result
+from cxc_eccv.types import Bounds, Result
 from cxc_eccv.types.json_records import from_json
 from cxc_eccv.types.provenance import Provenance
 from cxc_eccv.wording import PRECISION

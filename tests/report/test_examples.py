@@ -5,7 +5,8 @@ import oracles
 import pytest
 from report_samples import near_run, sample_report
 
-from cxc_eccv.evaluation.examples import SCHEMA, collect_examples, reads_categories, sources_of
+from cxc_eccv.evaluation.examples import collect_examples, reads_categories, sources_of
+from cxc_eccv.report.example_table import EXAMPLES_SCHEMA
 from cxc_eccv.report.query_cards import reason_of
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.types import Embeddings
@@ -65,7 +66,7 @@ def verified(library):
 
 
 def test_all_directions_are_shown_ten_items_each(table):
-    assert table.schema.equals(SCHEMA)
+    assert table.schema.equals(EXAMPLES_SCHEMA)
     assert {direction for direction, _ in cards(table)} == {"i2t", "t2i", "t2t", "i2i"}
     for rows in cards(table).values():
         assert [row["rank"] for row in rows] == list(range(1, 11))

@@ -13,14 +13,15 @@ from report_samples import report_of_ranks
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
 from cxc_eccv.evaluation import evaluate
-from cxc_eccv.evaluation.examples import best_ranks, collect_examples
-from cxc_eccv.report import folder as folder_of_reports
+from cxc_eccv.evaluation.examples import collect_examples
+from cxc_eccv.report import Report, saving
+from cxc_eccv.report.best_ranks import best_ranks
 from cxc_eccv.report.charts import curve_panels, line_chart
-from cxc_eccv.report.folder import rebuild_pages, write_folder
+from cxc_eccv.report.loading import rebuild_pages
 from cxc_eccv.report.pages import LONGEST_SIDE, thumbnail
+from cxc_eccv.report.saving import write_folder
 from cxc_eccv.runs import RankingsRun
 from cxc_eccv.sources.download import sample_images
-from cxc_eccv.types import Report
 
 pytestmark = pytest.mark.thorough
 
@@ -92,10 +93,8 @@ def test_a_table_of_another_report_is_refused(folder, sample_content, tmp_path, 
 
 
 def test_a_report_never_stands_without_the_thumbnails_that_were_asked_for(sample_content, tmp_path, monkeypatch):
-    written, render = [], folder_of_reports.render_html
-    monkeypatch.setattr(
-        folder_of_reports, "render_html", lambda page, uris=None: written.append(uris) or render(page, uris)
-    )
+    written, render = [], saving.render_html
+    monkeypatch.setattr(saving, "render_html", lambda page, uris=None: written.append(uris) or render(page, uris))
     write_folder(tmp_path / "out", with_examples(*sample_content), images=sample_images())
     assert [uris is not None for uris in written] == [True]
 
@@ -213,7 +212,7 @@ def check_folder(run, library, folder, **options):
 
 def test_a_page_that_cannot_be_made_leaves_the_old_report(folder, sample_content, monkeypatch):
     before = {name: (folder / name).read_bytes() for name in FILES}
-    monkeypatch.setattr("cxc_eccv.report.folder.render_html", lambda *_: 1 / 0)
+    monkeypatch.setattr("cxc_eccv.report.saving.render_html", lambda *_: 1 / 0)
     report, examples = sample_content
     with pytest.raises(ZeroDivisionError):
         write_folder(folder, Report(report.results[1:], {}, report.provenance, examples=examples))

@@ -12,10 +12,11 @@ from report_samples import near_run, sample_report
 import cxc_eccv as ce
 from cxc_eccv.cli.app import main
 from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.report import Report
 from cxc_eccv.report.console import print_report
 from cxc_eccv.report.query_cards import reason_of
 from cxc_eccv.sources.download import sample_images
-from cxc_eccv.types import Report, Result
+from cxc_eccv.types import Result
 from cxc_eccv.types.json_records import from_json, to_json
 from cxc_eccv.types.provenance import Provenance
 

@@ -8,12 +8,13 @@ from importlib import resources
 import pytest
 from report_samples import Page as Parsed
 
-from cxc_eccv.evaluation.examples import SCHEMA, no_examples
 from cxc_eccv.registry import tasks
+from cxc_eccv.report import Report
+from cxc_eccv.report.example_table import EXAMPLES_SCHEMA, no_examples
 from cxc_eccv.report.page_content import Page
 from cxc_eccv.report.pages import render_html, render_markdown
 from cxc_eccv.report.query_cards import example_cards
-from cxc_eccv.types import Report, Result
+from cxc_eccv.types import Result
 from cxc_eccv.types.json_records import from_json
 from cxc_eccv.types.provenance import Provenance
 from cxc_eccv.wording import COVERAGE, TIES
@@ -43,7 +44,7 @@ def spoilt(sample_content):
     changed = {"data": data, "model": NASTY, "command": NASTY, "others": {NASTY: NASTY}}
     provenance = dataclasses.replace(report.provenance, **changed)
     spoilt = dataclasses.replace(report, provenance=provenance, skipped={NASTY: NASTY})
-    return Page(spoilt, type(examples).from_pylist(rows, schema=SCHEMA))
+    return Page(spoilt, type(examples).from_pylist(rows, schema=EXAMPLES_SCHEMA))
 
 
 def test_markup_in_data_is_shown_as_text(spoilt, page):

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from report_samples import report_of_ranks
 
-from cxc_eccv.evaluation.examples import GROUPS, SHOWN_ITEMS, best_ranks, chosen_queries, label_tasks
+from cxc_eccv.evaluation.examples import GROUPS, SHOWN_ITEMS, chosen_queries
 from cxc_eccv.registry import tasks
+from cxc_eccv.report.best_ranks import best_ranks, label_tasks
 from cxc_eccv.report.charts import curve_panels, line_chart, rank_bins, segments, verdicts
 from cxc_eccv.report.page_content import Page
 

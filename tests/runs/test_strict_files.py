@@ -18,7 +18,7 @@ from cxc_eccv import parquet
 from cxc_eccv.builders.output import write_shards
 from cxc_eccv.errors import CxcEccvError, MalformedRun, MalformedSource
 from cxc_eccv.parquet import read_parquet
-from cxc_eccv.report.folder import write_folder
+from cxc_eccv.report.saving import write_folder
 from cxc_eccv.runs import RankingsRun, load_embeddings, load_run
 from cxc_eccv.runs.embeddings import write_safetensors
 from cxc_eccv.runs.rankings import RankedLists

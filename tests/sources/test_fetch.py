@@ -8,9 +8,10 @@ import socket
 import pytest
 
 from cxc_eccv.errors import HashMismatch, InvalidOption, MalformedSource, SourceMissing, UnknownName
+from cxc_eccv.hashing import hash_content
 from cxc_eccv.sources import download
 from cxc_eccv.sources.catalog import load_catalog
-from cxc_eccv.sources.download import catalog_of, fetch, locate, sha256_of, state
+from cxc_eccv.sources.download import catalog_of, fetch, locate, state
 from cxc_eccv.sources.reading import read_bytes
 
 MIRROR = os.environ.get("CXC_ECCV_DATA", "")
@@ -58,7 +59,7 @@ def test_a_gzipped_twin_serves_and_the_plain_file_wins(tmp_path):
     twin = put(folder, "cxc/sts_val.csv.gz", gzip.compress(CONTENT))
     assert fetch("sts_val", folder) == twin
     assert read_bytes(twin) == CONTENT
-    assert sha256_of(twin) == hashlib.sha256(CONTENT).hexdigest()
+    assert hash_content(twin) == hashlib.sha256(CONTENT).hexdigest()
     plain = put(folder, "cxc/sts_val.csv")
     assert fetch("sts_val", folder) == plain
 
@@ -221,7 +222,7 @@ def test_every_file_of_the_real_mirror_is_what_the_catalog_says():
 def test_a_damaged_gzip_file_is_malformed(tmp_path, damage):
     path = tmp_path / "a.csv.gz"
     path.write_bytes(damage(gzip.compress(bytes(range(256)) * 4)))
-    for read in (read_bytes, sha256_of):
+    for read in (read_bytes, hash_content):
         with pytest.raises(MalformedSource, match=r"a\.csv\.gz: found incomplete or .*expected a complete gzip file"):
             read(path)
 
@@ -231,8 +232,8 @@ def test_file_is_hashed_once_until_it_changes(tmp_path, monkeypatch):
     monkeypatch.setattr(download, "open_content", lambda path: reads.append(path) or opened(path))
     path = tmp_path / "a.csv"
     path.write_bytes(b"one")
-    assert [sha256_of(path) for _ in range(3)] == [hashlib.sha256(b"one").hexdigest()] * 3
+    assert [hash_content(path) for _ in range(3)] == [hashlib.sha256(b"one").hexdigest()] * 3
     assert len(reads) == 1
     path.write_bytes(b"three")
-    assert sha256_of(path) == hashlib.sha256(b"three").hexdigest()
+    assert hash_content(path) == hashlib.sha256(b"three").hexdigest()
     assert len(reads) == 2

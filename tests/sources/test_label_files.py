@@ -12,7 +12,7 @@ from mined_files import write_mined
 
 from cxc_eccv.errors import DataError, MalformedSource, SourceMissing, UnknownName
 from cxc_eccv.judgments.evidence.source import label_sources, sources_of
-from cxc_eccv.judgments.qrels import judged_pairs, merge, merged_qrels
+from cxc_eccv.judgments.merging import judged_pairs, merge, merged_qrels
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import FACTS_KEY, LABELS_SCHEMA, read_labels, write_labels

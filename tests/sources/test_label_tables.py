@@ -15,9 +15,9 @@ from label_files import random_pairs, write_label_file
 import cxc_eccv as ce
 from cxc_eccv import registry
 from cxc_eccv.errors import CxcEccvError, InvalidOption, MalformedSource, SourceMissing
-from cxc_eccv.judgments.qrels import merge, merged_qrels
+from cxc_eccv.judgments.merging import merge, merged_qrels
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers.pairs import read_label_files
+from cxc_eccv.sources.readers.label_tables import read_label_files
 from cxc_eccv.tasks.task import NotApplicable
 
 QUIET = {"intervals": "none", "progress": False}

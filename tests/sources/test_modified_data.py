@@ -11,11 +11,11 @@ from cxc_eccv.builders.declared import BuildOptions
 from cxc_eccv.builders.folder_writing import build_folder
 from cxc_eccv.builders.packaged import load
 from cxc_eccv.comparison.pairing import ScoredReport, notes_on
+from cxc_eccv.hashing import hash_content
 from cxc_eccv.hub.card import merge_card
 from cxc_eccv.hub.upload import DATASET_KEYS
 from cxc_eccv.report.console import print_report
-from cxc_eccv.report.folder import write_folder
-from cxc_eccv.sources.download import sha256_of
+from cxc_eccv.report.saving import write_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sts import StsReport, to_markdown
 from cxc_eccv.types.provenance import ModifiedFile
@@ -35,7 +35,7 @@ def mirror(sample_copy):
 def hashes(mirror):
     """What every place must name."""
     expected = Library("sample").catalog.entry("sits_test").sha256
-    return {"expected": expected, "found": sha256_of(mirror / "cxc" / "sits_test.csv")}
+    return {"expected": expected, "found": hash_content(mirror / "cxc" / "sits_test.csv")}
 
 
 @pytest.fixture

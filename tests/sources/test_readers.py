@@ -8,7 +8,9 @@ import pytest
 
 from cxc_eccv.errors import MalformedSource, UnknownName
 from cxc_eccv.sources.readers.coco_instances import read_category_sets
-from cxc_eccv.sources.readers.judged import read_annotators, read_entailment, read_positives, read_ratings
+from cxc_eccv.sources.readers.cxc_ratings import read_annotators, read_ratings
+from cxc_eccv.sources.readers.eccv_caption import read_positives
+from cxc_eccv.sources.readers.entailment_labels import read_entailment
 from cxc_eccv.sources.readers.karpathy import fold_restval, read_karpathy
 from cxc_eccv.sources.reading import read_csv, read_ids
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from cxc_eccv.sts import classifiers, pair_features
+from cxc_eccv.sts import classifiers
 from cxc_eccv.sts.classifiers import CrossEntropyClassifier, SentEvalClassifier, grade_distribution
+from cxc_eccv.sts.correlations import pair_features
 
 pytestmark = pytest.mark.thorough
 

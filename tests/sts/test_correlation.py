@@ -8,7 +8,7 @@ from scipy.stats import spearmanr
 
 from cxc_eccv.errors import InvalidOption, MalformedRun
 from cxc_eccv.statistics import fisher_interval
-from cxc_eccv.sts import correlate, cosines, pair_features
+from cxc_eccv.sts.correlations import correlate, cosines, pair_features
 
 PRINTED = [(42.3, 5.7, 6.1, 750), (34.5, 12.0, 13.2, 189), (86.2, 0.7, 0.7, 4927), (88.2, 1.5, 1.7, 750)]
 """Table 5 of the paper: r, upper and lower part of its interval, pairs."""

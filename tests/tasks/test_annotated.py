@@ -12,9 +12,8 @@ import cxc_eccv as ce
 from cxc_eccv.comparison import ScoredReport
 from cxc_eccv.comparison.pairing import check_comparable
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.evaluation import report_to_json
 from cxc_eccv.judgments.evidence.source import official_sources
-from cxc_eccv.judgments.qrels import merge, merged_qrels
+from cxc_eccv.judgments.merging import merge, merged_qrels
 from cxc_eccv.runs import RankingsRun, ScoresRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.annotated import TASK
@@ -47,7 +46,7 @@ def files(tmp_path_factory, sample_library):
 @pytest.fixture
 def files_alone(monkeypatch):
     """No official source judges a pair, so that numbers can be read off by hand."""
-    monkeypatch.setattr("cxc_eccv.judgments.qrels.merged_official", lambda library: list(library.label_names))
+    monkeypatch.setattr("cxc_eccv.judgments.merging.merged_official", lambda library: list(library.label_names))
 
 
 @pytest.fixture(scope="module")
@@ -256,7 +255,7 @@ def test_equations_e1_to_e4_from_answers_to_the_report(sample_library, tmp_path)
 
 def test_without_label_files_no_report_mentions_it(run, sample_library, library):
     without = ce.evaluate(run, data_dir=Library("sample"), seed=3)
-    text = report_to_json(without)
+    text = without.to_json()
     assert "annotated" not in text
     assert "label_files" not in text
     assert not any(key.startswith("annotated") for key in without.skipped)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cxc_eccv import registry
-from cxc_eccv.adapters import MODULES
-from cxc_eccv.adapters.described import arguments, lead
+from cxc_eccv.evaluate_modules import MODULES
+from cxc_eccv.evaluate_modules.described import arguments, lead
 
 pytestmark = pytest.mark.thorough
 

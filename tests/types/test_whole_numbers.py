@@ -8,7 +8,7 @@ import pytest
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.types import find_positions
 from cxc_eccv.types.ids import DENSE_SPAN, check_whole, measure_span
-from cxc_eccv.types.reported import group_by_reason
+from cxc_eccv.types.result import group_by_reason
 
 
 @pytest.mark.parametrize("value", [True, False, 0, -1, 1.0, "3", None, np.int64(3), np.float64(2), [3]])

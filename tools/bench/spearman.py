@@ -20,7 +20,7 @@ from collections.abc import Iterable
 import numpy as np
 from scipy.stats import spearmanr
 
-from cxc_eccv.judgments.qrels import rated_pairs
+from cxc_eccv.judgments.merging import rated_pairs
 from cxc_eccv.metrics.bootstrap_spearman import bootstrap_spearman, query_draws
 from cxc_eccv.ranking import ranked
 from cxc_eccv.runs import EmbeddingsRun

@@ -26,11 +26,11 @@ from known_negatives import make_models
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
-from cxc_eccv.demo import TfIdf
+from cxc_eccv.cli.demo import TfIdf
 from cxc_eccv.evaluation.bounds.extremes import bounds_of_ranks, extremes_of_ranks
 from cxc_eccv.evaluation.bounds.retrieved import Retrieved, read_tops, retrieve
 from cxc_eccv.judgments.flickr8k import FOUND, LINKED, flickr8k_verdicts
-from cxc_eccv.judgments.qrels import coco_links, judged_pairs, merged_qrels
+from cxc_eccv.judgments.merging import coco_links, judged_pairs, merged_qrels
 from cxc_eccv.metrics.kinds import Variant
 from cxc_eccv.ranking.by_scores import rank_rows
 from cxc_eccv.registry import metric_labelled

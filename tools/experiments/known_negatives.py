@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.demo import TfIdf
+from cxc_eccv.cli.demo import TfIdf
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.judgments.flickr8k import LINKED, flickr8k_verdicts
 from cxc_eccv.metrics.recall_at_k import recall_at_k

@@ -47,7 +47,7 @@ from sample.collection import draw_collection, of_split
 from sample.likeness import is_true
 from scipy import stats
 
-from cxc_eccv.sources.download import sha256_of
+from cxc_eccv.hashing import hash_content
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import FACTS_KEY, MINED_SCHEMA, read_mined
 
@@ -170,7 +170,7 @@ def compare(path: Path, seeds: Sequence[int], output: Path, options: Sequence[st
 def train(folder: Path, options: Sequence[str]) -> dict[str, float]:
     """The scores of a model, which is trained unless they are there."""
     report, record = folder / "report" / "report.json", folder / "made_of.json"
-    made_of = json.dumps([sha256_of(option) if option.endswith(".parquet") else option for option in options])
+    made_of = json.dumps([hash_content(option) if option.endswith(".parquet") else option for option in options])
     if not report.exists():
         from cxc_eccv.studies.baselines.dual_encoder import script
 

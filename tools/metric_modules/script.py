@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from cxc_eccv.adapters.described import GENERATED, Description, inputs_description
-from cxc_eccv.adapters.module import LIST, Column
+from cxc_eccv.evaluate_modules.described import GENERATED, Description, inputs_description
+from cxc_eccv.evaluate_modules.module import LIST, Column
 from cxc_eccv.metrics import unjudged
 from cxc_eccv.metrics.kinds import TopMetric
 
@@ -89,7 +89,7 @@ def module_script(described: Description) -> str:
         title=described.title,
         imports="\n".join(
             [
-                "from cxc_eccv.adapters import described",
+                "from cxc_eccv.evaluate_modules import described",
                 f"from {kind.__module__} import {kind.__name__}",
                 f"from cxc_eccv.metrics.{described.spec.name} import SPEC",
             ]

@@ -36,7 +36,7 @@ GROUPS = {
         "Load the dataset, read the raw sources, build a folder, and ask for the positives of each source.",
         {
             "cxc_eccv": ("load", "Library", "build_folder", "attach_images"),
-            "cxc_eccv.judgments.qrels": ("coco_links", "merged_qrels", "cxc_rated", "eccv_caption"),
+            "cxc_eccv.judgments.merging": ("coco_links", "merged_qrels", "cxc_rated", "eccv_caption"),
             "cxc_eccv.types": ("Judgments", "JudgedRanks", "RatedPairs"),
         },
     ),
@@ -60,7 +60,8 @@ GROUPS = {
             "cxc_eccv": ("evaluate", "evaluate_model", "evaluate_rankings", "load_report"),
             "cxc_eccv.evaluation": ("Request",),
             "cxc_eccv.types.model_options": ("Encoding",),
-            "cxc_eccv.types": ("Report", "Result", "Bounds"),
+            "cxc_eccv.report": ("Report", "ReportData"),
+            "cxc_eccv.types": ("Result", "Bounds"),
         },
     ),
     "metrics": Group(

@@ -19,7 +19,7 @@ from cxc_eccv.builders.declared import (
     subset_lists,
 )
 from cxc_eccv.judgments.evidence.source import MERGED, label_sources
-from cxc_eccv.judgments.qrels import MergedPairs, merge
+from cxc_eccv.judgments.merging import MergedPairs, merge
 from cxc_eccv.sources.catalog import SPLITS
 from cxc_eccv.sources.library import COCO_IMAGES, Split
 from cxc_eccv.types import DIRECTIONS, find_positions

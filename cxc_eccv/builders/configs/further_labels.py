@@ -17,8 +17,8 @@ from cxc_eccv.builders.declared import (
 )
 from cxc_eccv.judgments.evidence.source import item_ids, match_hypotheses
 from cxc_eccv.judgments.flickr8k import read_crowd, read_experts
+from cxc_eccv.judgments.merging import entailed_pairs
 from cxc_eccv.judgments.plausible import category_distances, with_categories
-from cxc_eccv.judgments.qrels import entailed_pairs
 from cxc_eccv.sources.collections.flickr8k import COLLECTION as FLICKR8K
 from cxc_eccv.sources.library import Split
 from cxc_eccv.types import CROSS_MODAL, IntArray, find_positions

@@ -24,7 +24,7 @@ from cxc_eccv.evaluation.bounds import (
 )
 from cxc_eccv.evaluation.policies import Unjudged
 from cxc_eccv.evaluation.request import Request, Sides
-from cxc_eccv.judgments.qrels import judged_pairs
+from cxc_eccv.judgments.merging import judged_pairs
 from cxc_eccv.metrics.chances import RandomOrder
 from cxc_eccv.metrics.kinds import Kind, RankMetric, Spec, Variant
 from cxc_eccv.ranking import Ranked

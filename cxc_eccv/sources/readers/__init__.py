@@ -2,24 +2,17 @@
 
 from cxc_eccv.sources.readers.coco_instances import CategorySets, Instances, read_category_sets, read_instances
 from cxc_eccv.sources.readers.crowd_answers import CrowdAnswers, read_crowd_answers
+from cxc_eccv.sources.readers.cxc_ratings import KINDS, read_annotators, read_ratings
+from cxc_eccv.sources.readers.eccv_caption import UNREACHABLE_CAPTIONS, invalid_items, read_positives
+from cxc_eccv.sources.readers.entailment_labels import EntailmentPairs, read_entailment
 from cxc_eccv.sources.readers.flickr8k import (
     read_flickr8k,
     read_flickr8k_crowd,
     read_flickr8k_experts,
     split_flickr8k,
 )
-from cxc_eccv.sources.readers.judged import (
-    KINDS,
-    UNREACHABLE_CAPTIONS,
-    EntailmentPairs,
-    invalid_items,
-    read_annotators,
-    read_entailment,
-    read_positives,
-    read_ratings,
-)
 from cxc_eccv.sources.readers.karpathy import SplitTables, fold_restval, read_karpathy
-from cxc_eccv.sources.readers.pairs import (
+from cxc_eccv.sources.readers.label_tables import (
     FACTS_KEY,
     LABELS_SCHEMA,
     MINED_SCHEMA,

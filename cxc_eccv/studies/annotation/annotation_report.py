@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, SourceMissing
-from cxc_eccv.evaluation.report import make_provenance
+from cxc_eccv.evaluation.make_report import make_provenance
 from cxc_eccv.report.pages import page_style, template, thumbnails
 from cxc_eccv.sources.library import Split
 from cxc_eccv.sources.readers import LABELS_SCHEMA, LabelFile, read_labels

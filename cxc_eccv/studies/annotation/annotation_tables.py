@@ -19,7 +19,7 @@ from cxc_eccv.studies.asking.sheet_quality import ACCEPTED, BY_HAND, REJECTED, A
 from cxc_eccv.tables import MISSING, Table
 from cxc_eccv.types.json_records import to_json
 from cxc_eccv.types.provenance import Provenance
-from cxc_eccv.types.reported import group_by_reason
+from cxc_eccv.types.result import group_by_reason
 from cxc_eccv.wording import list_names
 
 SCHEMA = 1

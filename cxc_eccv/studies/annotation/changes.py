@@ -19,7 +19,7 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import interval
 from cxc_eccv.tables import Cell, Table
 from cxc_eccv.types import FloatArray
-from cxc_eccv.types.reported import group_by_reason
+from cxc_eccv.types.result import group_by_reason
 from cxc_eccv.wording import list_names, metric_name, show_value, task_name
 
 SAMPLES = 1_000

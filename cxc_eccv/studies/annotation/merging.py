@@ -178,9 +178,9 @@ def label_card(facts: Facts, table: pa.Table) -> str:
     """The text of ``README.md`` for a folder with ``labels.parquet``."""
     from huggingface_hub import DatasetCard
 
-    from cxc_eccv import __version__
     from cxc_eccv.builders import dataset_cards
     from cxc_eccv.sources.catalog import OFFICIAL, SAMPLE, load_catalog
+    from cxc_eccv.version import __version__
 
     scheme = schemes()[facts["scheme"]]
     card = DatasetCard.from_template(

@@ -67,7 +67,7 @@ def baseline(
     image_features: pooled features of an image model, or of a file of yours; image-image retrieval and similarity.
     other_captions: a text model scores a caption by the other captions of an image; every image-text task.
     """
-    from cxc_eccv.report.folder import FILES, refuse_foreign_files
+    from cxc_eccv.report.saving import FILES, refuse_foreign_files
     from cxc_eccv.sources.collections.coco import COLLECTION as COCO
     from cxc_eccv.studies.baselines.untrained import Inputs, baseline_named
 
@@ -165,7 +165,7 @@ def _train(package: str, arguments: Sequence[str], images: str = "--images") -> 
     leave_group()
     if os.environ.get("RANK", "0") != "0":
         return
-    from cxc_eccv.evaluation.report import REPORT_FOLDER
+    from cxc_eccv.report.files import REPORT_FOLDER
     from cxc_eccv.report.score_tables import table_of_change
     from cxc_eccv.studies.baselines.model_card import write_model_card
     from cxc_eccv.tables import tables_to_console

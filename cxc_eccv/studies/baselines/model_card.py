@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from huggingface_hub import EvalResult, ModelCardData
 
-import cxc_eccv
+from cxc_eccv import version
 from cxc_eccv.extras import name_requirement
 from cxc_eccv.hub import find_benchmark
 from cxc_eccv.hub.card import CARD, join_card, merge_card
 from cxc_eccv.hub.leaderboard import NAME, leaderboard_tasks
 from cxc_eccv.registry import tasks
+from cxc_eccv.report import Report
 from cxc_eccv.report.page_content import Page
 from cxc_eccv.report.score_tables import list_tables
 from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.tables import tables_to_markdown
 from cxc_eccv.terminal import code_block, code_span, markdown_table, markdown_text
-from cxc_eccv.types import Report
 from cxc_eccv.wording import list_names
 from cxc_eccv.writing import replaced_file
 
@@ -132,7 +132,7 @@ def _write_card(trained: Trained, command: str, scoring: str) -> str:
         _data(trained),
         *map(markdown_text, trained.outcome),
         code_block(command, "sh"),
-        f"Version {cxc_eccv.__version__} of `cxc_eccv`, seed {trained.settings['seed']}. All settings:",
+        f"Version {version.__version__} of `cxc_eccv`, seed {trained.settings['seed']}. All settings:",
         markdown_table(("option", "value"), _settings(trained)),
         "## Use",
         f"With the model's path or its name on the Hub for `{folder}`:",

@@ -16,8 +16,8 @@ import pyarrow as pa
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.evaluation import Request
 from cxc_eccv.evaluation.calls import measure_request, split_key
+from cxc_eccv.evaluation.make_report import make_provenance
 from cxc_eccv.evaluation.plan import collections_held
-from cxc_eccv.evaluation.report import make_provenance
 from cxc_eccv.evaluation.request import check_split
 from cxc_eccv.judgments.evidence.source import labels_of_file
 from cxc_eccv.parquet import write_parquet

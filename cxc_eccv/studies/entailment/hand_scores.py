@@ -13,8 +13,8 @@ import pyarrow as pa
 from cxc_eccv.comparison import ScoredReport
 from cxc_eccv.comparison.pairing import judge_of
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
-from cxc_eccv.evaluation.report import make_provenance
-from cxc_eccv.judgments.qrels import label_pairs
+from cxc_eccv.evaluation.make_report import make_provenance
+from cxc_eccv.judgments.merging import label_pairs
 from cxc_eccv.metrics.entail_at_k import entail_at_k
 from cxc_eccv.registry import task
 from cxc_eccv.sources.catalog import describe_data

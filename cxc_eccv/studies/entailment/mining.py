@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-import cxc_eccv
+from cxc_eccv import version
 from cxc_eccv.encoding.processes import Processes, join_processes
 from cxc_eccv.encoding.shards import (
     Notes,
@@ -307,7 +307,7 @@ def _describe(split: Split, classifier: Classifier, retriever: JsonObject, rule:
             "captions": split.caption_ids.size,
             "files": library.files_used(),
         },
-        "package": cxc_eccv.__version__,
+        "package": version.__version__,
     }
 
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from transformers import PreTrainedConfig
 
-from cxc_eccv import __version__
+from cxc_eccv.version import __version__
 
 PACKAGE = "cxc_eccv."
 

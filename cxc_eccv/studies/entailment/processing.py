@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from transformers import AutoImageProcessor, AutoProcessor, AutoTokenizer, BatchFeature, ProcessorMixin
 
-from cxc_eccv.encoding.pictures import open_picture
+from cxc_eccv.encoding.images import open_picture
 from cxc_eccv.encoding.text_input import context_length, text_config
 from cxc_eccv.errors import InvalidOption, TowerMissing
 from cxc_eccv.studies.entailment.classifier import EntailmentClassifier

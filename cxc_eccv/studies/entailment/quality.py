@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.evaluation.report import make_provenance
+from cxc_eccv.evaluation.make_report import make_provenance
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.sources.catalog import describe_data
 from cxc_eccv.sources.library import Library

@@ -16,8 +16,8 @@ from transformers import AutoConfig
 
 from cxc_eccv.encoding.checkpoints import Origin, explain_damage, load_part, open_checkpoint
 from cxc_eccv.encoding.identity import model_key, processor_state
+from cxc_eccv.encoding.images import open_picture
 from cxc_eccv.encoding.loading import LoadedModel, Processors, load_model
-from cxc_eccv.encoding.pictures import open_picture
 from cxc_eccv.encoding.sides import work_ahead
 from cxc_eccv.errors import ModelError
 from cxc_eccv.studies.entailment.classifier import EntailmentClassifier, EntailmentConfig

@@ -13,8 +13,8 @@ import pyarrow as pa
 from scipy.stats import mode
 
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.evaluation.make_report import describe_run, make_provenance
 from cxc_eccv.evaluation.plan import Plan, describe_parts
-from cxc_eccv.evaluation.report import describe_run, make_provenance
 from cxc_eccv.ranking import Options, ranked
 from cxc_eccv.runs import Run
 from cxc_eccv.runs.run import check_name
@@ -42,7 +42,7 @@ from cxc_eccv.studies.explain.keyword_matching import match_keywords
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types import FloatArray, IntArray
 from cxc_eccv.types.provenance import Provenance
-from cxc_eccv.types.reported import group_by_reason
+from cxc_eccv.types.result import group_by_reason
 from cxc_eccv.types.strict_json import JsonObject
 
 DECIMALS = 12

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
 from cxc_eccv.evaluation.request import SPLITS
 from cxc_eccv.judgments.evidence.source import MERGED, official_sources
-from cxc_eccv.judgments.qrels import merge
+from cxc_eccv.judgments.merging import merge
 from cxc_eccv.parquet import read_parquet
 from cxc_eccv.sources.catalog import ALL
 from cxc_eccv.sources.collections.collection import collections

@@ -1,6 +1,6 @@
 """Album: the original links."""
 
-from cxc_eccv.judgments.qrels import original_links
+from cxc_eccv.judgments.merging import original_links
 from cxc_eccv.sources.collections.album import COLLECTION
 from cxc_eccv.tasks.task import Part, Task
 from cxc_eccv.types import CROSS_MODAL

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from cxc_eccv.judgments.qrels import merged_qrels
+from cxc_eccv.judgments.merging import merged_qrels
 from cxc_eccv.tasks.task import Part, Task
 from cxc_eccv.types import CROSS_MODAL
 

@@ -7,10 +7,9 @@ import pytest
 from official import FILES, SCORES, edited, official_report
 from owner_addresses import write_metadata
 
-import cxc_eccv
 from cxc_eccv.cli.app import main
 from cxc_eccv.errors import ReportRefused
-from cxc_eccv.evaluation import evaluate, report_to_json
+from cxc_eccv.evaluation import evaluate
 from cxc_eccv.hub import checks
 from cxc_eccv.hub.checks import checked_report
 
@@ -142,7 +141,7 @@ OURS, SINCE = "1.10.0", "1.2.0"
 @pytest.fixture
 def later_release(monkeypatch):
     """This package some releases later, which last changed a number of the leaderboard in SINCE."""
-    monkeypatch.setattr(cxc_eccv, "__version__", OURS)
+    monkeypatch.setattr("cxc_eccv.version.__version__", OURS)
     monkeypatch.setattr(checks, "COMPARABLE_SINCE", SINCE)
 
 
@@ -179,7 +178,7 @@ def test_report_of_version_with_other_numbers_is_refused(tmp_path, later_release
 
 @pytest.mark.parametrize(("ours", "accepted"), [("1.3.0.dev1", ["1.3.0.dev1"]), ("1.3.0", ["1.3.0", "1.2.0"])])
 def test_development_version_takes_its_own_reports_alone(tmp_path, later_release, monkeypatch, ours, accepted):
-    monkeypatch.setattr(cxc_eccv, "__version__", ours)
+    monkeypatch.setattr("cxc_eccv.version.__version__", ours)
     for version in ("1.3.0.dev1", "1.3.0", "1.2.0"):
         fault = checks._find_version_fault(version)
         assert (fault is None) == (version in accepted), fault
@@ -220,12 +219,12 @@ def test_a_folder_stands_for_its_report(tmp_path):
 def test_a_report_of_the_sample_is_refused(tmp_path, sample_library, make_run):
     report = evaluate(make_run(sample_library), "eccv_caption", data_dir=sample_library)
     with pytest.raises(ReportRefused, match="edition 'sample'"):
-        checked(tmp_path, report_to_json(report))
+        checked(tmp_path, report.to_json())
 
 
 def test_a_report_of_the_real_data_is_accepted(tmp_path, real_library, make_run):
     run = make_run(real_library, width=4)
     report = evaluate(run, ["eccv_caption", "cxc_rated"], data_dir=real_library, confidence=None)
-    accepted = checked(tmp_path, report_to_json(report))
+    accepted = checked(tmp_path, report.to_json())
     assert accepted.scores == report.scores
     assert np.isfinite(list(accepted.scores.values())).all()

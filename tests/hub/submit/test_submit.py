@@ -80,7 +80,7 @@ def test_an_entry_says_what_the_model_was_trained_on(hub, client, model, benchma
 LATER = """
 from unittest.mock import patch
 from cxc_eccv.hub.submit import SubmitOptions, plan_submission
-with patch("cxc_eccv.__version__", "0.2.0"):
+with patch("cxc_eccv.version.__version__", "0.2.0"):
     told = str(plan_submission(given, "me/clip", "org/cxc_eccv", SubmitOptions()))
 """
 

@@ -7,8 +7,9 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.evaluation import evaluate
+from cxc_eccv.report import Report
 from cxc_eccv.runs import EmbeddingsRun
-from cxc_eccv.types import Embeddings, Report
+from cxc_eccv.types import Embeddings
 from cxc_eccv.types.json_records import from_json
 from cxc_eccv.types.provenance import Provenance
 

@@ -17,7 +17,7 @@ from annotated_projects import content_of, knows, noisy_run, pairs_of, save_runs
 from full_disk import files_of_at_most
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing, UnknownName, WriteFailed
-from cxc_eccv.judgments.qrels import merged_qrels
+from cxc_eccv.judgments.merging import merged_qrels
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_labels
 from cxc_eccv.studies.annotation import project_files as module

@@ -2,8 +2,9 @@
 
 from cxc_eccv.builders.declared import dataset_configs
 from cxc_eccv.hub.leaderboard import leaderboard_tasks
+from cxc_eccv.report import Report
 from cxc_eccv.studies.baselines.model_card import index_results
-from cxc_eccv.types import Report, Result
+from cxc_eccv.types import Result
 from cxc_eccv.types.json_records import from_json
 from cxc_eccv.types.provenance import Provenance
 

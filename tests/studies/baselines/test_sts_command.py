@@ -9,7 +9,7 @@ import torch
 from typer.testing import CliRunner
 
 from cxc_eccv.cli.app import app
-from cxc_eccv.demo import TfIdf
+from cxc_eccv.cli.demo import TfIdf
 from cxc_eccv.encoding import text_encoder
 from cxc_eccv.errors import InvalidOption, MalformedSource, UnknownName
 from cxc_eccv.sources.library import Library

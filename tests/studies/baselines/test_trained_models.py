@@ -16,7 +16,7 @@ from transformers import pipeline
 from cxc_eccv.cli.app import main
 from cxc_eccv.cli.delivery import COMMAND, command_text
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.evaluation.report import find_report
+from cxc_eccv.report.loading import find_report
 from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.studies.baselines.commands import _training_command
 from cxc_eccv.studies.baselines.model_card import Trained, write_model_card

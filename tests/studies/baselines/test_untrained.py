@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from command_line import run_command
 
-from cxc_eccv.demo import TfIdf, words
+from cxc_eccv.cli.demo import TfIdf, words
 from cxc_eccv.errors import InvalidOption, MalformedRun, MalformedSource, UnknownName
 from cxc_eccv.evaluation import evaluate
-from cxc_eccv.judgments.qrels import merged_qrels
+from cxc_eccv.judgments.merging import merged_qrels
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
-from cxc_eccv.studies.baselines.untrained import Inputs, baseline_named, evaluate_baseline
+from cxc_eccv.studies.baselines.sts_baselines import evaluate_baseline
+from cxc_eccv.studies.baselines.untrained import Inputs, baseline_named
 from cxc_eccv.studies.baselines.untrained.bow import evaluate_bow
 from cxc_eccv.studies.baselines.untrained.other_captions import score_by_other_captions
 from cxc_eccv.studies.baselines.untrained.random import draw_run

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cxc_eccv.sources.download import sha256_of
+from cxc_eccv.hashing import hash_content
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_mined
 
@@ -94,7 +94,7 @@ def test_a_model_is_not_trained_again_and_not_taken_for_another(tool, tmp_path):
     options = ["--no-such-option", str(weak)]
     with pytest.raises(SystemExit, match="is of other options or another file"):
         tool.train(tmp_path, options)
-    (tmp_path / "made_of.json").write_text(json.dumps(["--no-such-option", sha256_of(weak)]))
+    (tmp_path / "made_of.json").write_text(json.dumps(["--no-such-option", hash_content(weak)]))
     assert tool.train(tmp_path, options) == {"a": 0.5}
     weak.write_bytes(b"two")
     with pytest.raises(SystemExit, match="is of other options or another file"):

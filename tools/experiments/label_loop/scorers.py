@@ -22,7 +22,7 @@ from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import norm as sparse_norm
 
 from cxc_eccv.builders.image_columns import ImageFolder
-from cxc_eccv.demo import RidgeModel, TfIdf
+from cxc_eccv.cli.demo import RidgeModel, TfIdf
 from cxc_eccv.errors import MissingIds, SourceMissing
 from cxc_eccv.ranking.scores import to_unit_length
 from cxc_eccv.runs import EmbeddingsRun, Run, ScoresRun

@@ -24,9 +24,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
-from cxc_eccv.evaluation.report import make_provenance
+from cxc_eccv.evaluation.make_report import make_provenance
 from cxc_eccv.judgments.evidence.source import official_sources
-from cxc_eccv.judgments.qrels import merge
+from cxc_eccv.judgments.merging import merge
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.runs.rankings import RankedLists
 from cxc_eccv.sources.library import Library

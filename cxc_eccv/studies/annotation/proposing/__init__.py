@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.judgments.evidence.source import merged_official
-from cxc_eccv.judgments.qrels import merge
+from cxc_eccv.judgments.merging import merge
 from cxc_eccv.ranking import ranked
 from cxc_eccv.runs import Run
 from cxc_eccv.runs.run import whole_ids

@@ -12,11 +12,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, UnknownName
-from cxc_eccv.evaluation.report import make_provenance
+from cxc_eccv.evaluation.make_report import make_provenance
 from cxc_eccv.evaluation.request import check_split
 from cxc_eccv.evaluation.score import images_behind
 from cxc_eccv.judgments.evidence.source import Thresholds, gather, item_ids, sources_of
-from cxc_eccv.judgments.qrels import coco_links
+from cxc_eccv.judgments.merging import coco_links
 from cxc_eccv.ranking import Options, Ranked, ranked
 from cxc_eccv.ranking.readers import ReachedRows
 from cxc_eccv.runs import Run

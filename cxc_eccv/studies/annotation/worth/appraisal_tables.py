@@ -16,7 +16,7 @@ from cxc_eccv.studies.annotation.worth.diversity import DEPTH, Likeness
 from cxc_eccv.studies.annotation.worth.preferences import Strength
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types.json_records import to_json
-from cxc_eccv.types.reported import group_by_reason
+from cxc_eccv.types.result import group_by_reason
 
 SCHEMA = 1
 

@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.judgments.evidence.source import Thresholds, gather, item_ids, sources_of
+from cxc_eccv.judgments.merging import merge
 from cxc_eccv.judgments.plausible import category_matches
-from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.sources.library import Library, Split
 from cxc_eccv.types import FloatArray, IntArray, find_positions
 

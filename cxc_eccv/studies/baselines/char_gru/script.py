@@ -15,8 +15,9 @@ from cxc_eccv.encoding.checkpoints import load_part
 from cxc_eccv.encoding.processes import current_processes
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation import evaluate
+from cxc_eccv.hashing import hash_content
+from cxc_eccv.report import Report
 from cxc_eccv.sources.collections.coco import COLLECTION as COCO
-from cxc_eccv.sources.download import sha256_of
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups
 from cxc_eccv.studies.baselines.char_gru.arguments import COMMAND, OF_NO_WEIGHT, REPORTS, CharGruArguments
@@ -40,7 +41,7 @@ from cxc_eccv.studies.baselines.char_gru.trainer import CharGruTrainer, cyclic_c
 from cxc_eccv.studies.baselines.features import ImageFeatures
 from cxc_eccv.studies.baselines.model_card import Trained, without_places
 from cxc_eccv.studies.baselines.resuming import RECORD, refuse_users_model, train_resumably
-from cxc_eccv.types import Embeddings, Report
+from cxc_eccv.types import Embeddings
 from cxc_eccv.types.model_options import check_source
 from cxc_eccv.wording import list_names
 
@@ -64,7 +65,7 @@ def train(command: Sequence[str]) -> Trained:
             arguments.image_model, library, arguments.parts, arguments.image_folder, folder / "image_features.npz"
         )
         features = ImageFeatures.read(features_file)
-    hashes = {} if features_file is None else {"image_features_sha256": sha256_of(features_file)}
+    hashes = {} if features_file is None else {"image_features_sha256": hash_content(features_file)}
     trainer = _make_trainer(groups, selecting, arguments, features)
     train_resumably(trainer, {**arguments.identity, **hashes})
     processes = current_processes()

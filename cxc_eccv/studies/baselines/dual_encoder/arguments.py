@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Literal, NamedTuple
 
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.hashing import hash_content
 from cxc_eccv.sources.catalog import SPLIT_NAMES
-from cxc_eccv.sources.download import sha256_of
 from cxc_eccv.studies.baselines.command_line import CommandLine, option
 from cxc_eccv.studies.baselines.model_card import Settings
 from cxc_eccv.studies.baselines.resuming import identify_run
@@ -242,11 +242,11 @@ class Arguments(NamedTuple):
             unused |= {"weak_positives", "weak_positives_as", "alpha"}
         hashes: Row = {}
         if data.weak_positives:
-            hashes["weak_positives_sha256"] = sorted(map(sha256_of, data.weak_positives))
+            hashes["weak_positives_sha256"] = sorted(map(hash_content, data.weak_positives))
         if data.pairs_file is not None:
-            hashes["pairs_file_sha256"] = sha256_of(data.pairs_file)
+            hashes["pairs_file_sha256"] = hash_content(data.pairs_file)
         if data.image_features is not None:
-            hashes["image_features_sha256"] = sha256_of(data.image_features)
+            hashes["image_features_sha256"] = hash_content(data.image_features)
         return {
             **identify_run(self[:3], self.training, ["schedule", "chunk_size"], unused),
             "mode": self.mode,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from transformers import MODEL_FOR_ZERO_SHOT_IMAGE_CLASSIFICATION_MAPPING, TrainerState
 
-from cxc_eccv.evaluation.report import REPORT_FOLDER
+from cxc_eccv.report.files import REPORT_FOLDER
 from cxc_eccv.sources.download import sample_images
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.caption_groups import ALL, parts_of

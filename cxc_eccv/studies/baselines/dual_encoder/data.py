@@ -21,7 +21,7 @@ from PIL import Image
 from torch.utils.data import Dataset, Sampler
 
 from cxc_eccv.builders.image_columns import ImageFolder
-from cxc_eccv.encoding.pictures import open_picture
+from cxc_eccv.encoding.images import open_picture
 from cxc_eccv.errors import InvalidOption, MalformedSource, TowerMissing
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import read_lines

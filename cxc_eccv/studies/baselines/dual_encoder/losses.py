@@ -15,10 +15,9 @@ import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from cxc_eccv.contrastive import in_batch_softmax, mean_of_positives
 from cxc_eccv.encoding.processes import current_processes
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.judgments.qrels import merged_qrels
+from cxc_eccv.judgments.merging import merged_qrels
 from cxc_eccv.sources.collections.collection import find_collection
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import MinedPairs
@@ -27,6 +26,7 @@ from cxc_eccv.studies.baselines.dual_encoder.arguments import DataArguments, Obj
 from cxc_eccv.studies.baselines.dual_encoder.data import LoadedItems, PairCollator
 from cxc_eccv.studies.baselines.gathering import gather
 from cxc_eccv.studies.entailment.enhanced import Row, WeakBatches
+from cxc_eccv.training.contrastive import in_batch_softmax, mean_of_positives
 from cxc_eccv.types import IntArray, Judgments, find_positions
 
 

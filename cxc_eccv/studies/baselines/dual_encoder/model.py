@@ -15,7 +15,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.utils.generic import ModelOutput
 
 from cxc_eccv.encoding.checkpoints import build_model
-from cxc_eccv.encoding.pictures import check_image_encoder
+from cxc_eccv.encoding.images import check_image_encoder
 from cxc_eccv.errors import TowerMissing
 from cxc_eccv.studies.entailment.classifier.encoders import as_config, image_width
 from cxc_eccv.studies.entailment.portable import PortableConfig

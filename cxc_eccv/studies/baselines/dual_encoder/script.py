@@ -16,6 +16,7 @@ from cxc_eccv.encoding import Encoding, encode
 from cxc_eccv.encoding.text_input import padded_length
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation import evaluate
+from cxc_eccv.report import Report
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.catalog import SPLIT_NAMES
 from cxc_eccv.sources.download import mirror_folder
@@ -55,7 +56,7 @@ from cxc_eccv.studies.baselines.model_card import Trained
 from cxc_eccv.studies.baselines.resuming import refuse_users_model, train_resumably
 from cxc_eccv.studies.baselines.tokens import Processing
 from cxc_eccv.studies.baselines.trainer import AnyModel, check_checkpointing
-from cxc_eccv.types import Embeddings, Report
+from cxc_eccv.types import Embeddings
 
 HELD_OUT = 5000
 """Images of a file of pairs that select the checkpoint, as many as in COCO's validation split; at most a tenth."""

@@ -17,7 +17,7 @@ from torch.nn import functional
 from torch.utils.data import Dataset, Sampler
 
 from cxc_eccv.builders.image_columns import ImageFolder
-from cxc_eccv.encoding.pictures import open_picture
+from cxc_eccv.encoding.images import open_picture
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.entailment_classifier.arguments import DataArguments

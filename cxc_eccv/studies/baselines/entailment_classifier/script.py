@@ -18,7 +18,7 @@ from transformers import TrainerState, set_seed
 from cxc_eccv.encoding.loading import inference
 from cxc_eccv.encoding.processes import current_processes
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
-from cxc_eccv.evaluation.report import REPORT_FOLDER
+from cxc_eccv.report.files import REPORT_FOLDER
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.dual_encoder.arguments import SAMPLE
 from cxc_eccv.studies.baselines.entailment_classifier.arguments import COMMAND, Arguments, DataArguments, starting_model

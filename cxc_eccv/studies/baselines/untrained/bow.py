@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.demo import TfIdf
+from cxc_eccv.cli.demo import TfIdf
 from cxc_eccv.evaluation import Request, report_of_ranks
 from cxc_eccv.ranking.by_scores import rank_rows
 from cxc_eccv.registry import task
+from cxc_eccv.report import Report
 from cxc_eccv.sources.library import Split
 from cxc_eccv.studies.baselines.untrained import Baseline, Inputs
-from cxc_eccv.types import IntArray, Report
+from cxc_eccv.types import IntArray
 
 
 def run(split: Split, _inputs: Inputs) -> tuple[Report, None]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from cxc_eccv.encoding.evaluate_model import read_items
 from cxc_eccv.errors import InvalidOption, MalformedRun
 from cxc_eccv.evaluation import evaluate
-from cxc_eccv.from_model import read_items
+from cxc_eccv.report import Report
 from cxc_eccv.runs import EmbeddingsRun, load_embeddings
 from cxc_eccv.sources.download import image_folder
 from cxc_eccv.sources.library import Split
 from cxc_eccv.studies.baselines.untrained import Baseline, Inputs
-from cxc_eccv.types import Report
 from cxc_eccv.types.model_options import check_source
 
 

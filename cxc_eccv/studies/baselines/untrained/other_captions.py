@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.ranking.scores import Product, refuse_zero_vectors
+from cxc_eccv.report import Report
 from cxc_eccv.runs import EmbeddingsRun, ScoresRun, load_embeddings
 from cxc_eccv.runs.run import SYMMETRIC
 from cxc_eccv.sources.library import Split
 from cxc_eccv.studies.baselines.untrained import Baseline, Inputs
-from cxc_eccv.types import IntArray, Report, find_positions
+from cxc_eccv.types import IntArray, find_positions
 
 IMAGES_AT_ONCE = 64
 

@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from cxc_eccv.evaluation import evaluate
+from cxc_eccv.report import Report
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.library import Split
 from cxc_eccv.studies.baselines.untrained import Baseline, Inputs
-from cxc_eccv.types import Embeddings, Report
+from cxc_eccv.types import Embeddings
 
 WIDTH = 64
 """Wide enough that few items are close by chance."""

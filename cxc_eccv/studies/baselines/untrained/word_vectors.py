@@ -10,13 +10,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.demo import words
+from cxc_eccv.cli.demo import words
 from cxc_eccv.errors import InvalidOption, MalformedSource
 from cxc_eccv.evaluation import evaluate
+from cxc_eccv.report import Report
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.library import Split
 from cxc_eccv.studies.baselines.untrained import Baseline, Inputs
-from cxc_eccv.types import Embeddings, Report
+from cxc_eccv.types import Embeddings
 
 Vector = NDArray[np.float32]
 

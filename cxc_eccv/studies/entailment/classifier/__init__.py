@@ -12,7 +12,7 @@ from torch.nn import functional
 from transformers import AutoConfig, AutoModel, PreTrainedModel
 from transformers.utils.generic import ModelOutput
 
-from cxc_eccv.encoding.pictures import check_image_encoder
+from cxc_eccv.encoding.images import check_image_encoder
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.entailment.classifier.config import (
     KINDS,

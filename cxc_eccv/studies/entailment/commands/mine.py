@@ -84,7 +84,7 @@ def mine(
     beside it. build --mined adds the file to a dataset, as a source of labels that no evaluation reads. An interrupted
     command continues where it stopped when you run it again. Under torchrun the processes share the work.
     """
-    from cxc_eccv.from_model import find_photographs
+    from cxc_eccv.encoding.evaluate_model import find_photographs
     from cxc_eccv.runs import load_run
     from cxc_eccv.sources.collections.coco import COLLECTION as COCO
     from cxc_eccv.studies.entailment.labelled import find_labelled, read_labelled
@@ -171,7 +171,7 @@ def _print_result(mined: MinedPairs, output: Path) -> None:
 def _encode(model: str, images: Path | None, batch_size: int, device: str | None, split: Split) -> Run:
     """The run of a model, whose encoding is made once and kept."""
     from cxc_eccv.encoding import Encoding, encode_once, load_model
-    from cxc_eccv.from_model import read_items
+    from cxc_eccv.encoding.evaluate_model import read_items
 
     loaded = load_model(model, device=device)
     loaded.require_vectors(images)

@@ -76,8 +76,8 @@ def ratings(
     Whether people agree with a number is only said if known pairs were answered, and raters agree better than by
     chance. Rows that were changed or not answered in full are refused.
     """
-    from cxc_eccv.evaluation.report import make_provenance
-    from cxc_eccv.sources.download import sha256_of
+    from cxc_eccv.evaluation.make_report import make_provenance
+    from cxc_eccv.hashing import hash_content
     from cxc_eccv.studies.explain.exported_failures import read_failures
     from cxc_eccv.studies.explain.ratings import read_ratings, report_ratings
     from cxc_eccv.tables import tables_to_console
@@ -89,7 +89,7 @@ def ratings(
     library = open_library()
     table, split = read_failures(explained, library)
     rated = read_ratings(files, table, split, form, names(worker))
-    hashes = {path.name: sha256_of(path) for path in (*files, explained / "failures.parquet")}
+    hashes = {path.name: hash_content(path) for path in (*files, explained / "failures.parquet")}
     facts = make_provenance(library, split.name, Provenance(others={"files": hashes}))
     report = report_ratings(rated, table, provenance=facts)
     try:

@@ -248,7 +248,7 @@ def _summarise(
     positions = choose_positions(query_position, owners)
     if options["summarizer"] is None:
         from cxc_eccv.cli.user_tables import read_summaries
-        from cxc_eccv.runs.run import hash_file
+        from cxc_eccv.hashing import hash_file
 
         summaries = key_summaries(read_summaries(file), positions, file)
         return summary_corpus(summaries, encode), {"file": file.name, "sha256": hash_file(file)}

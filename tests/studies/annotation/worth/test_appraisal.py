@@ -14,7 +14,7 @@ from label_files import write_label_file
 
 from cxc_eccv.errors import DataError, InvalidOption, MissingIds, UnknownName
 from cxc_eccv.judgments.evidence.source import item_ids
-from cxc_eccv.judgments.qrels import merged_qrels
+from cxc_eccv.judgments.merging import merged_qrels
 from cxc_eccv.metrics.graded_r_precision import graded_r_precision
 from cxc_eccv.metrics.graded_recall_at_k import graded_recall_at_k
 from cxc_eccv.runs import EmbeddingsRun, load_run, save_embeddings

@@ -9,10 +9,10 @@ import cxc_eccv as ce
 from cxc_eccv.errors import InvalidOption, MalformedSource
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.evaluation.relabelling import relabel
-from cxc_eccv.judgments.machine_lists import read_machine_lists
-from cxc_eccv.judgments.qrels import merge
+from cxc_eccv.judgments.merging import merge
 from cxc_eccv.registry import task
 from cxc_eccv.runs import ScoresRun
+from cxc_eccv.runs.machine_lists import read_machine_lists
 from cxc_eccv.runs.rankings import write_rankings
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import UNREACHABLE_CAPTIONS

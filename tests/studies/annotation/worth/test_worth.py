@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from cxc_eccv.errors import UnknownName
+from cxc_eccv.judgments.merging import merged_qrels
 from cxc_eccv.judgments.plausible import with_categories
-from cxc_eccv.judgments.qrels import merged_qrels
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.annotation.worth.sets import count_positives, find_positives, find_verified, measure_labels
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer
 
-from cxc_eccv.encoding.towers import text_encoder
+from cxc_eccv.encoding.texts import text_encoder
 from cxc_eccv.errors import InvalidOption, MissingIds, ModelError
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, link_judgments
 from cxc_eccv.studies.baselines.char_gru.arguments import COMMAND, PRESETS

@@ -12,7 +12,7 @@ from torchrun import torchrun
 
 from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.encoding import Encoding, TenCrops, encode
-from cxc_eccv.encoding.towers import text_encoder
+from cxc_eccv.encoding.texts import text_encoder
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, MissingIds, SourceMissing
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
 from cxc_eccv.studies.baselines.char_gru.data import SharedBatches

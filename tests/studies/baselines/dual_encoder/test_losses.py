@@ -5,7 +5,6 @@ import math
 import pytest
 import torch
 
-from cxc_eccv.contrastive import in_batch_softmax
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.baselines.dual_encoder.losses import (
     SOFTMAXES,
@@ -14,6 +13,7 @@ from cxc_eccv.studies.baselines.dual_encoder.losses import (
     softmax_without_positive,
     triplet_loss,
 )
+from cxc_eccv.training.contrastive import in_batch_softmax
 
 
 def slow_loss(similarities, positives, *, with_positive):

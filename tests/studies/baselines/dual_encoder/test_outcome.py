@@ -9,6 +9,7 @@ from dual_encoder_models import text_pairs, text_trainer
 from transformers import TrainerState
 
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption
+from cxc_eccv.report import Report
 from cxc_eccv.studies.baselines.char_gru.script import train as train_gru
 from cxc_eccv.studies.baselines.dual_encoder.arguments import DualEncoderTrainingArguments
 from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
@@ -17,7 +18,6 @@ from cxc_eccv.studies.baselines.dual_encoder.trainer import describe_collapse
 from cxc_eccv.studies.baselines.entailment_classifier.script import train as train_classifier
 from cxc_eccv.studies.baselines.outcome import Selection, list_settings_that_ran
 from cxc_eccv.studies.baselines.resuming import find_model_files, last_checkpoint, refuse_users_model
-from cxc_eccv.types import Report
 
 
 def training(folder, **options):

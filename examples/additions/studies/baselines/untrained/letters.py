@@ -5,10 +5,11 @@ import string
 import numpy as np
 
 from cxc_eccv.evaluation import evaluate
+from cxc_eccv.report import Report
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.library import Split
 from cxc_eccv.studies.baselines.untrained import Baseline, Inputs
-from cxc_eccv.types import Embeddings, Report
+from cxc_eccv.types import Embeddings
 
 
 def run(split: Split, inputs: Inputs) -> tuple[Report, EmbeddingsRun]:

@@ -20,7 +20,7 @@ from cxc_eccv.encoding.loading import LoadedModel, inference
 from cxc_eccv.encoding.open_clip import OpenClip
 from cxc_eccv.encoding.roles import RoleInput
 from cxc_eccv.encoding.text_input import Prompt
-from cxc_eccv.encoding.towers import image_features
+from cxc_eccv.encoding.texts import image_features
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, ModelError, SourceMissing, TowerMissing
 from cxc_eccv.types.model_options import Encoding, TenCrops
 

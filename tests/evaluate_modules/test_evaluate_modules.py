@@ -9,8 +9,8 @@ import oracles
 import pytest
 
 from cxc_eccv import registry
-from cxc_eccv.adapters import MODULES
 from cxc_eccv.errors import CxcEccvError
+from cxc_eccv.evaluate_modules import MODULES
 from cxc_eccv.metrics.bootstrap_spearman import bootstrap_spearman
 from cxc_eccv.metrics.kinds import RankMetric
 from cxc_eccv.metrics.spearman_all_pairs import spearman_all_pairs

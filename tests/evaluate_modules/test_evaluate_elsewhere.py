@@ -7,7 +7,7 @@ import metric_inputs
 import pytest
 
 from cxc_eccv import registry
-from cxc_eccv.adapters import MODULES
+from cxc_eccv.evaluate_modules import MODULES
 
 pytestmark = pytest.mark.thorough
 

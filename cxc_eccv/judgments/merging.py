@@ -192,7 +192,7 @@ def merged_qrels(
         direction: ``i2t``, ``t2i``, ``t2t`` or ``i2i``; in the last two a query is not in its gallery.
         sources: any of ``coco``, ``cxc``, ``eccv``, ``entailment``, ``mined`` and the names of the library's label
             files.
-        policy: as in :func:`cxc_eccv.judgments.qrels.merge`.
+        policy: as in :func:`cxc_eccv.judgments.merging.merge`.
         thresholds: lowest CxC ratings that count as positive; by default the paper's.
 
     Example:

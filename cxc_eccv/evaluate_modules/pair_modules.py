@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cxc_eccv.adapters.module import Column, Example, MetricModule, Results, finite_numbers, ids, number_lists
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun
+from cxc_eccv.evaluate_modules.module import Column, Example, MetricModule, Results, finite_numbers, ids, number_lists
 from cxc_eccv.metrics.kinds import FailureMetric
 from cxc_eccv.sources.wordnet import similarity_matrix
 from cxc_eccv.types import FloatArray, RatedPairs

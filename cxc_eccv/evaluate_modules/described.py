@@ -20,17 +20,22 @@ from string import Template
 import yaml
 
 from cxc_eccv import registry
-from cxc_eccv.adapters import module_folder
-from cxc_eccv.adapters.module import LIST, OPTIONS, MetricModule
-from cxc_eccv.adapters.pair_modules import ConceptModule, ConceptSizesModule, RatedPairsModule, SimilarConceptsModule
-from cxc_eccv.adapters.ranking_modules import (
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.evaluate_modules import module_folder
+from cxc_eccv.evaluate_modules.module import LIST, OPTIONS, MetricModule
+from cxc_eccv.evaluate_modules.pair_modules import (
+    ConceptModule,
+    ConceptSizesModule,
+    RatedPairsModule,
+    SimilarConceptsModule,
+)
+from cxc_eccv.evaluate_modules.ranking_modules import (
     BothDirectionsModule,
     GradedRankingModule,
     JudgedRankingModule,
     PlausibleMatchModule,
     RankingModule,
 )
-from cxc_eccv.errors import InvalidOption
 from cxc_eccv.extras import name_requirement
 from cxc_eccv.metrics.kinds import (
     FailureMetric,

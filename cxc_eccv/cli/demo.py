@@ -16,10 +16,11 @@ from PIL import Image
 from scipy.sparse import csr_array
 
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.report import Report
 from cxc_eccv.runs import EmbeddingsRun, load_embeddings, save_embeddings
 from cxc_eccv.sources.download import sample_images
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import Embeddings, FloatArray, Report
+from cxc_eccv.types import Embeddings, FloatArray
 
 if TYPE_CHECKING:
     import datasets

@@ -1,29 +1,17 @@
-"""The folder of a report: report.json, the tables behind it, and the pages made from them."""
+"""Writes the folder of a report: report.json, the tables behind it, and the pages made from them."""
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 from cxc_eccv.errors import DataError
-from cxc_eccv.evaluation.report import (
-    DIGEST,
-    EXAMPLES,
-    PER_QUERY,
-    PER_QUERY_SCHEMA,
-    REPORT,
-    digest_of,
-    find_report,
-    load_report,
-    read_report,
-    write_report,
-)
 from cxc_eccv.parquet import write_parquet
+from cxc_eccv.report.files import DIGEST, EXAMPLES, PER_QUERY, PER_QUERY_SCHEMA, REPORT, digest_of
 from cxc_eccv.report.page_content import Page
 from cxc_eccv.report.pages import page_images, render_html, render_markdown
 from cxc_eccv.report.query_cards import find_shown_files
+from cxc_eccv.report.report_data import ReportData
 from cxc_eccv.sources.download import image_folder
-from cxc_eccv.types import Report
 from cxc_eccv.writing import refuse_foreign, refuse_unwritable, replaced_folder
 
 MARKDOWN, HTML = "report.md", "report.html"
@@ -35,14 +23,14 @@ RUN = "run.yaml"
 
 
 def save_report(
-    report: Report,
+    report: ReportData,
     folder: str | Path,
     *,
     images: str | Path | None = None,
     run_file: str | None = None,
     overwrite: bool = False,
 ) -> list[Path]:
-    """Write a report's folder, see :meth:`cxc_eccv.types.reported.Report.save`; ``overwrite`` replaces any file."""
+    """Write a report's folder, see :meth:`cxc_eccv.report.report.Report.save`; ``overwrite`` replaces any file."""
     folder = Path(folder)
     if images is not None:
         images = image_folder(images)
@@ -55,14 +43,16 @@ def save_report(
 def refuse_foreign_files(folder: Path) -> None:
     """Refuse a folder with files of a report's names, but without a report.json: they are the user's."""
     try:
-        read_report(folder / REPORT)
-    except DataError:
+        ReportData.from_json((folder / REPORT).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, DataError):
         names = [name for name in (*FILES, RUN) if (folder / name).exists()]
         remedy = "Name another folder, or move them away; evaluate --overwrite replaces them"
         refuse_foreign(folder, names, (), "evaluation", remedy)
 
 
-def write_folder(folder: Path, report: Report, images: str | Path | None = None, run: str | None = None) -> list[Path]:
+def write_folder(
+    folder: Path, report: ReportData, images: str | Path | None = None, run: str | None = None
+) -> list[Path]:
     """Write the files of a report; equal inputs give equal bytes, and other files in the folder are kept.
 
     ``run`` is the text of its run.yaml; without it there is none, and that of an earlier report is removed.
@@ -77,41 +67,20 @@ def write_folder(folder: Path, report: Report, images: str | Path | None = None,
         failure = error
     values = PER_QUERY_SCHEMA.empty_table() if report.per_query is None else report.per_query
     with replaced_folder(folder, (*FILES, RUN)) as new:
-        write_report(new / REPORT, report)
+        (new / REPORT).write_text(report.to_json(), encoding="utf-8", newline="\n")
         if run is not None:
             (new / RUN).write_text(run, encoding="utf-8", newline="\n")
         for name, table in ((PER_QUERY, values), (EXAMPLES, page.example_table)):
             metadata = {**(table.schema.metadata or {}), DIGEST: digest_of(new / REPORT)}
             marked = table.replace_schema_metadata(metadata)
             write_parquet(marked, new / name)
-        _write_pages(new, page, uris)
+        write_pages(new, page, uris)
     if failure is not None:
         raise failure
     return [folder / name for name in (*FILES, *([] if run is None else [RUN]))]
 
 
-def rebuild_pages(folder: Path, images: str | Path | None = None) -> list[Path]:
-    """Rebuild ``report.md`` and ``report.html`` from the other files of the folder, or beside a ``report.json``."""
-    file = find_report(folder)
-    report, folder = load_report(file), file.parent
-    _refuse_incomplete(folder)
-    with replaced_folder(folder, FILES) as new:
-        page = Page(report) if report.examples is None else Page(report, report.examples)
-        for name in (REPORT, PER_QUERY, EXAMPLES):
-            shutil.copy2(folder / name, new / name)
-        _write_pages(new, page, page_images(images, find_shown_files(page.cards)))
-    return [folder / MARKDOWN, folder / HTML]
-
-
-def _write_pages(folder: Path, page: Page, uris: dict[str, str] | None) -> None:
+def write_pages(folder: Path, page: Page, uris: dict[str, str] | None) -> None:
+    """Write the Markdown and the HTML page into a folder."""
     for name, text in ((MARKDOWN, render_markdown(page)), (HTML, render_html(page, uris))):
         (folder / name).write_text(text, encoding="utf-8", newline="\n")
-
-
-def _refuse_incomplete(folder: Path) -> None:
-    missing = [name for name in (REPORT, PER_QUERY, EXAMPLES) if not (folder / name).is_file()]
-    if missing:
-        raise DataError(
-            f"{folder} lacks {' and '.join(missing)}. The pages are made from {REPORT}, {PER_QUERY} and {EXAMPLES}, "
-            "which cxc-eccv evaluate --output writes; run it again."
-        )

@@ -13,7 +13,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cxc_eccv.adapters.module import (
+from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, RunTooShallow, UnknownIds
+from cxc_eccv.evaluate_modules.module import (
     Column,
     Example,
     MetricModule,
@@ -23,7 +24,6 @@ from cxc_eccv.adapters.module import (
     names,
     number_lists,
 )
-from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, RunTooShallow, UnknownIds
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.metrics.kinds import PlausibleMetric, WholeMetric
 from cxc_eccv.ranking.by_lists import ByLists

@@ -16,7 +16,7 @@ from PIL import Image  # noqa: E402
 import cxc_eccv as ce  # noqa: E402
 from cxc_eccv.builders.folder_writing import build_folder  # noqa: E402
 from cxc_eccv.errors import InvalidOption  # noqa: E402
-from cxc_eccv.judgments.qrels import merge  # noqa: E402
+from cxc_eccv.judgments.merging import merge  # noqa: E402
 from cxc_eccv.types import DIRECTIONS  # noqa: E402
 
 

@@ -9,8 +9,8 @@ import pytest
 from owner_addresses import ADDRESSES, write_metadata
 
 from cxc_eccv import registry
-from cxc_eccv.adapters import module_folder
-from cxc_eccv.adapters.described import write_space
+from cxc_eccv.evaluate_modules import module_folder
+from cxc_eccv.evaluate_modules.described import write_space
 
 ROOT = Path(__file__).parents[2]
 

@@ -30,7 +30,7 @@ from cxc_eccv.sources.columns import (
     refuse_misnamed,
 )
 from cxc_eccv.sources.readers.crowd_answers import has_crowd_answers, read_crowd_answers
-from cxc_eccv.sources.readers.judged import UNREACHABLE_CAPTIONS
+from cxc_eccv.sources.readers.eccv_caption import UNREACHABLE_CAPTIONS
 from cxc_eccv.sources.reading import check_content, first_repeated_pair, parse_metadata, read_table, shown
 from cxc_eccv.types import CROSS_MODAL, IntArray, find_positions
 from cxc_eccv.types.provenance import LabelFileFacts

@@ -13,9 +13,10 @@ from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.errors import raise_all
 from cxc_eccv.evaluation import Fields, Request, evaluate_request, make_plan
 from cxc_eccv.evaluation.calls import find_library
+from cxc_eccv.report import Report
 from cxc_eccv.runs.run import AnyRun
 from cxc_eccv.sources.library import Library, Split
-from cxc_eccv.types import IntArray, Report, find_sides
+from cxc_eccv.types import IntArray, find_sides
 from cxc_eccv.types.ids import check_type
 from cxc_eccv.types.model_options import PLAIN, Encoding
 
