@@ -68,7 +68,7 @@ def test_no_module_takes_more_than_the_version_from_the_top_package():
 
 @pytest.mark.parametrize("name", ["cxc_eccv.evaluation", "cxc_eccv.types"])
 def test_a_report_shows_itself_whatever_was_imported(name, warm_python):
-    code = f"import {name}\nfrom cxc_eccv.types import Report\nreport = Report(())\n"
+    code = f"import {name}\nfrom cxc_eccv.report import Report\nreport = Report(())\n"
     code += "print(report)\nassert 'No task' in report._repr_html_()"
     printed = subprocess.run([*warm_python, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "No task could be scored." in printed

@@ -468,7 +468,7 @@ def task(**changes):
     ids=lambda changes: ",".join(f"{name}{array.shape}{array.dtype.char}" for name, array in changes.items()),
 )
 def test_arrays_that_do_not_fit_are_refused(count, changes):
-    counted = getattr(kernels, count)
+    counted = getattr(_kernels, count)
     assert counted(*task()) == 0
     with pytest.raises(ValueError, match="the arrays do not fit each other"):
         counted(*task(**changes))
@@ -478,7 +478,7 @@ def test_arrays_that_do_not_fit_are_refused(count, changes):
 def test_places_and_bounds_lie_within_their_own_axis():
     tall = {"scores": np.zeros((16, 4), np.float32)}
     for count, own, other in (("count_rows", 15, 3), ("count_columns", 3, 15)):
-        counted = getattr(kernels, count)
+        counted = getattr(_kernels, count)
         places, bounds = np.array([0, own]), np.array([0, other + 1])
         assert counted(*task(**tall, places=places, bounds=bounds)) == 0
         for changes in ({"places": np.array([0, own + 1])}, {"bounds": np.array([0, other + 2])}):

@@ -94,7 +94,7 @@ def test_all_years_together(report):
 
 @pytest.mark.parametrize("tasks", [["sts2013"], [*SUBTASKS][:-1], ["stsb", *[*SUBTASKS][1:]]])
 def test_years_are_averaged_where_all_five_were_asked_for(small_library, monkeypatch, tasks):
-    monkeypatch.setattr("cxc_eccv.sts.evaluate_sts._evaluate_test_part", lambda *_: [])
+    monkeypatch.setattr("cxc_eccv.sts.evaluate._evaluate_test_part", lambda *_: [])
     assert set(evaluate_sts(encoder, small_library, tasks).tasks) == set(tasks)
     assert "sts" in evaluate_sts(encoder, small_library, list(SUBTASKS)).tasks
 
