@@ -87,6 +87,7 @@ def _evaluate_baseline(name: str, library: Library, tasks: list[str], vectors: P
 
 
 def _evaluate_encoder(encoder: TextEncoder, model: str, library: Library, tasks: list[str]) -> StsReport:
+    from cxc_eccv.sts import evaluate_sts
 
     report = evaluate_sts(encoder, library, tasks, model=Path(model).name if Path(model).is_dir() else model)
     if encoder.truncated:

@@ -4,6 +4,7 @@ import importlib.resources
 
 import pytest
 
+from cxc_eccv.sts import evaluate_sts
 from cxc_eccv.sts.sentence_sets import SUBTASKS, subtask_pairs, supervised_pairs
 
 PAPER = {

@@ -13,6 +13,7 @@ from cxc_eccv.cli.demo import TfIdf
 from cxc_eccv.encoding import text_encoder
 from cxc_eccv.errors import InvalidOption, MalformedSource, UnknownName
 from cxc_eccv.sources.library import Library
+from cxc_eccv.sts import evaluate_sts
 from cxc_eccv.studies.baselines.char_gru.data import character_tokenizer
 from cxc_eccv.studies.baselines.char_gru.model import CharGruConfig, CharGruEnsemble, CharGruModel
 
