@@ -1,4 +1,4 @@
-"""Labels for unjudged pairs: policies, judges, and tables of labels or probabilities."""
+"""Labels for unjudged pairs: policies, judges (studies/entailment/judge.py is one), and tables of labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A classifier of entailment as the judge of pairs without a label, and the judge that commands load by name."""
+"""A classifier of entailment as the judge of unjudged pairs; evaluation/policies.py says what a judge is."""
 
 from __future__ import annotations
 
