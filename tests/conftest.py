@@ -26,7 +26,7 @@ MIRROR = os.environ.get("CXC_ECCV_DATA") or "sample"
 """Folder of the real data; ``sample`` where the tests that need it are skipped."""
 
 THOROUGH_ROOMS = {"browser", "data", "docs", "experiments", "hub", "property", "reference", "release"}
-DEAR_PROCESSES = {"chromium", "client", "environment", "run_python", "warm_python"}
+DEAR_PROCESSES = {"browser", "client", "environment", "run_python", "warm_python"}
 THOROUGH_FIXTURES = {*DEAR_PROCESSES, "module_caches", "real_library", "wordnet_folder"}
 """What reads the real data, starts processes, imports ``evaluate`` or searches long is not in the fast lane."""
 
@@ -204,6 +204,54 @@ def warm_python(tmp_path_factory):
                 subprocess.run([sys.executable, script, address], env=os.environ | alone, check=True)
             connection.connect(str(address))
         yield [sys.executable, "-IS", script, str(address)]
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """The system's Chromium without a window; one for all tests of a process."""
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed; pip install playwright"
+    )
+    binary = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if binary is None:
+        pytest.skip("no Chromium on this machine; install it, on Debian by apt-get install chromium")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=binary, args=["--disable-gpu", "--disable-quic"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(browser, tmp_path):
+    """Opens HTML from a file in a new tab; all tabs of a test share their storage, but for those of phones.
+
+    ``before`` is JavaScript that runs before that of the page. Dialogs are errors.
+    """
+    contexts = {}
+
+    def open_in_tab(html, width=1200, height=900, *, touch=False, before="", query=""):
+        if touch not in contexts:
+            contexts[touch] = browser.new_context(has_touch=touch, is_mobile=touch)
+            contexts[touch].set_default_timeout(20_000)
+        page = contexts[touch].new_page()
+        page.set_viewport_size({"width": width, "height": height})
+        page.on("dialog", refuse)
+        page.add_init_script(before)
+        path = tmp_path / "page.html"
+        path.write_text(html, encoding="utf-8")
+        page.goto(path.as_uri() + query)
+        return page
+
+    dialogs = []
+
+    def refuse(dialog):
+        dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    yield open_in_tab
+    for context in contexts.values():
+        context.close()
+    assert dialogs == []
 
 
 @pytest.fixture(params=["compiled", "numpy"])

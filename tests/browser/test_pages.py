@@ -1,11 +1,14 @@
-"""Pages of a report and a comparison in headless Chromium: narrow and wide, light and dark, and asking for nothing."""
+"""Pages of reports and comparisons in Chromium: narrow and wide, light and dark, and asking for nothing."""
 
 import numpy as np
 import pytest
+from page_checks import OPEN_FOLDS, assert_sound, list_requests, resize
 from scored_reports import scored
 
 from cxc_eccv.comparison import compare
 from cxc_eccv.comparison.page import render_comparison
+from cxc_eccv.comparison.published import eccv_caption_table, join_scores
+from cxc_eccv.comparison.views import joined_tables
 from cxc_eccv.report.example_table import EXAMPLES_SCHEMA
 from cxc_eccv.report.page_content import Page
 from cxc_eccv.report.pages import render_html, thumbnails
@@ -22,19 +25,35 @@ def html(sample_content):
     return render_html(page, thumbnails(sample_images(), find_shown_files(page.cards)))
 
 
-def test_nothing_overflows_at_any_width(visitor, html):
-    visitor.open(html).assert_fitting(".scroll, nav, .hidden, .long, .skip")
+@pytest.fixture(scope="module")
+def comparison():
+    ids, random = np.arange(200), np.random.default_rng(0)
+    keys = ("coco_5k/i2t/recall_at_1", "cxc/i2t/recall_at_1", "eccv_caption/i2t/map_at_r")
+    models = [
+        scored(f"a name of some length {place}", {key: (ids, random.random(200) + shift, ids) for key in keys})
+        for place, shift in enumerate((0, 0.05, 0.1, 0.4, 0.42, 0.8))
+    ]
+    return compare(*models, samples=500)
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_every_text_can_be_read(visitor, html, dark):
-    page = visitor.open(html, dark=dark)
-    page.assert_legible(500)
-    ground = page.run("getComputedStyle(document.body).backgroundColor")
-    assert ground == ("rgb(15, 19, 24)" if dark else "rgb(246, 247, 249)")
+@pytest.fixture(scope="module")
+def pages(html, comparison):
+    """Every page of the core, by name."""
+    table = eccv_caption_table()
+    published = joined_tables(join_scores(table, table.keys, {}))
+    return {
+        "report": html,
+        "comparison": render_comparison(comparison),
+        "published": render_comparison(None, published),
+    }
 
 
-def test_the_headline_has_an_axis_and_its_order_is_that_of_the_tasks(visitor, html):
+@pytest.mark.parametrize(("name", "least_texts"), [("report", 500), ("comparison", 100), ("published", 100)])
+def test_page_is_sound_in_a_browser(open_page, pages, name, least_texts):
+    assert_sound(open_page(pages[name]), least_texts)
+
+
+def test_the_headline_has_an_axis_and_its_order_is_that_of_the_tasks(open_page, html):
     """Numbers stand above and below, each at its line; at 390 pixels every second one, and none in another's way."""
     measure = """(() => {
       const chart = document.querySelector('.forest'), middle = (box) => (box.left + box.right) / 2;
@@ -56,16 +75,16 @@ def test_the_headline_has_an_axis_and_its_order_is_that_of_the_tasks(visitor, ht
           .sort((a, b) => a.box.top - b.box.top || a.box.left - b.box.left).map(({name}) => name),
       };
     })()"""
-    page = visitor.open(html)
+    page = open_page(html)
     for width, labels in ((390, ["0%", "50%", "100%"]), (1280, ["0%", "25%", "50%", "75%", "100%"])):
-        page.resize(width)
-        found = page.run(measure)
+        resize(page, width)
+        found = page.evaluate(measure)
         assert found.pop("labels") == [labels, labels]
         assert found.pop("chart") == found.pop("cards")
         assert found == {"astray": 0, "overlapping": 0, "outside": 0}
 
 
-def test_tables_of_scores_fit_and_no_number_is_broken(visitor, html):
+def test_tables_of_scores_fit_and_no_number_is_broken(open_page, html):
     """Four columns of CxC at 390 pixels; a number stays with its sign and its %, and on its line."""
     measure = """(() => {
       const texts = [], walker = document.createTreeWalker(document.querySelector('main'), 4);
@@ -81,33 +100,31 @@ def test_tables_of_scores_fit_and_no_number_is_broken(visitor, html):
       const wide = tables.filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.innerText);
       return {broken, wide, tables: tables.length};
     })()"""
-    page = visitor.open(html)
-    page.open_folds()
+    page = open_page(html)
+    page.evaluate(OPEN_FOLDS)
     for width in (390, 768, 1280):
-        page.resize(width)
-        assert page.run(measure) == {"broken": [], "wide": [], "tables": 9}
+        resize(page, width)
+        assert page.evaluate(measure) == {"broken": [], "wide": [], "tables": 9}
 
 
-def test_it_asks_for_nothing_and_complains_of_nothing(visitor, html):
-    page = visitor.open(html)
-    assert page.run("document.images.length") > 50
-    assert page.run("[...document.images].filter((one) => !one.naturalWidth).length") == 0
-    assert page.run("document.scripts.length") == 0
-    assert (page.requests, page.complaints) == ([], [])
+def test_report_has_images_and_no_scripts(open_page, html):
+    page = open_page(html)
+    assert page.evaluate("document.images.length") > 50
+    assert page.evaluate("document.scripts.length") == 0
 
 
-def test_markup_in_a_caption_does_not_run(visitor, sample_content):
+def test_markup_in_a_caption_does_not_run(open_page, sample_content):
     report, examples = sample_content
     rows = examples.to_pylist()
     attack = "<script>window.ran = 1</script><img src=x onerror='window.ran = 1'><svg onload='window.ran = 1'>"
     for row in rows:
         row["item_texts"] = row["query_texts"] = [attack]
-    page = visitor.open(render_html(Page(report, type(examples).from_pylist(rows, schema=EXAMPLES_SCHEMA))))
-    assert page.run("['ran' in window, document.body.innerText.includes('<script>')]") == [False, True]
-    assert page.requests == []
+    page = open_page(render_html(Page(report, type(examples).from_pylist(rows, schema=EXAMPLES_SCHEMA))))
+    assert page.evaluate("['ran' in window, document.body.innerText.includes('<script>')]") == [False, True]
+    assert list_requests(page) == []
 
 
-def test_the_keyboard_reaches_everything(visitor, html):
+def test_the_keyboard_reaches_everything(open_page, html):
     measure = """(() => {
       const skip = document.querySelector('.skip');
       const hidden = skip.getBoundingClientRect().bottom <= 0;
@@ -120,11 +137,11 @@ def test_the_keyboard_reaches_everything(visitor, html):
       const regions = [...document.querySelectorAll('.scroll')].filter((one) => one.tabIndex !== 0).length;
       return {hidden, visible, unreached: summaries.length - reached, opened: first.open, regions};
     })()"""
-    found = visitor.open(html).run(measure)
+    found = open_page(html).evaluate(measure)
     assert found == {"hidden": True, "visible": True, "unreached": 0, "opened": True, "regions": 0}
 
 
-def test_labels_of_curves_stand_inside_their_charts(visitor, html):
+def test_labels_of_curves_stand_inside_their_charts(open_page, html):
     measure = """[...document.querySelectorAll('svg.chart')].map((chart) => {
       const box = chart.getBoundingClientRect();
       const texts = [...chart.querySelectorAll('text')].map((one) => one.getBoundingClientRect());
@@ -134,29 +151,17 @@ def test_labels_of_curves_stand_inside_their_charts(visitor, html):
         overlapping: texts.filter((a, i) => texts.some((b, j) => i < j && !apart(a, b))).length,
       };
     })"""
-    page = visitor.open(html)
+    page = open_page(html)
     for width in (390, 1280):
-        page.resize(width)
-        assert page.run(measure) == [{"outside": 0, "overlapping": 0}] * 5
+        resize(page, width)
+        assert page.evaluate(measure) == [{"outside": 0, "overlapping": 0}] * 5
 
 
-@pytest.fixture(scope="module")
-def comparison():
-    ids, random = np.arange(200), np.random.default_rng(0)
-    keys = ("coco_5k/i2t/recall_at_1", "cxc/i2t/recall_at_1", "eccv_caption/i2t/map_at_r")
-    models = [
-        scored(f"a name of some length {place}", {key: (ids, random.random(200) + shift, ids) for key in keys})
-        for place, shift in enumerate((0, 0.05, 0.1, 0.4, 0.42, 0.8))
-    ]
-    return compare(*models, samples=500)
-
-
-def test_of_a_comparison_nothing_overflows_and_bars_cover_the_ranks_of_their_intervals(visitor, comparison):
-    page = visitor.open(render_comparison(comparison))
-    page.assert_fitting(".scroll, nav, .hidden, .skip")
+def test_bars_cover_the_ranks_of_their_intervals(open_page, comparison):
+    page = open_page(render_comparison(comparison))
     bars = """[...document.querySelectorAll('.forest tbody tr')].map((row) => {
       const plot = row.querySelector('svg').getBoundingClientRect();
       const bar = row.querySelector('.whisker').getBoundingClientRect();
       return [(bar.left - plot.left) / plot.width * 6, (bar.right - plot.left) / plot.width * 6].map(Math.round);
     })"""
-    assert page.run(bars) == [[row.low - 1, row.high] for row in comparison.ranks]
+    assert page.evaluate(bars) == [[row.low - 1, row.high] for row in comparison.ranks]

@@ -11,11 +11,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "hub"))
 sys.path.insert(0, str(Path(__file__).parent))
 
 from commands import KEPT, LocalHub
-from headless import browser, chromium, visitor
 from local_hub import client, hub, running_client, running_hub
 from workplace import make_official_workplace, make_workplace
 
-__all__ = ["browser", "chromium", "client", "hub", "running_client", "running_hub", "visitor"]
+__all__ = ["client", "hub", "running_client", "running_hub"]
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -86,15 +86,15 @@ def test_reference_shows_docstrings(site):
     assert "Score a run on tasks" in (site / "reference" / "python" / "index.html").read_text(encoding="utf-8")
 
 
-def test_page_loads_nothing_from_elsewhere(site, visitor):
-    page = visitor.open("")
-    page.load("Page.navigate", url=(site / "leaderboard" / "index.html").as_uri())
-    assert not [address for address in page.requests if address.startswith("http")]
-    links = page.run("[...document.querySelectorAll('a')].map((link) => link.href)")
+def test_page_loads_nothing_from_elsewhere(site, open_page):
+    page = open_page("")
+    page.goto((site / "leaderboard" / "index.html").as_uri())
+    assert not [request.url for request in page.requests() if request.url.startswith("http")]
+    links = page.evaluate("[...document.querySelectorAll('a')].map((link) => link.href)")
     repository = CONFIG.get("repo_url")
     sources = {repository, f"{repository}/raw/main/docs/leaderboard.md"} if repository else set()
     assert sources <= {link.rstrip("/") for link in links}
-    assert bool(page.run("document.querySelectorAll('.md-source').length")) == bool(repository)
+    assert bool(page.evaluate("document.querySelectorAll('.md-source').length")) == bool(repository)
 
 
 COVERED = """[...document.querySelectorAll('.language-sh')].flatMap((block) => {
@@ -107,8 +107,10 @@ COVERED = """[...document.querySelectorAll('.language-sh')].flatMap((block) => {
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_commands_fit_beside_the_copy_button(site, visitor, width):
-    page = visitor.open("", width)
+def test_commands_fit_beside_the_copy_button(site, open_page, width):
+    page = open_page("", width)
     for name in targets(CONFIG["nav"][:2]):
-        page.load("Page.navigate", url=(site / name.replace("index", "").replace(".md", "/") / "index.html").as_uri())
-        assert page.run(COVERED) == [], name
+        folder = name.removesuffix("index.md").removesuffix(".md")
+        page.goto((site / folder / "index.html").as_uri())
+        assert page.evaluate(COVERED) == [], name
+        assert page.evaluate("document.documentElement.scrollWidth") == width, name

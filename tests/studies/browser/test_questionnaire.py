@@ -2,6 +2,7 @@
 
 import base64
 import csv
+import itertools
 import json
 import re
 import time
@@ -12,6 +13,7 @@ from threading import Thread
 from urllib.parse import parse_qs
 
 import pytest
+from page_checks import assert_quiet, assert_sound, list_complaints
 from PIL import Image
 
 from cxc_eccv.studies.asking.answer_files import Unfinished, read_answers
@@ -34,7 +36,8 @@ pytestmark = pytest.mark.slow
 HOSTILE = "</script><script>window.ran = 1</script><img src=x onerror='window.ran = 2'>{{ 7 * 7 }}"
 PHONE = {"width": 390, "height": 844, "touch": True}
 PAGE_TEXTS = page_texts()
-IS_READY = "!document.getElementById('form').inert"
+NAMED_KEYS = {"Enter", "Escape", "Tab", "PageUp", "PageDown", "ArrowLeft", "ArrowUp", "ArrowRight", "ArrowDown"}
+READY_FORM = "#form:not([inert])"
 
 
 def paint(colour, size=(640, 480)):
@@ -68,26 +71,67 @@ def render(asked, image=None, practice=(), **options):
     return render_page(describe_page(describe_questions([asked], images), handout), handout)
 
 
-def begin(page, name="Ann", ready=IS_READY):
-    page.press(name, "Enter")
-    page.wait(ready)
+def type_keys(page, *keys):
+    """Press keys of the keyboard, or type texts."""
+    for key in keys:
+        if len(key) == 1 or key in NAMED_KEYS:
+            page.keyboard.press(key)
+        else:
+            page.keyboard.insert_text(key)
+
+
+def find_box(page, selector):
+    """x, y, width and height on the screen."""
+    return tuple(page.locator(selector).first.bounding_box().values())
+
+
+def drag(page, selector, start, end):
+    """The mouse from one share of an element's height to another."""
+    x, y, width, height = find_box(page, selector)
+    page.mouse.move(x + width / 2, y + start * height)
+    page.mouse.down()
+    page.mouse.move(x + width / 2, y + end * height, steps=9)
+    page.mouse.up()
+
+
+@pytest.fixture
+def save(tmp_path):
+    """Saves the answers by the key or by touching a button, and returns their file."""
+    numbers = itertools.count()
+
+    def save_answers(page, button=""):
+        with page.expect_download() as download:
+            if button:
+                page.tap(button)
+            else:
+                page.keyboard.press("s")
+        path = tmp_path / f"saved_{next(numbers)}" / download.value.suggested_filename
+        download.value.save_as(path)
+        return path
+
+    return save_answers
+
+
+def begin(page, name="Ann", ready=READY_FORM):
+    type_keys(page, name, "Enter")
+    page.wait_for_selector(ready)
 
 
 def press(page, *keys):
     """Keys, each of them when the images of its question are there."""
     for key in keys:
-        page.wait(IS_READY)
-        page.press(key)
+        page.wait_for_selector(READY_FORM)
+        type_keys(page, key)
 
 
 def answer(page, *keys):
     """One question by keys, and on to the next one."""
-    page.wait(IS_READY)
-    page.press(*keys, "Enter")
+    page.wait_for_selector(READY_FORM)
+    type_keys(page, *keys, "Enter")
 
 
 def place(page):
-    return page.text("#place")
+    return page.inner_text("#place")
 
 
 ANSWERED = {
@@ -125,15 +169,14 @@ ANSWERED = {
 
 
 @pytest.mark.parametrize("name", schemes())
-def test_by_keys_alone_from_the_name_to_a_file_that_is_read(visitor, name):
+def test_by_keys_alone_from_the_name_to_a_file_that_is_read(open_page, save, name):
     asked = ask(name)
-    page = visitor.open(render(asked))
+    page = open_page(render(asked))
     begin(page, "  Ann  B ")
     for keys, _, _ in ANSWERED[name]:
         answer(page, *keys)
-    page.press("s")
-    assert "All 6 questions are answered" in page.text("#message")
-    path = visitor.take_saved()
+    path = save(page)
+    assert "All 6 questions are answered" in page.inner_text("#message")
     reading = read_answers([path], [asked])
     table = reading.answers
     assert path.name == f"answers-{asked.id}-Ann-B.jsonl"
@@ -141,96 +184,100 @@ def test_by_keys_alone_from_the_name_to_a_file_that_is_read(visitor, name):
     assert [json.loads(own) for own in table["answer"].to_pylist()] == [expected for _, expected, _ in ANSWERED[name]]
     assert [json.loads(own) for own in table["details"].to_pylist()] == [expected for _, _, expected in ANSWERED[name]]
     assert set(table["worker"].to_pylist()) == {"ann b"}
-    assert page.requests == []
-    assert page.complaints == []
+    assert_quiet(page)
 
 
 TOUCHED = {"eccv": "#form label", "cxc": "#form input", "failures": "#form input", "cxc_images": "#form input"}
 
 
 @pytest.mark.parametrize("name", TOUCHED)
-def test_by_touch_on_a_phone_progress_and_next_are_in_sight(visitor, name):
+def test_by_touch_on_a_phone_progress_and_next_are_in_sight(open_page, save, name):
     """Whatever is scrolled; and the image is whole on the screen."""
+    from playwright.sync_api import expect
+
     asked = ask(name)
-    page = visitor.open(render(asked, paint("teal", (480, 640))), **PHONE)
+    page = open_page(render(asked, paint("teal", (480, 640))), **PHONE)
     page.tap("#worker")
-    page.press("Ann")
+    type_keys(page, "Ann")
     page.tap("#begin")
-    page.wait(IS_READY)
+    page.wait_for_selector(READY_FORM)
     for number in range(6):
-        page.wait(IS_READY)
+        page.wait_for_selector(READY_FORM)
         assert place(page) == f"Sheet {number // 3 + 1} of 2, question {number % 3 + 1} of 3"
-        assert (page.text("#count") == "last question of this sheet") is (number % 3 == 2)
-        x, y, width, height = page.box("#shown img")
-        header, footer = page.box("header"), page.box("footer")
+        assert (page.inner_text("#count") == "last question of this sheet") is (number % 3 == 2)
+        x, y, width, height = find_box(page, "#shown img")
+        header, footer = find_box(page, "header"), find_box(page, "footer")
         assert (x >= 0, x + width <= 390, y >= header[3], y + height <= footer[1]) == (True,) * 4
-        page.tap(TOUCHED[name], scroll=True)
+        page.tap(TOUCHED[name])
         if name == "failures":
-            page.tap("#form fieldset:last-child label", scroll=True)
-        header, footer = page.box("header"), page.box("footer")
+            page.tap("#form fieldset:last-child label")
+        header, footer = find_box(page, "header"), find_box(page, "footer")
         assert (header[1], round(footer[1] + footer[3])) == (0, 844)
-        assert page.run("document.getElementById('save').matches('.first')") is (number == 5)
+        assert page.evaluate("document.getElementById('save').matches('.first')") is (number == 5)
+        expect(page.locator("#next")).to_be_in_viewport()
         page.tap("#next")
-    page.tap("#save")
-    assert read_answers([visitor.take_saved()], [asked]).answers.num_rows == 6
-    assert page.run("document.documentElement.scrollWidth") == 390
+    expect(page.locator("#save")).to_be_in_viewport()
+    assert read_answers([save(page, "#save")], [asked]).answers.num_rows == 6
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 
 @pytest.mark.parametrize("touch", [False, True])
 @pytest.mark.parametrize(("down", "number"), [(0.5, 2.5), (0.02, 5), (0.98, 0)])
-def test_a_slider_records_where_it_was_clicked_its_middle_too(visitor, touch, down, number):
-    page = visitor.open(render(ask("cxc", 1, 1)), 390, 844, touch=touch)
+def test_a_slider_records_where_it_was_clicked_its_middle_too(open_page, save, touch, down, number):
+    page = open_page(render(ask("cxc", 1, 1)), 390, 844, touch=touch)
     begin(page)
-    assert page.text("#count") == "0 of 1 answered"
-    assert page.run("document.getElementById('progress').value") == 0
-    if touch:
-        page.tap("#form input", down=down, scroll=True)
-    else:
-        page.click("#form input", down=down)
-    assert page.run("document.getElementById('progress').value") == 1
-    page.press("s")
-    assert json.loads(visitor.take_saved().read_text())["answer"] == pytest.approx(number, abs=0.05)
+    assert page.inner_text("#count") == "0 of 1 answered"
+    assert page.evaluate("document.getElementById('progress').value") == 0
+    _, _, width, height = find_box(page, "#form input")
+    aim = page.tap if touch else page.click
+    aim("#form input", position={"x": width / 2, "y": down * height})
+    assert page.evaluate("document.getElementById('progress').value") == 1
+    assert json.loads(save(page).read_text())["answer"] == pytest.approx(number, abs=0.05)
 
 
-def test_a_slider_dragged_to_a_description_stands_beside_it(visitor):
+def test_a_slider_dragged_to_a_description_stands_beside_it(open_page, save):
     marks = schemes()["cxc"].marks
-    page = visitor.open(render(ask("cxc", 1, 1)))
+    page = open_page(render(ask("cxc", 1, 1)))
     begin(page)
     for end, rating in ((0.98, 0), (0.02, 5)):
-        page.drag("#form input", 0.5, end)
-        assert page.run("[...document.querySelectorAll('.near')].map((mark) => mark.textContent)") == [marks[rating]]
-        assert page.run("document.querySelector('#form input').getAttribute('aria-valuetext')") == marks[rating]
-        (_, top, _, height), (_, mark, _, tall) = page.box("#form input"), page.box(".near")
+        drag(page, "#form input", 0.5, end)
+        assert page.evaluate("[...document.querySelectorAll('.near')].map((mark) => mark.textContent)") == [
+            marks[rating]
+        ]
+        assert page.evaluate("document.querySelector('#form input').getAttribute('aria-valuetext')") == marks[rating]
+        (_, top, _, height), (_, mark, _, tall) = find_box(page, "#form input"), find_box(page, ".near")
         assert mark < top + end * height < mark + tall
-    page.press("s")
-    assert json.loads(visitor.take_saved().read_text())["answer"] == 5
+    assert json.loads(save(page).read_text())["answer"] == 5
 
 
-def test_practice_says_what_was_expected_and_is_not_saved(visitor):
+def test_practice_says_what_was_expected_and_is_not_saved(open_page, save):
     asked = ask()
     practice = [(ask(file_name="p.jpg", pair_id=f"practice{place}").sheets[0][0], place == 0) for place in (0, 1)]
-    page = visitor.open(render(asked, practice=practice))
+    page = open_page(render(asked, practice=practice))
     begin(page)
-    assert (place(page), page.text("#count"), page.text("#feedback")) == ("Practice 1 of 2", "not saved", "")
-    page.press("u")  # practice is not what is open
+    assert (place(page), page.inner_text("#count"), page.inner_text("#feedback")) == (
+        "Practice 1 of 2",
+        "not saved",
+        "",
+    )
+    type_keys(page, "u")  # practice is not what is open
     assert place(page) == "Sheet 1 of 2, question 1 of 3"
     press(page, "ArrowLeft", "ArrowLeft", "1")
-    assert page.text("#feedback") == "As expected. This pair matches."
-    page.press("4")
-    assert page.text("#feedback") == "Another answer was expected. This pair matches."
+    assert page.inner_text("#feedback") == "As expected. This pair matches."
+    type_keys(page, "4")
+    assert page.inner_text("#feedback") == "Another answer was expected. This pair matches."
     press(page, "Enter", "2")
-    assert page.text("#feedback") == ""  # a reason is missing
-    page.press("a")
-    assert page.text("#feedback") == "Another answer was expected. This pair does not match."
-    page.press("Enter")
-    assert page.text("#message") == "The practice is over: answers count from here on."
-    assert (place(page), page.text("#feedback")) == ("Sheet 1 of 2, question 1 of 3", "")
-    page.press("s")
-    assert page.text("#message") == "Nothing is answered yet."
+    assert page.inner_text("#feedback") == ""  # a reason is missing
+    type_keys(page, "a")
+    assert page.inner_text("#feedback") == "Another answer was expected. This pair does not match."
+    type_keys(page, "Enter")
+    assert page.inner_text("#message") == "The practice is over: answers count from here on."
+    assert (place(page), page.inner_text("#feedback")) == ("Sheet 1 of 2, question 1 of 3", "")
+    type_keys(page, "s")
+    assert page.inner_text("#message") == "Nothing is answered yet."
     for _ in range(3):
         answer(page, "1")
-    page.press("s")
-    rows = [json.loads(line) for line in visitor.take_saved().read_text().splitlines()]
+    rows = [json.loads(line) for line in save(page).read_text().splitlines()]
     assert [row["pair_id"] for row in rows] == ["p0", "p1", "p2"]
 
 
@@ -238,49 +285,49 @@ def test_practice_says_what_was_expected_and_is_not_saved(visitor):
     ("name", "wrong", "right"),
     [("cxc", "PageDown", "PageUp"), ("entailment", "2", "1"), ("cxc_images", None, "ArrowUp")],
 )
-def test_practice_knows_what_counts_as_a_match(visitor, name, wrong, right):
-    page = visitor.open(render(ask(name), practice=[(ask(name, pair_id="practice").sheets[0][0], True)]))
+def test_practice_knows_what_counts_as_a_match(open_page, name, wrong, right):
+    page = open_page(render(ask(name), practice=[(ask(name, pair_id="practice").sheets[0][0], True)]))
     begin(page)
     if name == "entailment":
-        page.press("3")
-    page.press(*[wrong] * 3 if wrong else ["ArrowDown"])
-    assert page.text("#feedback") == "Another answer was expected. This pair matches."
-    page.press(*[right] * 6)
-    assert page.text("#feedback") == "As expected. This pair matches."
+        type_keys(page, "3")
+    type_keys(page, *[wrong] * 3 if wrong else ["ArrowDown"])
+    assert page.inner_text("#feedback") == "Another answer was expected. This pair matches."
+    type_keys(page, *[right] * 6)
+    assert page.inner_text("#feedback") == "As expected. This pair matches."
 
 
-def test_a_half_done_file_has_its_whole_sheets_taken_and_is_finished_later(visitor):
+def test_a_half_done_file_has_its_whole_sheets_taken_and_is_finished_later(open_page, save):
     asked = ask()
-    page = visitor.open(render(asked))
+    page = open_page(render(asked))
     begin(page)
     for key in ("1", "4", "1", "1"):
         answer(page, key)
-    page.press("s")
+    path = save(page)
     rest = "Finished sheets: 1 of 2. Unfinished sheets count once they are finished and saved again."
-    assert page.text("#message") == f"Saved answers: 4, in answers-{asked.id}-Ann.jsonl. {rest}"
-    reading = read_answers([visitor.take_saved()], [asked])
+    assert page.inner_text("#message") == f"Saved answers: 4, in answers-{asked.id}-Ann.jsonl. {rest}"
+    reading = read_answers([path], [asked])
     assert (reading.answers.num_rows, reading.unfinished) == (3, (Unfinished(1, "ann", 1, 3),))
     press(page, "ArrowRight", "1", "Enter")
-    assert page.text("#message").startswith(rest)
+    assert page.inner_text("#message").startswith(rest)
     page.click("#message button")
     assert place(page) == "Sheet 2 of 2, question 2 of 3"
-    press(page, "1", "s")
-    reading = read_answers([visitor.take_saved()], [asked])
+    press(page, "1")
+    reading = read_answers([save(page)], [asked])
     assert (reading.answers.num_rows, reading.unfinished) == (6, ())
 
 
-def test_sheets_of_one_question_are_one_list(visitor):
-    page = visitor.open(render(ask("failures", sheets=3, size=1)))
+def test_sheets_of_one_question_are_one_list(open_page):
+    page = open_page(render(ask("failures", sheets=3, size=1)))
     begin(page)
-    assert (place(page), page.text("#count")) == ("Question 1 of 3", "0 of 3 answered")
+    assert (place(page), page.inner_text("#count")) == ("Question 1 of 3", "0 of 3 answered")
     press(page, "7", "b", "Enter")
-    assert (place(page), page.text("#count")) == ("Question 2 of 3", "1 of 3 answered")
-    assert page.text("#message") == ""
+    assert (place(page), page.inner_text("#count")) == ("Question 2 of 3", "1 of 3 answered")
+    assert page.inner_text("#message") == ""
     press(page, "ArrowRight", "ArrowRight")
-    assert page.text("#message").startswith("1 of 3 answered")
+    assert page.inner_text("#message").startswith("1 of 3 answered")
 
 
-def test_every_text_has_its_own_direction(visitor):
+def test_every_text_has_its_own_direction(open_page):
     """Sentences, answers and instructions may be in a language that is written from right to left."""
     arabic = "\u0643\u0644\u0628 \u064a\u0631\u0643\u0636"
     asked = ask(caption=arabic)
@@ -288,108 +335,112 @@ def test_every_text_has_its_own_direction(visitor):
     scheme = replace(
         asked.scheme, title=arabic, instructions=(arabic,), answers=(replace(first, label=arabic), *others)
     )
-    page = visitor.open(render(asked, scheme=scheme))
+    page = open_page(render(asked, scheme=scheme))
     directions = "[...document.querySelectorAll('{}')].map((each) => getComputedStyle(each).direction)"
-    assert page.run(directions.format("#start h1, #guide p")) == ["rtl", "rtl"]
+    assert page.evaluate(directions.format("#start h1, #guide p")) == ["rtl", "rtl"]
     begin(page)
-    assert page.run(directions.format("blockquote")) == ["rtl"]
-    assert page.run(directions.format(".option span"))[:2] == ["rtl", "ltr"]
+    assert page.evaluate(directions.format("blockquote")) == ["rtl"]
+    assert page.evaluate(directions.format(".option span"))[:2] == ["rtl", "ltr"]
 
 
-def test_the_end_of_a_sheet_is_told(visitor):
-    page = visitor.open(render(ask()))
+def test_the_end_of_a_sheet_is_told(open_page):
+    page = open_page(render(ask()))
     begin(page)
     press(page, "1", "Enter", "1", "Enter", "ArrowLeft", "Enter")
-    assert page.text("#message") == ""
-    page.press("Enter")
-    assert page.text("#message").startswith("Finished sheets: 0 of 2.")
-    page.press("u")
+    assert page.inner_text("#message") == ""
+    type_keys(page, "Enter")
+    assert page.inner_text("#message").startswith("Finished sheets: 0 of 2.")
+    type_keys(page, "u")
     assert place(page) == "Sheet 1 of 2, question 3 of 3"
-    assert page.text("#count") == "last question of this sheet"
+    assert page.inner_text("#count") == "last question of this sheet"
     press(page, "1", "Enter")
-    assert page.text("#message").startswith("Finished sheets: 1 of 2.")
-    assert page.run("document.querySelectorAll('#message button').length") == 0
-    assert page.text("#count") == "3 of 6 answered"
+    assert page.inner_text("#message").startswith("Finished sheets: 1 of 2.")
+    assert page.evaluate("document.querySelectorAll('#message button').length") == 0
+    assert page.inner_text("#count") == "3 of 6 answered"
 
 
-def test_answers_are_kept_gone_on_with_and_corrected(visitor):
+def test_answers_are_kept_gone_on_with_and_corrected(open_page, save):
     asked = ask()
     html = render(asked)
-    page = visitor.open(html)
+    page = open_page(html)
     begin(page)
     answer(page, "1")
     answer(page, "4")
-    page.load()
-    assert page.run("document.getElementById('worker').value") == "Ann"
-    page.press("Enter")
-    page.wait(IS_READY)
-    assert page.text("#message") == "Welcome back. Answers kept in this browser: 2."
+    page.reload()
+    assert page.evaluate("document.getElementById('worker').value") == "Ann"
+    type_keys(page, "Enter")
+    page.wait_for_selector(READY_FORM)
+    assert page.inner_text("#message") == "Welcome back. Answers kept in this browser: 2."
     assert place(page) == "Sheet 1 of 2, question 3 of 3"
-    page.press("1", "ArrowLeft")
-    assert page.run("document.querySelectorAll('#form input')[3].checked")
-    press(page, "2", "d", "s")
-    rows = [json.loads(line) for line in visitor.take_saved().read_text().splitlines()]
+    type_keys(page, "1", "ArrowLeft")
+    assert page.evaluate("document.querySelectorAll('#form input')[3].checked")
+    press(page, "2", "d")
+    rows = [json.loads(line) for line in save(page).read_text().splitlines()]
     assert [row["answer"] for row in rows] == ["yes", "partially_yes", "yes"]
     assert rows[1]["details"] == {"shortcomings": ["grammar"]}
     for name, number in ((" ann", 3), ("Ben", 0)):
-        page = visitor.open(html)
-        page.run("document.getElementById('worker').select()")
+        page = open_page(html)
+        page.evaluate("document.getElementById('worker').select()")
         begin(page, name)
-        assert page.text("#count").startswith(f"{number} of 6") or place(page).endswith("question 2 of 3")
-        assert page.text("#message") == (f"Welcome back. Answers kept in this browser: {number}." if number else "")
+        assert page.inner_text("#count").startswith(f"{number} of 6") or place(page).endswith("question 2 of 3")
+        assert page.inner_text("#message") == (
+            f"Welcome back. Answers kept in this browser: {number}." if number else ""
+        )
 
 
 @pytest.mark.parametrize("name", ["", "  ", "w\u200b1"], ids=["none", "blanks", "invisible"])
-def test_nobody_begins_without_a_name_that_can_be_read(visitor, name):
-    page = visitor.open(render(ask()))
-    page.press(*filter(None, [name]), "Enter")
-    assert page.run("document.getElementById('question').hidden && !document.getElementById('worker').validity.valid")
+def test_nobody_begins_without_a_name_that_can_be_read(open_page, name):
+    page = open_page(render(ask()))
+    type_keys(page, *filter(None, [name]), "Enter")
+    assert page.evaluate(
+        "document.getElementById('question').hidden && !document.getElementById('worker').validity.valid"
+    )
 
 
-def test_who_is_to_agree_does_so_before_the_first_question(visitor):
-    page = visitor.open(render(ask(), texts=Texts(consent=("Your answers are published.", "You may stop."))))
-    assert "Your answers are published." in page.text("#start")
-    page.press("Ann", "Enter")
-    assert page.run("document.getElementById('question').hidden")
-    page.run("document.getElementById('agree').focus()")
-    page.press(" ", "Enter")
-    page.wait(IS_READY)
+def test_who_is_to_agree_does_so_before_the_first_question(open_page):
+    page = open_page(render(ask(), texts=Texts(consent=("Your answers are published.", "You may stop."))))
+    assert "Your answers are published." in page.inner_text("#start")
+    type_keys(page, "Ann", "Enter")
+    assert page.evaluate("document.getElementById('question').hidden")
+    page.evaluate("document.getElementById('agree').focus()")
+    type_keys(page, " ", "Enter")
+    page.wait_for_selector(READY_FORM)
     assert place(page) == "Sheet 1 of 2, question 1 of 3"
 
 
-def test_sheets_of_somebody_have_their_name(visitor):
-    page = visitor.open(render(ask(), worker="ann"))
-    page.press("other", "Enter")
-    page.wait(IS_READY)
-    page.press("1", "s")
-    assert json.loads(visitor.take_saved().read_text())["worker"] == "ann"
+def test_sheets_of_somebody_have_their_name(open_page, save):
+    page = open_page(render(ask(), worker="ann"))
+    type_keys(page, "other", "Enter")
+    page.wait_for_selector(READY_FORM)
+    type_keys(page, "1")
+    assert json.loads(save(page).read_text())["worker"] == "ann"
 
 
-def test_the_page_is_in_another_language_whole(visitor):
+def test_the_page_is_in_another_language_whole(open_page):
     """Every text of the page is one that may be translated, and none of them stays English."""
     translations = {text: "¤" + text.replace("{questions}", "{questions}!") for text in PAGE_TEXTS}
     asked, practice = ask("entailment"), [(ask(pair_id="practice").sheets[0][0], True)]
     scheme = replace(asked.scheme, title="¤", instructions=("¤",), shows=schemes()["eccv"].shows)
     texts = Texts("de", ("C.",), ("E.",), translations)
-    page = visitor.open(render(replace(asked, scheme=scheme), texts=texts, practice=practice))
-    untranslated = """(...expected) => [...document.querySelectorAll('body *:not(script, kbd, h2, blockquote)')]
+    page = open_page(render(replace(asked, scheme=scheme), texts=texts, practice=practice))
+    untranslated = """(expected) => [...document.querySelectorAll('body *:not(script, kbd, h2, blockquote)')]
       .filter((element) => element.checkVisibility())
       .flatMap((element) => [...element.childNodes]).filter((node) => node.nodeType === 3)
       .map((node) => node.data.trim())
       .filter((text) => /[a-z]/i.test(text) && !text.startsWith('¤') && !expected.includes(text))"""
     expected = ["C.", "E.", *scheme.criteria.values()]
-    assert page.run("document.documentElement.lang") == "de"
-    assert page.run(untranslated, *expected) == []
-    page.run("document.getElementById('agree').checked = true")
+    assert page.evaluate("document.documentElement.lang") == "de"
+    assert page.evaluate(untranslated, expected) == []
+    page.evaluate("document.getElementById('agree').checked = true")
     begin(page)
-    page.press("?", "1", "3")
+    type_keys(page, "?", "1", "3")
     assert place(page) == "¤Practice 1 of 1!"
-    assert page.run(untranslated, *expected) == []
-    page.press("Enter")
+    assert page.evaluate(untranslated, expected) == []
+    type_keys(page, "Enter")
     answer(page, "1", "3")
-    page.press("s")
-    assert page.text("#message").startswith("¤Saved answers: 1, in")
-    assert page.run(untranslated, *expected) == []
+    type_keys(page, "s")
+    assert page.inner_text("#message").startswith("¤Saved answers: 1, in")
+    assert page.evaluate(untranslated, expected) == []
 
 
 INJECTED = {
@@ -400,136 +451,150 @@ INJECTED = {
 
 
 @pytest.mark.parametrize(("name", "shown", "changes"), [(name, *both) for name, both in INJECTED.items()])
-def test_nothing_shown_or_typed_runs(visitor, name, shown, changes):
+def test_nothing_shown_or_typed_runs(open_page, save, name, shown, changes):
     asked = ask(name, caption=HOSTILE, **shown)
     scheme = replace(asked.scheme, title=HOSTILE, instructions=(HOSTILE,), **changes)
     attribute = {"Letters, digits and signs that can be seen": '" onfocus="window.ran = 3'}
     texts = Texts(consent=(HOSTILE,), examples=(HOSTILE,), page={"Begin": HOSTILE, "Next": HOSTILE} | attribute)
-    page = visitor.open(render(asked, scheme=scheme, texts=texts))
-    page.run("document.getElementById('agree').checked = true")
+    page = open_page(render(asked, scheme=scheme, texts=texts))
+    page.evaluate("document.getElementById('agree').checked = true")
     begin(page, HOSTILE[:70])
-    page.press("1", "3", "ArrowUp", "r", HOSTILE, "Escape", "s", "?")
-    assert page.text("blockquote") == HOSTILE
-    assert HOSTILE in page.text("#form")
-    row = json.loads(visitor.take_saved().read_text())
+    type_keys(page, "1", "3", "ArrowUp", "r", HOSTILE, "Escape")
+    path = save(page)
+    type_keys(page, "?")
+    assert page.inner_text("blockquote") == HOSTILE
+    assert HOSTILE in page.inner_text("#form")
+    row = json.loads(path.read_text())
     assert (row["caption"], row["remark"], row["worker"]) == (HOSTILE, HOSTILE, HOSTILE[:70].strip())
-    assert page.run("window.ran ?? null") is None
-    assert page.complaints == []
-    assert page.requests == []
+    assert page.evaluate("window.ran ?? null") is None
+    assert_quiet(page)
 
 
-def test_two_images_or_two_sentences_are_shown_with_their_titles(visitor):
-    page = visitor.open(render(ask("cxc_images")), **PHONE)
+def test_two_images_or_two_sentences_are_shown_with_their_titles(open_page):
+    page = open_page(render(ask("cxc_images")), **PHONE)
     begin(page)
-    sources = page.run("[...document.querySelectorAll('#shown img')].map((image) => image.src)")
+    sources = page.evaluate("[...document.querySelectorAll('#shown img')].map((image) => image.src)")
     assert len(set(sources)) == 2
-    boxes = [page.box(f".image:nth-child({number})") for number in (1, 2)]
+    boxes = [find_box(page, f".image:nth-child({number})") for number in (1, 2)]
     assert boxes[0][1] == boxes[1][1]  # beside each other
-    page = visitor.open(render(ask("cxc_captions")))
+    page = open_page(render(ask("cxc_captions")))
     begin(page)
-    shown = page.run("[...document.querySelectorAll('#shown h2, #shown blockquote')].map((own) => own.textContent)")
+    shown = page.evaluate(
+        "[...document.querySelectorAll('#shown h2, #shown blockquote')].map((own) => own.textContent)"
+    )
     assert shown == ["One sentence", "Sentence 0.", "The other sentence", "Other sentence 0."]
-    page = visitor.open(render(ask("entailment")))
+    page = open_page(render(ask("entailment")))
     begin(page)
-    assert page.run("[...document.querySelectorAll('#shown li')].map((own) => own.textContent)") == ["One.", "Two."]
+    assert page.evaluate("[...document.querySelectorAll('#shown li')].map((own) => own.textContent)") == [
+        "One.",
+        "Two.",
+    ]
 
 
-def test_an_image_that_does_not_load_is_not_judged_until_it_does(visitor, tmp_path):
-    page = visitor.open(render(ask(), image="late.png"))
-    begin(page, ready="document.querySelector('#shown button')")
-    assert "The image 0.jpg does not load" in page.text("#shown .bad")
-    page.press("1", "r", "odd", "Escape", "1")
-    assert page.text("#count") == "0 of 6 answered"
+def test_an_image_that_does_not_load_is_not_judged_until_it_does(open_page, tmp_path):
+    page = open_page(render(ask(), image="late.png"))
+    begin(page, ready="#shown button")
+    assert "The image 0.jpg does not load" in page.inner_text("#shown .bad")
+    type_keys(page, "1", "r", "odd", "Escape", "1")
+    assert page.inner_text("#count") == "0 of 6 answered"
     (tmp_path / "late.png").write_bytes(base64.b64decode(paint("red").partition(",")[2]))
     page.click("#shown button")
-    page.wait(IS_READY)
-    page.press("1")
-    assert page.text("#count") == "1 of 6 answered"
-    assert page.text("#shown .bad") == ""
+    page.wait_for_selector(READY_FORM)
+    type_keys(page, "1")
+    assert page.inner_text("#count") == "1 of 6 answered"
+    assert page.inner_text("#shown .bad") == ""
 
 
-def test_only_a_page_with_its_images_in_it_works_offline(visitor):
+def test_only_a_page_with_its_images_in_it_works_offline(open_page):
     addresses = (paint("red"), "https://example.invalid/a.jpg", "images/a.jpg")
-    notes = [visitor.open(render(ask(), image=address)).text("#network") for address in addresses]
+    notes = [open_page(render(ask(), image=address)).inner_text("#network") for address in addresses]
     assert notes == ["This page works offline.", "Its images come from the internet: stay online.", ""]
 
 
 @pytest.mark.parametrize("why", ["full", "unavailable"])
-def test_where_the_browser_keeps_nothing_it_says_so_and_the_answers_can_be_saved(visitor, why):
+def test_where_the_browser_keeps_nothing_it_says_so_and_the_answers_can_be_saved(open_page, save, why):
     never = "() => { throw new DOMException('no', 'QuotaExceededError'); }"
     before = {
         "full": f"Storage.prototype.setItem = {never}",
         "unavailable": f"Object.defineProperty(window, 'localStorage', {{get: {never}}})",
     }
-    page = visitor.open(render(ask()), before=before[why])
+    page = open_page(render(ask()), before=before[why])
     begin(page)
     for _ in range(6):
         answer(page, "1")
-    assert page.text("#unkept") == "This browser keeps nothing: save or submit your answers before you close the page."
+    assert (
+        page.inner_text("#unkept")
+        == "This browser keeps nothing: save or submit your answers before you close the page."
+    )
     leave = "window.dispatchEvent(new Event('beforeunload', {cancelable: true}))"
-    assert not page.run(leave)  # the browser asks first
-    page.press("s")
-    assert len(visitor.take_saved().read_text().splitlines()) == 6
-    assert page.run(leave)
-    assert page.complaints == []
+    assert not page.evaluate(leave)  # the browser asks first
+    assert len(save(page).read_text().splitlines()) == 6
+    assert page.evaluate(leave)
+    assert list_complaints(page) == []
 
 
-def test_two_tabs_have_the_same_answers(visitor):
+def test_two_tabs_have_the_same_answers(open_page):
+    from playwright.sync_api import expect
+
     html = render(ask())
-    tabs = [visitor.open(html), visitor.open(html)]
+    tabs = [open_page(html), open_page(html)]
     for tab in tabs:
-        tab.run("document.getElementById('worker').value = 'Ann'; document.getElementById('begin').click()")
-        tab.wait(IS_READY)
+        tab.evaluate("document.getElementById('worker').value = 'Ann'; document.getElementById('begin').click()")
+        tab.wait_for_selector(READY_FORM)
     time.sleep(0.3)  # people do not answer in two tabs within the same moment
-    tabs[0].run("document.querySelectorAll('#form input')[0].click()")
-    tabs[1].wait("document.querySelectorAll('#form input')[0].checked")
-    tabs[1].run("document.getElementById('next').click()")
-    tabs[1].run("document.querySelectorAll('#form input')[3].click()")
-    tabs[0].wait("document.getElementById('count').textContent === '2 of 6 answered'")
-    tabs[0].run("document.querySelectorAll('#form input')[1].click()")  # not whole without its reason
+    tabs[0].evaluate("document.querySelectorAll('#form input')[0].click()")
+    expect(tabs[1].locator("#form input").first).to_be_checked()
+    tabs[1].evaluate("document.getElementById('next').click()")
+    tabs[1].evaluate("document.querySelectorAll('#form input')[3].click()")
+    expect(tabs[0].locator("#count")).to_have_text("2 of 6 answered")
+    tabs[0].evaluate("document.querySelectorAll('#form input')[1].click()")  # not whole without its reason
     time.sleep(0.2)
-    assert [tab.text("#count") for tab in tabs] == ["1 of 6 answered", "2 of 6 answered"]
+    assert [tab.inner_text("#count") for tab in tabs] == ["1 of 6 answered", "2 of 6 answered"]
 
 
-def test_neither_the_instructions_nor_another_tab_take_time_of_a_question(visitor):
-    clock = "let late = 0; const now = performance.now.bind(performance); performance.now = () => now() + 1000 * late"
-    page = visitor.open(render(ask()), before=clock)
-    page.run("late += 100")
+def test_neither_the_instructions_nor_another_tab_take_time_of_a_question(open_page, save):
+    clock = """
+      window.late = 0;
+      const now = performance.now.bind(performance);
+      performance.now = () => now() + 1000 * window.late;
+    """
+    page = open_page(render(ask()), before=clock)
+    page.evaluate("late += 100")
     begin(page)
-    page.run("late += 5")
+    page.evaluate("late += 5")
     for hidden in ("true", "false"):
-        page.run(f"Object.defineProperty(document, 'hidden', {{get: () => {hidden}, configurable: true}})")
-        page.run("document.dispatchEvent(new Event('visibilitychange')), late += 100 * document.hidden")
-    page.press("1", "s")
-    assert 5 <= json.loads(visitor.take_saved().read_text())["seconds"] < 100
+        page.evaluate(f"Object.defineProperty(document, 'hidden', {{get: () => {hidden}, configurable: true}})")
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange')), late += 100 * document.hidden")
+    type_keys(page, "1")
+    assert 5 <= json.loads(save(page).read_text())["seconds"] < 100
 
 
-def test_keys_in_a_remark_are_text_and_help_is_a_key_away(visitor):
-    page = visitor.open(render(ask(), texts=Texts(examples=("A dog: 100% YES.",))))
-    assert not page.run("document.getElementById('examples').open")
+def test_keys_in_a_remark_are_text_and_help_is_a_key_away(open_page, save):
+    page = open_page(render(ask(), texts=Texts(examples=("A dog: 100% YES.",))))
+    assert not page.evaluate("document.getElementById('examples').open")
     begin(page)
-    page.press("r", "1 s?u", "4", "Escape", "?")
-    assert page.run("document.querySelector('#help #examples p').checkVisibility()")
-    page.press("1", "s")
-    row = json.loads(visitor.take_saved().read_text())
+    type_keys(page, "r", "1 s?u", "4", "Escape", "?")
+    assert page.evaluate("document.querySelector('#help #examples p').checkVisibility()")
+    type_keys(page, "1")
+    row = json.loads(save(page).read_text())
     assert (row["answer"], row["remark"]) == ("yes", "1 s?u4")
 
 
 @pytest.mark.parametrize("name", ["eccv", "entailment", "failures"])
-def test_every_control_has_a_name_and_the_focus_goes_on(visitor, name):
-    page = visitor.open(render(ask(name)))
+def test_every_control_has_a_name_and_the_focus_goes_on(open_page, name):
+    page = open_page(render(ask(name)))
     unnamed = """[...document.querySelectorAll('input, textarea, button')].filter((control) => control.checkVisibility()
       && !(control.labels?.length || control.textContent.trim() || control.ariaLabel)).length"""
-    assert page.run(unnamed) == 0
+    assert page.evaluate(unnamed) == 0
     begin(page)
-    assert page.run("document.activeElement.id") == "shown"
-    page.press("Tab")
-    assert page.run("document.activeElement.matches('#form input')")
-    page.press("b" if name == "failures" else "2")
-    assert page.run("document.activeElement.checked && document.activeElement.matches(':focus-visible')")
-    assert page.run(unnamed) == 0
-    page.press("Enter")
-    assert page.run("document.activeElement.id") == "shown"
+    assert page.evaluate("document.activeElement.id") == "shown"
+    type_keys(page, "Tab")
+    assert page.evaluate("document.activeElement.matches('#form input')")
+    type_keys(page, "b" if name == "failures" else "2")
+    assert page.evaluate("document.activeElement.checked && document.activeElement.matches(':focus-visible')")
+    assert page.evaluate(unnamed) == 0
+    type_keys(page, "Enter")
+    assert page.evaluate("document.activeElement.id") == "shown"
 
 
 @pytest.fixture
@@ -544,6 +609,11 @@ def turk():
             self.send_response(200)
             self.end_headers()
 
+        def do_GET(self):
+            """The browser asks for an icon."""
+            self.send_response(204)
+            self.end_headers()
+
         def log_message(self, *_):
             pass
 
@@ -553,7 +623,7 @@ def turk():
         server.shutdown()
 
 
-def test_a_worker_of_mturk_submits_two_hits_that_count(visitor, turk, tmp_path):
+def test_a_worker_of_mturk_submits_two_hits_that_count(open_page, turk, tmp_path):
     host, forms = turk
     asked = ask("cxc_captions", 2, 2, caption="</script> Caf\u00e9 \U0001f600, $x ${y}")
     (practice,) = ask("cxc_captions", 1, 1, pair_id="practice").sheets[0]
@@ -564,20 +634,20 @@ def test_a_worker_of_mturk_submits_two_hits_that_count(visitor, turk, tmp_path):
     results = []
     for number, row in enumerate(csv.DictReader(files["hits.csv"].splitlines())):
         html = template.replace("${questions}", row["questions"])
-        page = visitor.open(html, query="?assignmentId=ASSIGNMENT_ID_NOT_AVAILABLE&hitId=h")
-        assert page.run("!document.getElementById('worker').checkVisibility()")
-        page.press("Enter", "ArrowRight", "PageUp", "s")
-        assert page.text("#message") == "Accept the HIT before you submit answers."
-        page = visitor.open(html, query=f"?assignmentId=a{number}&workerId=W1&turkSubmitTo={host}")
+        page = open_page(html, query="?assignmentId=ASSIGNMENT_ID_NOT_AVAILABLE&hitId=h")
+        assert page.evaluate("!document.getElementById('worker').checkVisibility()")
+        type_keys(page, "Enter", "ArrowRight", "PageUp", "s")
+        assert page.inner_text("#message") == "Accept the HIT before you submit answers."
+        page = open_page(html, query=f"?assignmentId=a{number}&workerId=W1&turkSubmitTo={host}")
         page.click("#begin")
         assert place(page) == "Practice 1 of 1"
-        page.press("ArrowRight", "r", "Caf\u00e9 \U0001f600", "Escape", "PageUp", "s")
-        assert page.text("#message").startswith("Answer all questions before you submit them.")
-        page.press("ArrowRight", "PageDown", "Enter")
-        assert page.text("#message") == "All 2 questions are answered: submit them. Thank you."
+        type_keys(page, "ArrowRight", "r", "Caf\u00e9 \U0001f600", "Escape", "PageUp", "s")
+        assert page.inner_text("#message").startswith("Answer all questions before you submit them.")
+        type_keys(page, "ArrowRight", "PageDown", "Enter")
+        assert page.inner_text("#message") == "All 2 questions are answered: submit them. Thank you."
         page.click("#save")
-        page.wait("location.protocol === 'http:'")
-        assert page.complaints == []
+        page.wait_for_url("http:**")
+        assert list_complaints(page) == []
         path, form = forms[-1]
         assert (path, form.keys(), form["assignmentId"]) == (
             "/mturk/externalSubmit", {"assignmentId", "answers"}, f"a{number}"
@@ -594,17 +664,14 @@ def test_a_worker_of_mturk_submits_two_hits_that_count(visitor, turk, tmp_path):
     assert len(forms) == 2
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_all_texts_stand_out_from_their_ground(visitor, dark):
+@pytest.mark.parametrize("name", schemes())
+def test_page_is_sound_from_start_to_questions(open_page, name):
     texts = Texts(consent=("Your answers are published.",), examples=("A dog.",))
-    practice = {"practice": [(ask(pair_id="practice").sheets[0][0], True)]}
-    for name in schemes():
-        page = visitor.open(render(ask(name), texts=texts, **(practice if name == "eccv" else {})), dark=dark)
-        page.assert_legible(6)
-        page.assert_fitting()
-        page.run("document.getElementById('agree').checked = true")
-        begin(page)
-        page.press(*ANSWERED[name][2][0], "s")
-        page.run("document.getElementById('unkept').hidden = false")
-        page.assert_legible(15)
-        page.assert_fitting()
+    practice = {"practice": [(ask(pair_id="practice").sheets[0][0], True)]} if name == "eccv" else {}
+    page = open_page(render(ask(name), texts=texts, **practice))
+    assert_sound(page, 6)
+    page.evaluate("document.getElementById('agree').checked = true")
+    begin(page)
+    type_keys(page, *ANSWERED[name][2][0], "s")
+    page.evaluate("document.getElementById('unkept').hidden = false")
+    assert_sound(page, 15)
