@@ -15,8 +15,6 @@ from cxc_eccv.report.pages import render_html, thumbnails
 from cxc_eccv.report.query_cards import find_shown_files
 from cxc_eccv.sources.download import sample_images
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def html(sample_content):

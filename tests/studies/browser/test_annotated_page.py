@@ -6,8 +6,6 @@ from page_checks import OPEN_FOLDS, assert_quiet, assert_sound
 
 from cxc_eccv.studies.annotation.annotation_report import render_annotated
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def hostile(sample_library):

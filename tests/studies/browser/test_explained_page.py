@@ -7,8 +7,6 @@ from page_checks import OPEN_FOLDS, SCREEN_WIDTHS, assert_quiet, assert_sound, r
 from cxc_eccv.sources.download import sample_images
 from cxc_eccv.studies.explain.explained_page import render_explained
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def html(sample_library):

@@ -1,12 +1,9 @@
 """The page about the quality of labels in Chromium."""
 
-import pytest
 from page_checks import assert_sound
 
 from cxc_eccv.studies.annotation.worth.appraisal import AppraisalRequest, appraise
 from cxc_eccv.studies.annotation.worth.appraisal_tables import render_labels
-
-pytestmark = pytest.mark.slow
 
 
 def test_page_is_sound_in_a_browser(open_page, sample_library, make_run):
