@@ -41,13 +41,9 @@ def deliver(
     output: Path | None,
     *,
     images: Path | None = None,
-    run_file: str | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Write the files of a report, then print it; ``run_file`` is the text of run.yaml.
-
-    A failure to write does not stop the printing.
-    """
+    """Write the files of a report, then print it; a failure to write does not stop the printing."""
     from cxc_eccv.report.console import print_report
     from cxc_eccv.report.saving import save_report
 
@@ -55,7 +51,7 @@ def deliver(
         written = []
         if output is not None:
             shown = add_command(report)
-            written = save_report(shown, output, images=images, run_file=run_file, overwrite=overwrite)
+            written = save_report(shown, output, images=images, overwrite=overwrite)
     finally:
         print_report(report)
     say_written(written)

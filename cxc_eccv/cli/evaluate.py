@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from cxc_eccv.cli.compare import compare
-from cxc_eccv.cli.delivery import check_folder, deliver, say_kept
+from cxc_eccv.cli.delivery import COMMAND, check_folder, deliver, say_kept
 from cxc_eccv.cli.named_models import check_model, check_packages, is_first_process
-from cxc_eccv.cli.run_file import check_made_with, find_changes, read_run, write_run
 from cxc_eccv.cli.shared_options import (
     OF_ENCODING,
     OF_LABELS,
@@ -32,7 +31,6 @@ from cxc_eccv.cli.shared_options import (
     split_name,
 )
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.terminal import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +38,7 @@ if TYPE_CHECKING:
     from cxc_eccv.evaluation import Request
     from cxc_eccv.runs import EmbeddingsRun, Run
     from cxc_eccv.sources.library import Library
+    from cxc_eccv.types.provenance import RunFacts
 
 
 def evaluate(
@@ -73,20 +72,11 @@ def evaluate(
         typer.Option(help="Metrics, such as R@1,mAP@R; comma-separated or repeated. Default: each task's own."),
     ] = None,
     split: Annotated[str, typer.Option(help="val or test.")] = "test",
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            help="YAML file of options, such as the run.yaml beside a report; those on the command line override it.",
-            is_eager=True,
-            callback=read_run,
-            rich_help_panel=OF_RERUN,
-        ),
-    ] = None,
     overwrite: Annotated[
         bool,
         typer.Option(
             "--overwrite",
-            help="Replace a report of other options, and files of yours with their names.",
+            help="Replace the report of another command, and files of yours with its names.",
             rich_help_panel=OF_RERUN,
         ),
     ] = False,
@@ -179,7 +169,7 @@ def evaluate(
     A model is encoded first, and its embeddings are kept for the next command. An interrupted command continues when
     you run it again. For prompts, revisions, pooling, types of weights or crops, run cxc-eccv encode first.
 
-    Several models or files get a folder each in --output, and are compared at the end; finished ones are skipped.
+    Several models or files get a folder each in --output, and are compared at the end.
     Rankings of one model are found by their names, as clip_i2t.trec, clip_t2i.trec, blip_i2t.trec.
 
     Embeddings (.npz, .safetensors) hold image_ids, image_embeddings, caption_ids, caption_embeddings; a text-only or
@@ -187,7 +177,7 @@ def evaluate(
     caption_query_embeddings and image_query_embeddings. Scores (.npz) hold image_ids, caption_ids, scores. Rankings are
     .json, .parquet or .trec. The report lists what a file cannot give, with the reason.
     """
-    from cxc_eccv.report.saving import FILES, RUN
+    from cxc_eccv.report.saving import FILES
     from cxc_eccv.runs.load import group_files
     from cxc_eccv.sources.download import image_folder
 
@@ -196,16 +186,16 @@ def evaluate(
         check_packages(source)
     models = _find_models(model or [], group_files(files or [], direction or []), name, output)
     for each in models:
-        check_folder(each.output, (*FILES, RUN))
+        check_folder(each.output, FILES)
     if model and images is not None:
         image_folder(images)
     request = _make_request(context)
     looks = bool(model) or getattr(request.unjudged, "images", None) is not None
     check_folder(output, images=None if looks else images)
     library = open_library(labels=labels or ())
-    check_made_with(context, library)
-    for each in models:
-        _refuse_other_report(each, context, library)
+    if not context.params["overwrite"]:
+        for each in models:
+            _refuse_other_report(each, library.edition)
     _check_models(context, models, request, library)
     _evaluate_models(context, models, request, library)
 
@@ -246,12 +236,6 @@ class _Model(NamedTuple):
 
         return load_run(*self.files, direction=self.directions or None)
 
-    def run_file(self, context: typer.Context, library: Library) -> str:
-        """The text of run.yaml with this model alone."""
-        source = {"model": [self.encoder]} if self.encoder else {"files": self.files, "direction": self.directions}
-        output = None if self.output is None else str(self.output.resolve())
-        return write_run(context, library, name=None if self.title is None else [self.title], output=output, **source)
-
 
 def _check_models(context: typer.Context, models: Sequence[_Model], request: Request, library: Library) -> None:
     """Raise, before a model is loaded or scored, the errors of raw files, and what several files lack."""
@@ -273,22 +257,18 @@ def _check_models(context: typer.Context, models: Sequence[_Model], request: Req
 
 
 def _evaluate_models(context: typer.Context, models: Sequence[_Model], request: Request, library: Library) -> None:
-    """Score each model, but those that were encoded and whose report is there, and compare several at the end."""
+    """Score each model, and compare several at the end."""
     from cxc_eccv.evaluation import evaluate_request
 
-    output, several = context.params["output"], len(models) > 1
+    output = context.params["output"]
     pages = context.params["images"] if output is not None else None
     for model in models:
-        text = model.run_file(context, library)
-        if several and model.encoder and _is_finished(output / model.folder, text, model.encoder):
-            say(f"{model.output} holds the report of {model.encoder} with these options: skipping it")
-            continue
         asked = replace(request, name=model.title)
         run = _encode(model.encoder, context, asked, library) if model.encoder else model.load()
         if is_first_process():
             report = evaluate_request(run, asked, library)
-            deliver(report, model.output, images=pages, run_file=text, overwrite=context.params["overwrite"])
-    if several and is_first_process():
+            deliver(report, model.output, images=pages, overwrite=context.params["overwrite"])
+    if len(models) > 1 and is_first_process():
         compare([output / model.folder for model in models], output=output)
 
 
@@ -341,40 +321,41 @@ def _folder_name(model: str) -> str:
     return re.sub(r"[^\w.-]+", "-", path.resolve().name if path.is_dir() else model).strip(".-").lower() or "model"
 
 
-def _refuse_other_report(model: _Model, context: typer.Context, library: Library) -> None:
-    """Refuse to replace the report of other options, or files that are of no report."""
+def _refuse_other_report(model: _Model, edition: str) -> None:
+    """Refuse to replace the report of another command, file or edition of the data, or files that are of no report."""
     from cxc_eccv.report.files import REPORT
-    from cxc_eccv.report.saving import RUN, refuse_foreign_files
+    from cxc_eccv.report.loading import read_report
+    from cxc_eccv.report.saving import refuse_foreign_files
 
-    folder = model.output
-    if folder is None or context.params["overwrite"]:
+    if model.output is None:
         return
-    refuse_foreign_files(folder)
-    if not (folder / REPORT).is_file():
+    refuse_foreign_files(model.output)
+    report = model.output / REPORT
+    if not report.is_file():
         return
-    changes = find_changes(folder / RUN, model.run_file(context, library))
-    if changes:
-        others = f"; and {len(changes) - 3} more" if len(changes) > 3 else ""
-        shown = (
-            "; ".join(changes[:3]) + others if (folder / RUN).is_file() else f"its {RUN}, which names them, is missing"
-        )
-        raise InvalidOption(
-            f"{folder} holds a report of other options: {shown}. Name another folder with --output, or replace that "
-            "report with --overwrite."
-        )
+    provenance = read_report(report).provenance
+    if provenance.command != COMMAND.get():
+        before = f"of another command: {provenance.command}" if provenance.command else "that no command wrote"
+    elif provenance.data.edition != edition:
+        before = f"of the {provenance.data.edition} data, but this is the {edition} data"
+    elif _is_of_other_files(model.files, provenance.run, report.stat().st_mtime):
+        before = f"of another {' and '.join(file.name for file in model.files)}"
+    else:
+        return
+    raise InvalidOption(
+        f"{model.output} holds a report {before}. Name another folder with --output, or replace that report with "
+        "--overwrite."
+    )
 
 
-def _is_finished(folder: Path, run_file: str, encoder: str) -> bool:
-    """Whether a folder holds a report that these options made, after the last change of a local model."""
-    from cxc_eccv.report.files import REPORT
-    from cxc_eccv.report.saving import RUN
+def _is_of_other_files(files: Sequence[Path], run: RunFacts, written: float) -> bool:
+    """Whether a report is of files with other content, although these files have not changed since it was written."""
+    from cxc_eccv.hashing import hash_file
 
-    report, path = folder / REPORT, folder / RUN
-    if not report.is_file() or not path.is_file() or path.read_text(encoding="utf-8") != run_file:
+    if any(file.stat().st_mtime > written for file in files):
         return False
-    weights = Path(re.split("=|local-dir:", encoder)[-1])  # a checkpoint of open_clip is named after these
-    files = weights.rglob("*") if weights.is_dir() else [weights] if weights.is_file() else []
-    return all(file.stat().st_mtime <= report.stat().st_mtime for file in files)
+    recorded = {rankings.sha256 for rankings in run.directions.values()} or {run.sha256}
+    return bool(files) and {hash_file(file) for file in files} != recorded
 
 
 def _encode(model: str, context: typer.Context, request: Request, library: Library) -> EmbeddingsRun:

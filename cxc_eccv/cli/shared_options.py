@@ -80,7 +80,7 @@ class DataCommand(TyperCommand):
         return [*super().get_params(ctx), *of_program]
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - as of typer
-        """Run with the options behind the command's name, else those before it, else those of a run.yaml."""
+        """Run with the options behind the command's name, else those before it."""
         before, behind = DATA.get()._asdict(), {name: ctx.params.pop(name) for name in DataOptions._fields}
         typed = {name for name in behind if ctx.get_parameter_source(name).name == "COMMANDLINE"}
         DATA.set(

@@ -18,16 +18,12 @@ MARKDOWN, HTML = "report.md", "report.html"
 FILES = (REPORT, PER_QUERY, EXAMPLES, MARKDOWN, HTML)
 """Files of a report; other files in its folder belong to the user."""
 
-RUN = "run.yaml"
-"""Beside them after ``cxc-eccv evaluate``: the options that make the same report again."""
-
 
 def save_report(
     report: ReportData,
     folder: str | Path,
     *,
     images: str | Path | None = None,
-    run_file: str | None = None,
     overwrite: bool = False,
 ) -> list[Path]:
     """Write a report's folder, see :meth:`cxc_eccv.report.report.Report.save`; ``overwrite`` replaces any file."""
@@ -37,7 +33,7 @@ def save_report(
     refuse_unwritable(folder, FILES)
     if not overwrite:
         refuse_foreign_files(folder)
-    return write_folder(folder, report, images, run_file)
+    return write_folder(folder, report, images)
 
 
 def refuse_foreign_files(folder: Path) -> None:
@@ -45,17 +41,13 @@ def refuse_foreign_files(folder: Path) -> None:
     try:
         ReportData.from_json((folder / REPORT).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, DataError):
-        names = [name for name in (*FILES, RUN) if (folder / name).exists()]
+        names = [name for name in FILES if (folder / name).exists()]
         remedy = "Name another folder, or move them away; evaluate --overwrite replaces them"
         refuse_foreign(folder, names, (), "evaluation", remedy)
 
 
-def write_folder(
-    folder: Path, report: ReportData, images: str | Path | None = None, run: str | None = None
-) -> list[Path]:
+def write_folder(folder: Path, report: ReportData, images: str | Path | None = None) -> list[Path]:
     """Write the files of a report; equal inputs give equal bytes, and other files in the folder are kept.
-
-    ``run`` is the text of its run.yaml; without it there is none, and that of an earlier report is removed.
 
     If thumbnails cannot be made, the report is written without them and the error is raised.
     """
@@ -66,10 +58,8 @@ def write_folder(
     except Exception as error:
         failure = error
     values = PER_QUERY_SCHEMA.empty_table() if report.per_query is None else report.per_query
-    with replaced_folder(folder, (*FILES, RUN)) as new:
+    with replaced_folder(folder, FILES) as new:
         (new / REPORT).write_text(report.to_json(), encoding="utf-8", newline="\n")
-        if run is not None:
-            (new / RUN).write_text(run, encoding="utf-8", newline="\n")
         for name, table in ((PER_QUERY, values), (EXAMPLES, page.example_table)):
             metadata = {**(table.schema.metadata or {}), DIGEST: digest_of(new / REPORT)}
             marked = table.replace_schema_metadata(metadata)
@@ -77,7 +67,7 @@ def write_folder(
         write_pages(new, page, uris)
     if failure is not None:
         raise failure
-    return [folder / name for name in (*FILES, *([] if run is None else [RUN]))]
+    return [folder / name for name in FILES]
 
 
 def write_pages(folder: Path, page: Page, uris: dict[str, str] | None) -> None:

@@ -61,7 +61,7 @@ def load_run(*paths: str | Path, direction: str | Sequence[str] | None = None) -
     An optional ``model`` names the model: a text in ``.npz``, metadata in ``.safetensors`` and ``.parquet``.
 
     Args:
-        *paths: one file, or several with one direction each. The folder of a report stands for the file of its model.
+        *paths: one file, or several with one direction each. The folder of a report stands for the model's file in it.
         direction: of rankings files that neither say it nor are named after it (``clip_i2t.trec`` is); of several files
             one for all, or one for each.
 

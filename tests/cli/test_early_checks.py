@@ -73,10 +73,6 @@ WRONG = [
     (("evaluate", "--model", "m.npz"), "or score the embeddings in it: cxc-eccv evaluate m.npz"),
     (("evaluate", "--model", "few"), "few: no model found: the folder has no config.json. Name the folder"),
     (("evaluate", "--model", "report"), "no model found: it is the folder of a report"),
-    (("evaluate", "--config", "report"), "such as report/run.yaml"),
-    (("evaluate", "--config", "report/runs.yaml"), "no such file; did you mean report/run.yaml?"),
-    (("evaluate", "--config", "m.npz"), "m.npz holds no text. Name a file of options"),
-    (("evaluate", "--config", "file"), "file holds nothing. Name a file of options"),
     (("train", "dual-encoder", "--output-dir", "file"), "file is a file. Name a folder"),
     ((*ENCODE, "--images", "absent"), "absent is not a folder"),
     ((*ENCODE, "--split", "tset"), "did you mean 'test'"),
@@ -125,8 +121,7 @@ def errors(tmp_path_factory):
     for name in ("few", "none", "report"):
         (folder / name).mkdir()
     (folder / "m.npz").write_bytes(b"PK\xff")
-    for name in ("report.json", "run.yaml"):
-        (folder / "report" / name).touch()
+    (folder / "report" / "report.json").touch()
     (folder / "few" / "COCO_val2014_000000764118.jpg").touch()
     done = subprocess.run(
         [sys.executable, "-c", RUN],

@@ -1,8 +1,12 @@
 """``cxc-eccv evaluate --output`` and ``cxc-eccv report``."""
 
+import html
 import json
+import os
 import re
+import shlex
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +15,7 @@ from command_line import run_command
 from cxc_eccv import load_report
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.report import Report
-from cxc_eccv.runs import EmbeddingsRun, save_embeddings
+from cxc_eccv.runs import EmbeddingsRun, load_run, save_embeddings
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.types import Embeddings
 from cxc_eccv.types.provenance import Provenance
@@ -30,7 +34,7 @@ def evaluated(sample_library, tmp_path_factory):
     sides = [Embeddings(ids, random.standard_normal((ids.size, 8))) for ids in (content.image_ids, content.caption_ids)]
     save_embeddings(place / "model.npz", EmbeddingsRun(*sides))
     out, _ = run_command("evaluate", place / "model.npz", "--data-dir", "sample", "--output", place / "out")
-    assert " ".join(out.partition("/out/:")[2].split()) == ", ".join([*FILES, "run.yaml"])
+    assert " ".join(out.partition("/out/:")[2].split()) == ", ".join(FILES)
     return place
 
 
@@ -40,6 +44,44 @@ def test_the_report_says_how_it_was_made(evaluated):
     page = (evaluated / "out" / "report.html").read_text()
     assert "<code>cxc-eccv evaluate model.npz --data-dir sample</code>" in page
     assert str(evaluated) not in page
+
+
+def test_command_of_the_page_makes_the_report_again(tmp_path, evaluated):
+    shutil.copy(evaluated / "model.npz", tmp_path / "my 'best' model.npz")
+    words = ("--data-dir", "sample", "--tasks", "coco_5k", "--name", 'CLIP | "B/32"', "--output")
+    run_command("evaluate", tmp_path / "my 'best' model.npz", *words, tmp_path / "first")
+    page = (tmp_path / "first" / "report.html").read_text()
+    shown = html.unescape(re.search(r"<dt>Command</dt><dd><code>(.*?)</code>", page)[1])
+    program, *copied = shlex.split(shown)
+    run_command(*copied, "--output", "second", cwd=tmp_path)
+    assert program == "cxc-eccv"
+    for name in FILES:
+        assert (tmp_path / "second" / name).read_bytes() == (tmp_path / "first" / name).read_bytes()
+
+
+def test_report_of_file_elsewhere_is_kept(evaluated, tmp_path):
+    words = ("--data-dir", "sample", "--tasks", "coco_5k/i2t", "--output", tmp_path / "out")
+    run_command("evaluate", evaluated / "model.npz", *words)
+    run = load_run(evaluated / "model.npz")
+    other = replace(run, images=Embeddings(run.images.ids, run.images.vectors[::-1]))
+    save_embeddings(tmp_path / "model.npz", other)
+    os.utime(tmp_path / "model.npz", (0, 0))
+    _, message = run_command("evaluate", "model.npz", *words, cwd=tmp_path, status=2)
+    assert "out holds a report of another model.npz. Name another folder" in message
+    os.utime(tmp_path / "model.npz")  # a model that was trained again
+    run_command("evaluate", "model.npz", *words, cwd=tmp_path)
+
+
+def test_report_of_other_edition_is_kept(run, evaluated, sample_copy, tmp_path, monkeypatch):
+    words = ("evaluate", evaluated / "model.npz", "--tasks", "coco_5k/i2t", "--output", tmp_path / "out")
+    monkeypatch.setenv("CXC_ECCV_DATA", "sample")
+    assert run(*words)[0] == 0
+    catalog = sample_copy / "catalog.toml"
+    catalog.write_text(catalog.read_text().replace('edition = "sample"', 'edition = "other"'))
+    monkeypatch.setenv("CXC_ECCV_DATA", str(sample_copy))
+    status, _, message = run(*words)
+    assert status == 2
+    assert "out holds a report of the sample data, but this is the other data. Name another folder" in message
 
 
 def test_where_the_output_goes_changes_nothing(evaluated, tmp_path):
@@ -53,7 +95,7 @@ def test_where_the_output_goes_changes_nothing(evaluated, tmp_path):
 def test_evaluate_shows_images_as_report_does(evaluated, tmp_path):
     arguments = ("evaluate", "model.npz", "--data-dir", "sample", "--images", SCENES, "--output", tmp_path / "out")
     out, _ = run_command(*arguments, cwd=evaluated)
-    assert " ".join(out.partition("/out/:")[2].split()) == ", ".join([*FILES, "run.yaml"])
+    assert " ".join(out.partition("/out/:")[2].split()) == ", ".join(FILES)
     page = (tmp_path / "out" / "report.html").read_text()
     assert page.count("data:image/jpeg;base64,") > 50
     assert "not in the folder" not in page
@@ -71,21 +113,18 @@ def test_images_that_cannot_be_shown_are_refused_before_the_work(evaluated, tmp_
     assert not (tmp_path / "out").exists()
 
 
-def test_report_of_other_options_is_replaced_only_by_overwrite(evaluated, tmp_path):
+def test_report_of_other_command_is_replaced_only_by_overwrite(evaluated, tmp_path):
     words = ("evaluate", "model.npz", "--data-dir", "sample", "--output", tmp_path / "out")
     run_command(*words, cwd=evaluated)
     before = (tmp_path / "out" / "report.json").read_bytes()
     _, message = run_command(*words, "--tasks", "coco_5k/i2t", "--seed", "1", cwd=evaluated, status=2)
-    assert (
-        "out holds a report of other options: seed 0, now 1; tasks not given, now coco_5k/i2t. Name another" in message
-    )
+    command = "cxc-eccv evaluate model.npz --data-dir sample"
+    assert f"out holds a report of another command: {command}. Name another folder" in message
     assert (tmp_path / "out" / "report.json").read_bytes() == before
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "up").symlink_to(evaluated)
-    run_command("evaluate", f"up/../{evaluated.name}/model.npz", *words[2:], cwd=elsewhere)  # the same options
-    (tmp_path / "out" / "run.yaml").unlink()
-    assert "options: its run.yaml, which names them, is missing" in run_command(*words, cwd=evaluated, status=2)[1]
+    run_command("evaluate", f"up/../{evaluated.name}/model.npz", *words[2:], cwd=elsewhere)  # the same file
     run_command(*words, "--tasks", "coco_5k/i2t", "--overwrite", cwd=evaluated)
     assert (tmp_path / "out" / "report.json").read_bytes() != before
 
@@ -140,8 +179,8 @@ def test_all_commands_refuse_report_alike(run, evaluated, tmp_path, reader, faul
     assert " ".join(str(caught.value).split()) in " ".join(err.split())
 
 
-@pytest.mark.parametrize("name", ["report.md", "run.yaml"])
-def test_files_of_the_user_are_replaced_only_by_overwrite(evaluated, tmp_path, name):
+def test_files_of_the_user_are_replaced_only_by_overwrite(evaluated, tmp_path):
+    name = "report.md"
     (tmp_path / name).write_text("mine")
     words = (
         "evaluate",

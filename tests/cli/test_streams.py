@@ -17,7 +17,7 @@ from cxc_eccv.writing import resumable
 pytestmark = pytest.mark.thorough
 
 COMMAND = f"{shlex.quote(sys.executable)} -c 'from cxc_eccv.cli.app import main; main()'"
-REPORT = ["examples.parquet", "per_query.parquet", "report.html", "report.json", "report.md", "run.yaml"]
+REPORT = ["examples.parquet", "per_query.parquet", "report.html", "report.json", "report.md"]
 
 
 def shell(line, **environment):

@@ -1,6 +1,6 @@
-"""A report's folder stands for its model's file, or the error says what it is."""
+"""A report's folder stands for the model's file in it, or the error says what it is."""
 
-import re
+import json
 
 import numpy as np
 import pytest
@@ -19,41 +19,25 @@ def folder(tmp_path):
 
 
 @pytest.mark.parametrize("name", [".", "report.json"])
-def test_report_stands_for_the_file_it_was_made_of(folder, name):
-    (folder / "run.yaml").write_text(f"files: {folder.parent / 'mine.npz'}\n")
-    assert group_files([folder / name]) == [("mine", ((folder.parent / "mine.npz",), ()))]
+def test_report_stands_for_the_file_in_its_folder(folder, name):
+    (folder.parent / "mine.npz").rename(folder / "mine.npz")
+    assert group_files([folder / name]) == [("mine", ((folder / "mine.npz",), ()))]
     assert load_run(folder / name).images.ids.tolist() == [0, 1, 2]
 
 
-def test_rankings_of_both_directions_are_one_model(folder):
-    files = [folder.parent / f"mine_{way}.json" for way in ("i2t", "t2i")]
-    for file in files:
-        file.write_text('{"1": [2]}')
-    (folder / "run.yaml").write_text(f"files: [{', '.join(map(str, files))}]\n")
-    assert [paths for _, (paths, _) in group_files([folder])] == [tuple(files)]
+@pytest.mark.parametrize("content", ["{}", "[]", "{"])
+@pytest.mark.parametrize("read", [load_run, lambda path: group_files([path])], ids=["load_run", "group_files"])
+def test_folder_without_the_file_is_refused(folder, read, content):
+    (folder / "report.json").write_text(content)
+    with pytest.raises(MalformedRun, match=r"is a report, not a model's file\. Name the file of .* rankings$"):
+        read(folder)
 
 
-def test_vectors_in_the_folder_are_found(folder):
-    (folder.parent / "mine.npz").rename(folder / "mine.npz")
-    assert load_run(folder).images is not None
-
-
-@pytest.mark.parametrize(
-    ("options", "advice"),
-    [
-        ("files: gone.npz", "Name the file itself; the report's was "),
-        ("model: me/clip\nimages: photos", "encode --model me/clip --images photos --output report.npz"),
-        ("model: [a, b]", "Name the file of the model's embeddings, scores or rankings"),
-        ("- no options", "Name the file of the model's embeddings"),
-        ("a: b: c", "Name the file of the model's embeddings"),
-    ],
-)
-def test_error_says_what_the_folder_is(folder, options, advice):
-    (folder / "run.yaml").write_text(options)
-    message = rf"report is a report, not a model's file\. .*{re.escape(advice)}"
-    for read in (load_run, lambda path: group_files([path])):
-        with pytest.raises(MalformedRun, match=message):
-            read(folder)
+def test_error_names_the_command_of_the_report(folder):
+    report = {"provenance": {"command": "cxc-eccv evaluate mine.npz"}}
+    (folder / "report.json").write_text(json.dumps(report))
+    with pytest.raises(MalformedRun, match=r"; the report was made by: cxc-eccv evaluate mine\.npz$"):
+        load_run(folder)
 
 
 def test_other_folder_is_no_file(tmp_path):
