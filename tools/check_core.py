@@ -22,7 +22,6 @@ WHOLE_HOUSE = ("tests/docs", "tests/release", "tools/generate_docs.py", "tools/s
 """The documentation and a release are of the core and its studies together."""
 TOOLS_OF_STUDIES = (
     "tools/bench/encoding.py",
-    "tools/bench/failures.py",
     "tools/bench/training.py",
     "tools/experiments",
     "tools/gpu.sh",

@@ -22,7 +22,7 @@ for model in "${models[@]}"; do
     # shellcheck disable=SC2086 # options of a model are words
     rows+=$'\n'$("$python" tools/bench/training.py --rows --model $model)
 done
-rows+=$'\n'$("$python" tools/bench/rankings.py --rows)
+rows+=$'\n'$("$python" tools/bench/large_gallery.py --work devices)
 
 "$python" - <<'END'
 import os, platform, torch

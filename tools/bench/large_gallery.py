@@ -4,10 +4,15 @@ The bare product multiplies as many float32 blocks, into one array and without r
 With ``--file`` the gallery is memory-mapped, from a file that is written where it is missing. Under torchrun every
 process counts its share of the gallery, multiplies its share of the bare product, and the first one prints.
 
+    gallery   one gallery of the sizes below; the default
+    devices   the ranks of 25,000 captions for 5,000 images, a fifth of them without a GPU, by NumPy, and by torch on
+              the processor and on the GPU; as ratios to torch's product there, in rows of the table of tools/gpu.sh
+
 Example:
     python tools/bench/large_gallery.py --full
     python tools/bench/large_gallery.py --items 10000000 --queries 1000 --file gallery.npy
     torchrun --nproc-per-node 2 tools/bench/large_gallery.py --items 10000000 --queries 1000 --file gallery.npy
+    python tools/bench/large_gallery.py --work devices
 """
 
 from __future__ import annotations
@@ -18,8 +23,10 @@ import os
 import resource
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +40,9 @@ ITEMS_AT_ONCE, ROWS_AT_ONCE = 8_160, 512
 
 
 def main() -> None:
-    """Measure once and print a line."""
+    """Measure one work and print its lines."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", choices=("gallery", "devices"), default="gallery")
     for name, size in SCALED.items():
         parser.add_argument(f"--{name}", type=int, help=f"default: {size:,}; with --full {FULL[name]:,}")
     parser.add_argument("--positives", type=int, default=1, help="per query")
@@ -43,6 +51,14 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help="5,000 queries, 1,000,000 items")
     parser.add_argument("--file", type=Path, help=".npy file of the gallery, to be memory-mapped")
     options = parser.parse_args()
+    if options.work == "devices":
+        measure_devices()
+    else:
+        measure_gallery(options)
+
+
+def measure_gallery(options: argparse.Namespace) -> None:
+    """Print the line of one gallery."""
     sizes = {name: getattr(options, name) or (FULL if options.full else SCALED)[name] for name in SCALED}
     rank, count = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     vectors = gallery_of(sizes, options.dtype, options.file, rank)
@@ -142,6 +158,46 @@ def bare_product(queries: int, items: int, width: int) -> float:
             block = rows[row : row + ROWS_AT_ONCE]
             np.matmul(block, columns.T, out=out[: len(block), : len(columns)])
     return time.perf_counter() - start
+
+
+def measure_devices() -> None:
+    """Print rows of the table of ``tools/gpu.sh``: caption ranks of all images, five positives each."""
+    import torch
+
+    from cxc_eccv.ranking import Options, ranked
+    from cxc_eccv.runs import EmbeddingsRun
+    from cxc_eccv.types import Embeddings, Judgments
+
+    n_images, width = 5_000 if torch.cuda.is_available() else 1_000, 512
+    images = Embeddings(np.arange(n_images), random_vectors(n_images, width, "float32"))
+    captions = Embeddings(np.arange(5 * n_images), random_vectors(5 * n_images, width, "float32", 1))
+    run = EmbeddingsRun(images, captions)
+    requests = {"": ("i2t", Judgments.from_pairs(images.ids, captions.ids, captions.ids % n_images, captions.ids))}
+    for device in ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",):
+        left, right = torch.from_numpy(images.vectors).to(device), torch.from_numpy(captions.vectors).to(device)
+        bare = least_seconds(partial(multiply_on_device, left, right))
+        options = {f"torch on {device}": Options(device=device)}
+        if device == "cpu":
+            options = {"NumPy": Options(), **options}
+        for name, chosen in options.items():
+            taken = least_seconds(partial(ranked(run, chosen).rank_all, requests))
+            what = f"rank {5 * n_images:,} captions for {n_images:,} images, {width} wide, {name}"
+            print(f"| {what} | {taken:.2f} s | {taken / bare:.2f} x the product |")
+
+
+def multiply_on_device(left: Any, right: Any) -> float:  # noqa: ANN401 - tensors, imported late
+    """The bare product; reading one number waits for the device."""
+    return float((left @ right.T)[-1, -1].item())
+
+
+def least_seconds(work: Callable[[], object]) -> float:
+    """The least of three calls: whatever else the machine does only adds."""
+    taken = []
+    for _ in range(3):
+        start = time.perf_counter()
+        work()
+        taken.append(time.perf_counter() - start)
+    return min(taken)
 
 
 if __name__ == "__main__":
