@@ -15,10 +15,13 @@ from cxc_eccv.tables import tables_to_markdown
 
 sys.path.append(str(Path(__file__).parents[2] / "tools"))
 
-import conformance
-from conformance import Peer, compare, comparison_tables, embeddings, kit_files, parts, peers, run_kit
-from conformance.__main__ import main
-from conformance.peer import Meaning, earlier_first, recall
+import conformance.__main__ as command
+from conformance import embeddings, peers
+from conformance.comparison import Meaning, Peer, compare, comparison_tables, run_kit
+from conformance.kit import parts
+from conformance.peers import PEERS
+from conformance.rules import earlier_first, recall
+from conformance.values import kit_files
 
 pytestmark = pytest.mark.thorough
 
@@ -109,10 +112,13 @@ LONG = {"ranx": pytest.mark.slow}
 
 @pytest.mark.reference
 @pytest.mark.parametrize(
-    "name", [n if n in QUICK else pytest.param(n, marks=LONG.get(n, pytest.mark.thorough)) for n in peers()]
+    "peer",
+    [
+        pytest.param(peer, id=peer.name, marks=[] if peer.name in QUICK else LONG.get(peer.name, pytest.mark.thorough))
+        for peer in PEERS
+    ],
 )
-def test_every_difference_is_explained(name):
-    peer = peers()[name]
+def test_every_difference_is_explained(peer):
     if peer.version is None:
         pytest.skip(f"{peer.package} is not installed")
     rows = run_kit([peer], SMALL)
@@ -125,7 +131,7 @@ def test_every_difference_is_explained(name):
 @pytest.mark.slow
 @pytest.mark.reference
 def test_the_whole_kit_has_no_unexplained_difference():
-    rows = run_kit(list(peers().values()))
+    rows = run_kit(PEERS)
     assert len({row.library for row in rows}) >= 5
     assert [row for row in rows if row.why is None] == []
 
@@ -176,7 +182,7 @@ def test_tables_say_what_is_missing_and_what_nothing_explains():
 @pytest.mark.reference
 def test_the_command_writes_the_kit_and_its_status_tells(tmp_path, capsys, monkeypatch):
     pytest.importorskip("pytrec_eval", reason="pytrec_eval is not installed")
-    monkeypatch.setattr(conformance, "run_kit", partial(run_kit, n_images=40))
+    monkeypatch.setattr(command, "run_kit", partial(run_kit, n_images=40))
     arguments = ["pytrec_eval", "--output", str(tmp_path / "kit")]
     assert status(arguments) == 0
     assert "0 unexplained" in capsys.readouterr().out
@@ -185,8 +191,9 @@ def test_the_command_writes_the_kit_and_its_status_tells(tmp_path, capsys, monke
     assert r"success\_1" in (tmp_path / "kit" / "conformance.md").read_text()
     for name, text in kit_files().items():
         assert (tmp_path / "kit" / name).read_text() == text
-    broken = replace(peers()["pytrec_eval"], measure=lambda part, names: dict.fromkeys(names, 0.123))
-    monkeypatch.setattr(conformance, "peers", lambda: {"pytrec_eval": broken})
+    (pytrec_eval,) = peers.choose(["pytrec_eval"])
+    broken = replace(pytrec_eval, measure=lambda part, names: dict.fromkeys(names, 0.123))
+    monkeypatch.setattr(peers, "PEERS", (broken,))
     assert status(arguments[:1]) == 1
     assert "16 unexplained" in capsys.readouterr().out
 
@@ -200,5 +207,5 @@ def test_what_cannot_run_is_refused(capsys):
 
 def status(arguments):
     with pytest.raises(SystemExit) as ended:
-        main(arguments)
+        command.main(arguments)
     return ended.value.code or 0

@@ -20,13 +20,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import conformance
+from conformance.comparison import comparison_tables, run_kit
+from conformance.peers import choose
+from conformance.values import FOLDER, expected_values, kit_files
 from cxc_eccv.errors import CxcEccvError
 from cxc_eccv.tables import tables_to_console, tables_to_markdown
 from cxc_eccv.terminal import print_shown
 from cxc_eccv.writing import write_texts
 
-FOLDER = Path(conformance.__file__).parent
 PAGE = FOLDER.parents[1] / "docs" / "reference" / "conformance.md"
 START, END = "<!-- generated: table -->\n", "<!-- end of the generated part -->\n"
 
@@ -41,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     try:
         if options.expected:
-            text = json.dumps(conformance.expected_values(), indent=1) + "\n"
+            text = json.dumps(expected_values(), indent=1) + "\n"
             (FOLDER / "expected.json").write_text(text, encoding="utf-8")
             return
         explained = run(options.libraries, options.output, page=options.page)
@@ -52,14 +53,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(libraries: Sequence[str], output: Path | None, *, page: bool) -> bool:
     """Show the comparison, and write the kit or the page; gives whether every difference is explained."""
-    chosen = conformance.choose(libraries)
-    rows = conformance.run_kit(chosen)
-    tables = conformance.comparison_tables(chosen, rows)
+    chosen = choose(libraries)
+    rows = run_kit(chosen)
+    tables = comparison_tables(chosen, rows)
     table = tables_to_markdown(tables)
     explained = all(row.why is not None for row in rows)
     if output is not None:
         values = json.dumps([row._asdict() for row in rows], indent=2) + "\n"
-        write_texts(output, {"conformance.json": values, "conformance.md": table, **conformance.kit_files()})
+        write_texts(output, {"conformance.json": values, "conformance.md": table, **kit_files()})
     if page and explained and all(peer.version is not None for peer in chosen):
         before, _, rest = PAGE.read_text(encoding="utf-8").partition(START)
         PAGE.write_text(f"{before}{START}\n{table}\n{END}{rest.partition(END)[2]}", encoding="utf-8")

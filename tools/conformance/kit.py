@@ -25,6 +25,9 @@ QUERIES_WITH_MORE = {"i2t": 4, "t2i": 19}
 NDCG = "ndcg_at_"
 SHALLOWEST = 10
 
+EXACT = 1e-9
+"""Tolerance of a mean in double precision."""
+
 
 @dataclass(frozen=True, eq=False)
 class Part:

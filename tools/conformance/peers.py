@@ -1,39 +1,28 @@
-"""How other libraries are called, in which order they put equal scores, and what their metrics count."""
+"""The other libraries: a function that calls each, and the table of them all at the end."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from conformance.comparison import SINGLE, Peer
 from conformance.kit import Part, Vectors, names_of, qrels_of, run_of
-from conformance.peer import (
-    SINGLE,
-    Meaning,
-    Peer,
-    argsort_order,
-    average_precision,
-    average_precision_of_found,
-    average_precision_of_k,
-    earlier_first,
-    in_order,
-    later_first,
-    ndcg,
-    recall,
-    top_k_order,
+from conformance.meanings import (
+    CLIP_BENCHMARK,
+    DEPTHS,
+    ECCV_CAPTION,
+    IR_MEASURES,
+    MTEB,
+    PYTREC_EVAL,
+    RANX,
+    SENTENCE_TRANSFORMERS,
+    TORCHMETRICS,
 )
-from cxc_eccv.types import IntArray, PositiveRanks
-
-SHARE = "share of the positives"
-AP_OVER_R = "AP of the top 10 over R"
-DEPTHS = (1, 5, 10)
-
-
-def hits(name: str) -> dict[str, Meaning]:
-    """A library's hit rate at every depth, which is our recall."""
-    return {name.format(k): Meaning(f"recall_at_{k}") for k in DEPTHS}
+from conformance.rules import argsort_order, earlier_first, later_first, numba_order, top_k_order
+from cxc_eccv.errors import UnknownName
 
 
 def measure_clip_benchmark(part: Part, names: Sequence[str]) -> dict[str, float]:
@@ -53,21 +42,6 @@ def measure_clip_benchmark(part: Part, names: Sequence[str]) -> dict[str, float]
     }
 
 
-CLIP_BENCHMARK = Peer(
-    name="clip_benchmark",
-    package="clip_benchmark",
-    measure=measure_clip_benchmark,
-    metrics={
-        labels: {f"retrieval_recall@{k}": Meaning(f"recall_at_{k}", k) for k in DEPTHS}
-        for labels in ("links", "topics")
-    },
-    order=top_k_order,
-    rule="in the order of torch.topk",
-    most_queries=1_000,
-    tolerance=SINGLE,
-)
-
-
 def measure_eccv_caption(part: Part, names: Sequence[str]) -> dict[str, float]:
     """Its functions on rankings that are sorted by score and, where equal, by position."""
     from eccv_caption.metrics import compute_eccv_metrics, compute_r_at_k
@@ -83,23 +57,6 @@ def measure_eccv_caption(part: Part, names: Sequence[str]) -> dict[str, float]:
     return dict(compute_eccv_metrics(ranked, positives))
 
 
-ECCV_CAPTION = Peer(
-    name="eccv_caption",
-    package="eccv_caption",
-    measure=measure_eccv_caption,
-    metrics={
-        "links": hits("coco_5k_r{}"),
-        "topics": {
-            "eccv_map_at_r": Meaning("map_at_r"),
-            "eccv_rprecision": Meaning("r_precision"),
-            "eccv_r1": Meaning("recall_at_1"),
-        },
-    },
-    order=earlier_first,
-    rule="as its caller sorts, here the earlier item first",
-)
-
-
 def measure_ir_measures(part: Part, names: Sequence[str]) -> dict[str, float]:
     """Its aggregates."""
     from ir_measures import calc_aggregate, parse_measure
@@ -107,28 +64,6 @@ def measure_ir_measures(part: Part, names: Sequence[str]) -> dict[str, float]:
     measures = {name: parse_measure(name) for name in names}
     values = calc_aggregate(list(measures.values()), qrels_of(part), run_of(part))
     return {name: values[measure] for name, measure in measures.items()}
-
-
-IR_MEASURES = Peer(
-    name="ir_measures",
-    package="ir_measures",
-    measure=measure_ir_measures,
-    metrics={
-        "links": {
-            **hits("Success@{}"),
-            "R@5": Meaning("recall_at_5", 5, recall, SHARE),
-        },
-        "topics": {
-            "Rprec": Meaning("r_precision"),
-            "R@10": Meaning("recall_at_10", 10, recall, SHARE),
-            "RR@10": Meaning("mrr_at_10", order=earlier_first, rule="the earlier name first, by MS MARCO's script"),
-            "AP@10": Meaning("map_at_r", 10, average_precision, AP_OVER_R),
-            "nDCG@10": Meaning("ndcg_at_10", 10, ndcg),
-        },
-    },
-    order=later_first,
-    rule="the later name first, by trec_eval",
-)
 
 
 def measure_mteb(part: Part, names: Sequence[str]) -> dict[str, float]:
@@ -140,29 +75,6 @@ def measure_mteb(part: Part, names: Sequence[str]) -> dict[str, float]:
     return {name: float(values[name]) for name in names}
 
 
-rounded = partial(Meaning, decimals=5)
-
-MTEB = Peer(
-    name="mteb",
-    package="mteb",
-    measure=measure_mteb,
-    metrics={
-        "links": {
-            **{f"HitRate@{k}": rounded(f"recall_at_{k}") for k in DEPTHS},
-            "Recall@1": rounded("recall_at_1", 1, recall, SHARE),
-        },
-        "topics": {
-            "Recall@10": rounded("recall_at_10", 10, recall, SHARE),
-            "MRR@10": Meaning("mrr_at_10"),
-            "MAP@10": rounded("map_at_r", 10, average_precision, AP_OVER_R),
-            "NDCG@10": rounded("ndcg_at_10", 10, ndcg),
-        },
-    },
-    order=later_first,
-    rule="the later name first, by trec_eval",
-)
-
-
 def measure_pytrec_eval(part: Part, names: Sequence[str]) -> dict[str, float]:
     """Means of its values over queries."""
     from pytrec_eval import RelevanceEvaluator
@@ -171,67 +83,12 @@ def measure_pytrec_eval(part: Part, names: Sequence[str]) -> dict[str, float]:
     return {name: sum(values[name] for values in per_query) / len(per_query) for name in names}
 
 
-PYTREC_EVAL = Peer(
-    name="pytrec_eval",
-    package="pytrec_eval-terrier",
-    measure=measure_pytrec_eval,
-    metrics={
-        "links": {
-            **hits("success_{}"),
-            "recall_5": Meaning("recall_at_5", 5, recall, SHARE),
-        },
-        "topics": {
-            "Rprec": Meaning("r_precision"),
-            "recall_10": Meaning("recall_at_10", 10, recall, SHARE),
-            "map_cut_10": Meaning("map_at_r", 10, average_precision, AP_OVER_R),
-            "ndcg_cut_10": Meaning("ndcg_at_10", 10, ndcg),
-        },
-    },
-    order=later_first,
-    rule="the later name first",
-)
-
-
 def measure_ranx(part: Part, names: Sequence[str]) -> dict[str, float]:
     """Its evaluation of a Run."""
     from ranx import Qrels, Run, evaluate
 
     values = evaluate(Qrels(qrels_of(part)), Run(run_of(part)), list(names), save_results_in_run=False)
     return {name: float(value) for name, value in values.items()}
-
-
-def numba_order(part: Part, k: int) -> PositiveRanks:
-    """Ranks in the order of Numba's argsort of the negative scores, which is not stable."""
-    return in_order(part, _sort, k)
-
-
-def _sort(part: Part, _k: int) -> Iterator[IntArray]:
-    from numba import njit
-
-    argsort = njit(lambda values: np.argsort(values))
-    for scores, top in zip(part.scores, part.top_items, strict=True):
-        yield top[argsort(-scores[top].astype(np.float64))]
-
-
-RANX = Peer(
-    name="ranx",
-    package="ranx",
-    measure=measure_ranx,
-    metrics={
-        "links": {
-            **hits("hit_rate@{}"),
-            "recall@1": Meaning("recall_at_1", 1, recall, SHARE),
-        },
-        "topics": {
-            "r-precision": Meaning("r_precision"),
-            "recall@10": Meaning("recall_at_10", 10, recall, SHARE),
-            "mrr@10": Meaning("mrr_at_10"),
-            "map@10": Meaning("map_at_r", 10, average_precision, AP_OVER_R),
-        },
-    },
-    order=numba_order,
-    rule="in the order of Numba's quicksort",
-)
 
 
 class StoredVectors:
@@ -280,27 +137,6 @@ def measure_sentence_transformers(part: Part, names: Sequence[str]) -> dict[str,
     return {name: float(values[f"{stem}@k"][int(k)]) for name, (stem, k) in pairs.items()}
 
 
-SENTENCE_TRANSFORMERS = Peer(
-    name="sentence_transformers",
-    package="sentence-transformers",
-    measure=measure_sentence_transformers,
-    metrics={
-        "links": {
-            **hits("accuracy@{}"),
-            "recall@1": Meaning("recall_at_1", 1, recall, SHARE),
-        },
-        "topics": {
-            "recall@10": Meaning("recall_at_10", 10, recall, SHARE),
-            "mrr@10": Meaning("mrr_at_10"),
-            "map@10": Meaning("map_at_r", 10, average_precision_of_k, "AP of the top 10 over min(10, R)"),
-            "ndcg@10": Meaning("ndcg_at_10", 10, ndcg),
-        },
-    },
-    order=earlier_first,
-    rule="the earlier name first",
-)
-
-
 def measure_torchmetrics(part: Part, names: Sequence[str]) -> dict[str, float]:
     """Means of its functions over queries, as its classes compute them."""
     import torch
@@ -321,30 +157,73 @@ def measure_torchmetrics(part: Part, names: Sequence[str]) -> dict[str, float]:
     return {name: total / len(part.scores) for name, total in sums.items()}
 
 
-of_top_k = partial(Meaning, order=top_k_order, rule="by torch.topk")
-
-TORCHMETRICS = Peer(
-    name="torchmetrics",
-    package="torchmetrics",
-    measure=measure_torchmetrics,
-    metrics={
-        "links": {
-            **hits("hit_rate@{}"),
-            "recall@1": Meaning("recall_at_1", 1, recall, SHARE),
-        },
-        "topics": {
-            "r_precision": Meaning("r_precision"),
-            "recall@10": Meaning("recall_at_10", 10, recall, SHARE),
-            "reciprocal_rank@10": of_top_k("mrr_at_10", 10),
-            "average_precision@10": of_top_k(
-                "map_at_r", 10, average_precision_of_found, "AP over the positives in the top 10"
-            ),
-        },
-    },
-    order=argsort_order,
-    rule="in the order of torch.argsort",
-    most_queries=1_000,
-    tolerance=SINGLE,
+PEERS = (
+    Peer(
+        "clip_benchmark",
+        "clip_benchmark==1.6.2",
+        measure_clip_benchmark,
+        CLIP_BENCHMARK,
+        top_k_order,
+        "in the order of torch.topk",
+        most_queries=1_000,
+        tolerance=SINGLE,
+    ),
+    Peer(
+        "eccv_caption",
+        "eccv_caption==0.1.0",
+        measure_eccv_caption,
+        ECCV_CAPTION,
+        earlier_first,
+        "as its caller sorts, here the earlier item first",
+    ),
+    Peer(
+        "ir_measures",
+        "ir_measures==0.4.3",
+        measure_ir_measures,
+        IR_MEASURES,
+        later_first,
+        "the later name first, by trec_eval",
+    ),
+    Peer("mteb", "mteb==2.26.24", measure_mteb, MTEB, later_first, "the later name first, by trec_eval"),
+    Peer(
+        "pytrec_eval",
+        "pytrec_eval-terrier==0.5.11",
+        measure_pytrec_eval,
+        PYTREC_EVAL,
+        later_first,
+        "the later name first",
+    ),
+    Peer("ranx", "ranx==0.3.21", measure_ranx, RANX, numba_order, "in the order of Numba's quicksort"),
+    Peer(
+        "sentence_transformers",
+        "sentence-transformers==6.2.0",
+        measure_sentence_transformers,
+        SENTENCE_TRANSFORMERS,
+        earlier_first,
+        "the earlier name first",
+    ),
+    Peer(
+        "torchmetrics",
+        "torchmetrics==1.9.0",
+        measure_torchmetrics,
+        TORCHMETRICS,
+        argsort_order,
+        "in the order of torch.argsort",
+        most_queries=1_000,
+        tolerance=SINGLE,
+    ),
 )
+"""Name, package, function, meanings of the metrics, order of equal scores, and the same order in words."""
 
-PEERS = (CLIP_BENCHMARK, ECCV_CAPTION, IR_MEASURES, MTEB, PYTREC_EVAL, RANX, SENTENCE_TRANSFORMERS, TORCHMETRICS)
+
+def choose(names: Sequence[str] | None) -> list[Peer]:
+    """The libraries of these names, or all.
+
+    Raises:
+        UnknownName: there is no library of this name.
+    """
+    known = {peer.name: peer for peer in PEERS}
+    for name in names or ():
+        if name not in known:
+            raise UnknownName("library", name, known)
+    return [known[name] for name in names or known]

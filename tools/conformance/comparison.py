@@ -1,147 +1,26 @@
-"""What a runner declares, the rules of other libraries stated again, the proof of every difference, and the tables."""
+"""What is declared of a library, the proof of every difference, and the tables."""
 
 from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from conformance.kit import Part
+from conformance.kit import EXACT, Part, parts
+from conformance.rules import Formula, Order
+from conformance.values import check_ours
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.tables import MISSING, Cell, Table
-from cxc_eccv.types import FloatArray, IntArray, PositiveRanks
+from cxc_eccv.types import PositiveRanks
 from cxc_eccv.wording import metric_name
 
-Order = Callable[[Part, int], PositiveRanks]
-"""Ranks of a part's positives in a library's order; the number is the depth to which the library looks."""
-
-Formula = Callable[[PositiveRanks, int], FloatArray]
-"""(Q,) values of a library's metric with a cut-off K."""
-
-
-def earlier_first(part: Part, _k: int = 0) -> PositiveRanks:
-    """Of equal scores, the item that comes first in the gallery stands first; ids ascend with it."""
-    places = np.arange(len(part.gallery))
-    return _rank(part, lambda _positives: places)
-
-
-def later_first(part: Part, _k: int = 0) -> PositiveRanks:
-    """Of equal scores, the item that comes last in the gallery stands first."""
-    places = np.arange(len(part.gallery))[::-1]
-    return _rank(part, lambda _positives: places)
-
-
-def positives_first(part: Part, _k: int = 0) -> PositiveRanks:
-    """Of equal scores, positives stand first, as in code that counts the items with a higher score."""
-    size = len(part.gallery)
-    return _rank(part, lambda positives: np.arange(size) - size * np.isin(np.arange(size), positives))
-
-
-def _rank(part: Part, places_of: Callable[[IntArray], IntArray]) -> PositiveRanks:
-    """Ranks of all positives, where items of equal score stand in the order of their (N,) places."""
-    ranks = []
-    for scores, positives in zip(part.scores, part.positives, strict=True):
-        places = places_of(positives)
-        for position in positives:
-            tied = np.flatnonzero(scores == scores[position])
-            higher = np.count_nonzero(scores > scores[position])
-            ranks.append(1 + higher + np.count_nonzero(places[tied] < places[position]))
-    return _positive_ranks(part, np.array(ranks), np.diff(part.judgments.indptr))
-
-
-def in_order(part: Part, best_first: Callable[[Part, int], Iterable[IntArray]], k: int) -> PositiveRanks:
-    """Ranks in the order of (Q, any depth) positions, best first; positives that are not among these have none."""
-    ranks, counts = [], []
-    for order, positives in zip(best_first(part, k), part.positives, strict=True):
-        places = np.flatnonzero(np.isin(order, positives)) + 1
-        ranks.append(places)
-        counts.append(places.size)
-    return _positive_ranks(part, np.concatenate(ranks), np.array(counts))
-
-
-def top_k_order(part: Part, k: int) -> PositiveRanks:
-    """Ranks in the top K of ``torch.topk``, which chooses among equal scores by its algorithm."""
-    return in_order(part, _top_k, k)
-
-
-def _top_k(part: Part, k: int) -> Iterator[IntArray]:
-    import torch
-
-    for scores in part.scores:
-        yield torch.from_numpy(scores.astype(np.float32)).topk(k).indices.numpy()
-
-
-def argsort_order(part: Part, k: int) -> PositiveRanks:
-    """Ranks in the order of ``torch.argsort``, which is not stable by default: its order depends on the processor."""
-    return in_order(part, _argsort, k)
-
-
-def _argsort(part: Part, _k: int) -> Iterator[IntArray]:
-    import torch
-
-    for scores in part.scores:
-        yield torch.from_numpy(scores.astype(np.float32)).argsort(descending=True).numpy()
-
-
-def _positive_ranks(part: Part, ranks: IntArray, counts: IntArray) -> PositiveRanks:
-    """Ranks of the positives of every query, ascending."""
-    queries = np.repeat(np.arange(counts.size), counts)
-    sizes = np.full(counts.size, len(part.gallery))
-    ids, n_positives = part.judgments.query_ids, part.judgments.n_positives
-    indptr = np.append(0, np.cumsum(counts))
-    ordered = ranks[np.lexsort((ranks, queries))].astype(np.int64)
-    return PositiveRanks(ids, indptr, ordered, n_positives, sizes, np.zeros(counts.size, dtype=np.int64))
-
-
-def recall(ranks: PositiveRanks, k: int) -> FloatArray:
-    """The share of a query's positives that are in the top K."""
-    return _sum(ranks, ranks.ranks <= k) / ranks.n_positives
-
-
-def average_precision(ranks: PositiveRanks, k: int) -> FloatArray:
-    """Precision at the rank of every positive in the top K, summed and divided by R."""
-    return _sum(ranks, _precision(ranks) * (ranks.ranks <= k)) / ranks.n_positives
-
-
-def average_precision_of_k(ranks: PositiveRanks, k: int) -> FloatArray:
-    """The same sum, divided by R or K, whichever is smaller."""
-    return _sum(ranks, _precision(ranks) * (ranks.ranks <= k)) / np.minimum(ranks.n_positives, k)
-
-
-def average_precision_of_found(ranks: PositiveRanks, k: int) -> FloatArray:
-    """The same sum, divided by the number of positives in the top K."""
-    return _sum(ranks, _precision(ranks) * (ranks.ranks <= k)) / np.maximum(1, _sum(ranks, ranks.ranks <= k))
-
-
-def ndcg(ranks: PositiveRanks, k: int) -> FloatArray:
-    """DCG of binary labels over that of the ideal ranking."""
-    ideal = np.cumsum(1 / np.log2(np.arange(2, k + 2)))
-    gains = (ranks.ranks <= k) / np.log2(ranks.ranks + 1)
-    return np.asarray(_sum(ranks, gains) / ideal[np.minimum(ranks.n_positives, k) - 1])
-
-
-def _precision(ranks: PositiveRanks) -> FloatArray:
-    starts = np.repeat(ranks.indptr[:-1], np.diff(ranks.indptr))
-    return np.asarray((np.arange(ranks.ranks.size) - starts + 1) / ranks.ranks)
-
-
-def _sum(ranks: PositiveRanks, values: NDArray[np.generic]) -> FloatArray:
-    """(Q,) sums over the positives of each query."""
-    queries = np.repeat(np.arange(ranks.query_ids.size), np.diff(ranks.indptr))
-    return np.asarray(np.bincount(queries, weights=values, minlength=ranks.query_ids.size), dtype=np.float64)
-
-
-EXACT = 1e-9
 SINGLE = 2e-7
-"""Tolerance of a mean in double and in single precision; one rank of one query of 25,000 changes more."""
+"""Tolerance of a mean in single precision; one rank of one query of 25,000 changes more."""
 
 
 class Meaning(NamedTuple):
@@ -166,7 +45,7 @@ class Peer:
 
     Attributes:
         name: in the command and the tables.
-        package: its name on PyPI.
+        package: its name on PyPI, with the version that the page shows.
         measure: from a part and names of metrics to their values.
         metrics: labels of a part to the library's names of metrics and their meanings.
         order: how it ranks items of equal scores.
@@ -188,7 +67,7 @@ class Peer:
     def version(self) -> str | None:
         """The installed version."""
         try:
-            return version(self.package)
+            return version(self.package.partition("==")[0])
         except PackageNotFoundError:
             return None
 
@@ -253,6 +132,36 @@ def explain(peer: Peer, meaning: Meaning, part: Part, theirs: PositiveRanks, val
     reasons = [": ".join(filter(None, ("ties", meaning.rule)))] if not equal(exact, defined) else []
     reasons += [meaning.why] if not equal(defined, ours) else []
     return "; ".join(reasons) or f"rounded to {meaning.decimals} decimals"
+
+
+FEWEST = 20
+"""Images of the smallest kit: a query's top 10 must exist."""
+
+
+def run_kit(chosen: Collection[Peer], n_images: int = 5_000) -> list[Comparison]:
+    """Compare the installed ones of these libraries with our values.
+
+    Args:
+        chosen: runners; one whose library is not installed is left out.
+        n_images: size of the kit, which has five captions an image.
+
+    Returns:
+        A comparison per library, labels, direction and metric, in the order of the libraries.
+
+    Raises:
+        InvalidOption: the kit has fewer than 20 images.
+        DataError: our values are not those of ``expected.json``.
+    """
+    if n_images < FEWEST:
+        raise InvalidOption(f"the kit needs at least {FEWEST} images, not {n_images}")
+    installed = [peer for peer in chosen if peer.version is not None]
+    rows = []
+    for part in parts(n_images):
+        check_ours(part, n_images)
+        rows += [row for peer in installed for row in compare(peer, part)]
+        del part  # the scores of one direction at a time
+    order = [peer.name for peer in installed]
+    return sorted(rows, key=lambda row: order.index(row.library))
 
 
 HEADER = ("metric", "labels", "ours", "i2t", "ours", "t2i", "ours", "difference")
