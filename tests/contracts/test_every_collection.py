@@ -1,5 +1,7 @@
 """What holds for every collection of images and captions: in the package, and in a copy with one more."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -29,6 +31,12 @@ def test_collection_says_what_it_is(name):
     assert set(collection.splits.values()) <= set(SPLITS)
     for file in (*collection.files, *collection.labels):
         assert load_catalog().entry(file).title
+
+
+@pytest.mark.parametrize("name", collections())
+def test_collection_travels_to_another_process(name):
+    collection = find_collection(name)
+    assert pickle.loads(pickle.dumps(collection)).files == collection.files
 
 
 def test_one_collection_is_the_default():
