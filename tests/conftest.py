@@ -8,6 +8,10 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+# Tiny models gain nothing by more threads, which wait for each other by spinning where several processes share the
+# cores. NumPy and PyTorch read this when they are imported; processes that tests start inherit it.
+os.environ["OMP_NUM_THREADS"] = "1"
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings

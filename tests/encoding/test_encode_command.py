@@ -7,7 +7,6 @@ import subprocess
 
 import numpy as np
 import pytest
-import torch
 
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.runs import EmbeddingsRun, load_run, save_embeddings
@@ -128,10 +127,7 @@ main()
 
 def test_of_two_runs_into_one_file_one_is_refused_and_the_file_is_whole(command, model, tmp_path, warm_python):
     words = ["--model", model("dual"), "--only", "captions"]
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # as the other process; more of them may round otherwise
     command(*words, "--output", tmp_path / "alone.npz")
-    torch.set_num_threads(threads)
     output = tmp_path / "run.npz"
     arguments = ["encode", *words, "--data-dir", "sample", "--output", str(output)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}

@@ -21,11 +21,8 @@ def folder(tmp_path_factory, warm_python):
     """What one process encodes, and what each of two finds."""
     folder = tmp_path_factory.mktemp("two")
     tiny_models.save(tiny_models.dual(), folder / "model")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # as the two; more of them may round otherwise
     tiny_models.picture_files(folder, 14)
     two_processes.encoding(folder, "one.npz")
-    torch.set_num_threads(threads)
     places = os.pathsep.join(sys.path)
     alone = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": places, "CUDA_VISIBLE_DEVICES": ""}
     environment = {**os.environ, **alone}
