@@ -1,5 +1,6 @@
 """Fixtures that all tests share; modules of ``materials`` are importable by name, as ``oracles`` and ``strategies``."""
 
+import gc
 import os
 import shutil
 import socket
@@ -54,6 +55,17 @@ LEFT_OUT = pytest.StashKey[dict[str, int]]()
 def pytest_configure(config):
     """The fast lane is a run without -m."""
     config.stash[LEFT_OUT] = {}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Collection makes a million objects that stay: the garbage collector never looks at them, now or in the tests."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_ignore_collect(collection_path, config):
