@@ -60,7 +60,7 @@ cxc-eccv annotate import verified ann.jsonl ben.jsonl cleo.jsonl dora.jsonl
 # 4. The known pairs turn dora out. The doubtful sheets of the others pass, as if somebody had looked at them.
 cxc-eccv annotate check verified --reject dora --accept ann --accept ben --accept cleo
 cxc-eccv annotate merge verified --license cc-by-4.0
-cxc-eccv labels --project verified --sources coco --sources coco,verified --queries verified --output worth
+cxc-eccv label-quality --project verified --sources coco --sources coco,verified --queries verified --output worth
 
 # 5. Score the models on the searched queries, by the old labels and by the new ones. Do both order them alike?
 cxc-eccv evaluate $models --labels verified --tasks annotated --metrics R@1,mAP@R --sources coco --output old

@@ -81,7 +81,7 @@ def images(
         str | None, typer.Option(help="test, val, restval or all (40,504 photographs, 6.6 GB) of val2014.")
     ] = None,
 ) -> None:
-    """Download COCO's photographs: 5,000 of the test split (0.8 GB).
+    """Download COCO's photographs: 5,000 of the test split, 0.8 GB.
 
     Examples:
     ```sh

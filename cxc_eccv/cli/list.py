@@ -26,7 +26,7 @@ def list_all(
         str | None, typer.Argument(help="tasks, metrics, configs or sources; or the name of one of them.")
     ] = None,
 ) -> None:
-    """List tasks, metrics, dataset configs and sources, or show one.
+    """List tasks, metrics, configs and sources, or show one.
 
     Examples:
     ```sh

@@ -9,4 +9,4 @@ from cxc_eccv.studies.annotation.worth.appraisal_tables import render_labels
 def test_page_is_sound_in_a_browser(open_page, sample_library, make_run):
     runs = {f"model {seed}": make_run(sample_library, seed) for seed in range(3)}
     appraisal = appraise(sample_library, AppraisalRequest(split="test", runs=runs))
-    assert_sound(open_page(render_labels(appraisal, "cxc-eccv labels")), 50)
+    assert_sound(open_page(render_labels(appraisal, "cxc-eccv label-quality")), 50)

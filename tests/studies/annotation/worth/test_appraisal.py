@@ -315,12 +315,12 @@ def test_a_project_without_labels_or_of_another_split_is_refused(runs, tmp_path)
 
 
 def test_json_and_tables_hold_the_numbers(found):
-    content = json.loads(appraisal_to_json(found, command="cxc-eccv labels"))
+    content = json.loads(appraisal_to_json(found, command="cxc-eccv label-quality"))
     provenance = content["provenance"]
     assert content["schema"] == 1
     assert content["worth"][0]["recall"]["value"] == found.worth[0].recall.value
     assert [len(own["sets"]) for own in content["bias"]] == [7] * 4
-    assert (provenance["labels"]["mine"]["people"], provenance["command"]) == (3, "cxc-eccv labels")
+    assert (provenance["labels"]["mine"]["people"], provenance["command"]) == (3, "cxc-eccv label-quality")
     assert {*provenance["models"]} == {*MODELS}
     assert found.provenance.command is None
     assert ({row.verified for row in found.worth}, any("mine" in row.labels for row in found.worth)) == (
@@ -341,7 +341,7 @@ def test_json_and_tables_hold_the_numbers(found):
 def test_the_page_escapes_what_comes_from_data(library, runs, project):
     bad = "<script>alert(1)</script>"
     found = appraise(library, sets=[["coco"]], runs={**runs, bad: noisy_run(library, 4, width=8)}, project=project)
-    page = render_labels(found, f"cxc-eccv labels {bad}")
+    page = render_labels(found, f"cxc-eccv label-quality {bad}")
     assert bad not in page
     assert "&lt;script&gt;" in page
     for anchor in ("counts", "worth", "bias", "diversity", "origin"):

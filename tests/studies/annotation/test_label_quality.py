@@ -1,4 +1,4 @@
-"""``cxc-eccv labels``: what a person sees, and the files."""
+"""``cxc-eccv label-quality``: what a person sees, and the files."""
 
 import json
 import sys
@@ -21,7 +21,7 @@ def show(capsys, monkeypatch):
 
     def run(*arguments):
         with pytest.raises(SystemExit) as ended:
-            main(["labels", *map(str, arguments), "--data-dir", "sample"])
+            main(["label-quality", *map(str, arguments), "--data-dir", "sample"])
         shown = capsys.readouterr()
         return shown.out + shown.err, ended.value.code
 
@@ -41,7 +41,7 @@ def rows_of(text):
 def test_tables_2_and_3_of_the_real_files(capsys, real_library, tmp_path):
     """What follows from the files: Table 3 as printed; of Table 2 the recall against all that ECCV Caption lists."""
     with pytest.raises(SystemExit) as ended:
-        main(["labels", "--data-dir", str(real_library.data_dir), "--output", str(tmp_path)])
+        main(["label-quality", "--data-dir", str(real_library.data_dir), "--output", str(tmp_path)])
     assert ended.value.code == 0
     text = capsys.readouterr().out
     for row in (
@@ -71,7 +71,7 @@ def test_without_a_model(show, tmp_path):
     before = [(tmp_path / "out" / name).read_bytes() for name in files]
     assert show("--output", tmp_path / "out")[1] == 0
     assert [(tmp_path / "out" / name).read_bytes() for name in files] == before
-    assert json.loads(before[0])["provenance"]["command"] == "cxc-eccv labels --data-dir sample"
+    assert json.loads(before[0])["provenance"]["command"] == "cxc-eccv label-quality --data-dir sample"
 
 
 def test_sets_models_and_preferences(show, models, tmp_path):

@@ -1,4 +1,4 @@
-"""``cxc-eccv labels``: the quality of sets of labels, and the bias of the models that proposed them."""
+"""``cxc-eccv label-quality``: the quality of sets of labels, and the bias of the models that proposed them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from cxc_eccv.cli.shared_options import Group, Labels, Names, Similarity, names,
 from cxc_eccv.terminal import print_shown, say
 from cxc_eccv.writing import write_texts
 
-COMMANDS = {"labels": Group.EXTEND_LABELS}
+COMMANDS = {"label_quality": Group.EXTEND_LABELS}
 
 FILES = ("labels.json", "labels.html")
 
 
-def labels(
+def label_quality(
     files: Annotated[
         list[Path] | None,
         typer.Argument(help="Embeddings, scores or rankings, one file per model: for bias and diversity."),
@@ -54,13 +54,14 @@ def labels(
     ] = None,
     output: Annotated[Path | None, typer.Option(help="Folder for labels.json and labels.html.")] = None,
 ) -> None:
-    """Measure how correct and how complete labels are.
+    r"""Measure how correct and how complete labels are.
 
     Examples:
     ```sh
-    cxc-eccv labels --output worth
-    cxc-eccv labels --labels mine.parquet --split val
-    cxc-eccv labels clip.npz vilt.npz pcme.npz --project doubts --output worth
+    cxc-eccv label-quality --output worth
+    cxc-eccv label-quality --labels mine.parquet --split val
+    cxc-eccv label-quality clip.npz vilt.npz pcme.npz --project doubts \
+      --output worth
     ```
 
     Precision and recall are measured on pairs that people were asked about: your own labels, or CxC's ratings. ECCV
