@@ -113,7 +113,7 @@ def _add_commands(added: typer.Typer) -> None:
             groups[name].registered_commands += command.registered_commands
         else:
             groups[name] = command
-            added.add_typer(command, name=name, rich_help_panel=group)
+            added.add_typer(command, name=name.replace("_", "-"), rich_help_panel=group)
 
 
 _add_commands(app)

@@ -27,7 +27,7 @@ def commands(group, *prefix):
 
 
 COMMANDS = [(), *commands(typer.main.get_command(app))]
-GROUPS = {("annotate",), ("train",), ("entailment",), ("failures",)}
+GROUPS = {("annotate",), ("train",), ("entailment",), ("rate-failures",)}
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

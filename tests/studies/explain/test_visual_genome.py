@@ -227,7 +227,7 @@ def test_two_models_are_explained_and_compared(genome_command, embeddings, libra
             shares.append(len(right & seen) / len(right))
     assert content["scores"]["t2i/concept_agreement"] == pytest.approx(np.mean(shares))
 
-    words = ["failures", "export", tmp_path / "explained", "--images", "images/{file_name}", "--sample", 5]
+    words = ["rate-failures", "export", tmp_path / "explained", "--images", "images/{file_name}", "--sample", 5]
     status, shown, err = genome_command(*words, "--output", tmp_path / "asked")
     assert status == 0, err
     texts = dict(

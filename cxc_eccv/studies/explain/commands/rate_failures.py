@@ -1,4 +1,4 @@
-"""``cxc-eccv failures``: export failures for people to rate, and read their ratings."""
+"""``cxc-eccv rate-failures``: export failures for people to rate, and read their ratings."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from cxc_eccv.cli.shared_options import DataCommand, Group, names, open_library
 from cxc_eccv.studies.asking.options import AnswerForm, AnswerWorkers, QuestionForm, QuestionImages
 from cxc_eccv.terminal import print_shown, say
 
-COMMANDS = {"failures": Group.RESEARCH}
+COMMANDS = {"rate_failures": Group.RESEARCH}
 
-failures = typer.Typer(no_args_is_help=True, help="Ask people to rate failures, and compare the ratings.")
+rate_failures = typer.Typer(no_args_is_help=True, help="Ask people to rate failures, and compare the ratings.")
 
 
-@failures.command("export", cls=DataCommand)
+@rate_failures.command("export", cls=DataCommand)
 def export(
     explained: Annotated[Path, typer.Argument(help="Folder that explain --output wrote.")],
     output: Annotated[Path, typer.Option(help="Folder to write to. It keeps its other files.")],
@@ -29,12 +29,13 @@ def export(
         typer.Option(help="Fewest keywords of a query that the texts of its right image share; 0 keeps all failures."),
     ] = 1,
 ) -> None:
-    """Write failures for people to rate: the query, the right image and the retrieved one.
+    r"""Write failures for people to rate: the query, the right image and the retrieved one.
 
     Examples:
     ```sh
-    cxc-eccv failures export explained --images val2014 --output asked
-    cxc-eccv failures export explained --format csv --output asked --sample 20
+    cxc-eccv rate-failures export explained --images val2014 --output asked
+    cxc-eccv rate-failures export explained --format csv --sample 20 \
+      --output asked
     ```
 
     Keyword matching comes first: a failure is left out if no concept that its query mentions is mentioned by the other
@@ -51,12 +52,12 @@ def export(
     say_written(export_failures(table, output, split, form=form, images=images, sample=sample, keywords=keywords))
     kept, of_text = (keep_matched(table, least).num_rows for least in (keywords, 0))
     say(f"keyword matching left out {of_text - kept:,} of {of_text:,} failures of text queries (--keywords {keywords})")
-    say(f"after people have answered: cxc-eccv failures ratings ANSWERS --explained {explained}")
+    say(f"after people have answered: cxc-eccv rate-failures ratings ANSWERS --explained {explained}")
 
 
-@failures.command("ratings", cls=DataCommand)
+@rate_failures.command("ratings", cls=DataCommand)
 def ratings(
-    files: Annotated[list[Path], typer.Argument(help="Answered files of failures export, all of them.")],
+    files: Annotated[list[Path], typer.Argument(help="Answered files of rate-failures export, all of them.")],
     explained: Annotated[Path, typer.Option(help="Folder of the failures that were exported.")],
     form: AnswerForm = None,
     worker: AnswerWorkers = None,
@@ -66,8 +67,8 @@ def ratings(
 
     Examples:
     ```sh
-    cxc-eccv failures ratings ann.csv ben.csv --explained explained
-    cxc-eccv failures ratings failures.jsonl --explained explained \
+    cxc-eccv rate-failures ratings ann.csv ben.csv --explained explained
+    cxc-eccv rate-failures ratings failures.jsonl --explained explained \
       --output ratings.json
     ```
 

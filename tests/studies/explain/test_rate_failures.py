@@ -1,4 +1,4 @@
-"""``cxc-eccv explain`` with its page, ``failures export`` and ``failures ratings``, one after the other."""
+"""``cxc-eccv explain`` with its page, ``rate-failures export`` and ``rate-failures ratings``, one after the other."""
 
 import json
 
@@ -44,7 +44,7 @@ def answer(path, target, rater, classes):
 
 
 def export(run, explained, folder, sample=30):
-    told = run("failures", "export", explained, "--output", folder, "--sample", sample, "--format", "csv",
+    told = run("rate-failures", "export", explained, "--output", folder, "--sample", sample, "--format", "csv",
                "--images", "images/{file_name}")  # fmt: skip
     assert "wrote" in told
     assert "failures of text queries (--keywords 1)" in told
@@ -62,14 +62,16 @@ def test_explain_writes_the_page(explained):
 
 def test_failures_are_exported_rated_and_counted(explained, run, tmp_path):
     export(run, explained, tmp_path)
-    told = run("failures", "export", explained, "--output", tmp_path / "page", "--images", "sample", "--sample", 30)
-    assert f"failures ratings ANSWERS --explained {explained}" in told
+    told = run(
+        "rate-failures", "export", explained, "--output", tmp_path / "page", "--images", "sample", "--sample", 30
+    )
+    assert f"rate-failures ratings ANSWERS --explained {explained}" in told
     assert "questionnaire.html" in told
     file = tmp_path / "questions.csv"
     ann = answer(file, tmp_path / "ann.csv", "ann", ["colour; detail", "alternatives", "size"])
     ben = answer(file, tmp_path / "ben.csv", "ben", ["colour", "action"])
     output = tmp_path / "ratings.json"
-    told = run("failures", "ratings", ann, ben, "--explained", explained, "--output", output)
+    told = run("rate-failures", "ratings", ann, ben, "--explained", explained, "--output", output)
     assert "60 answers of 2 raters on 30 failures" in told
     assert told.index("Raters") < told.index("What went wrong")
     for title in ("What went wrong", "Classes together", "Association rules", "Which number agrees with people"):
@@ -85,8 +87,8 @@ def test_failures_are_exported_rated_and_counted(explained, run, tmp_path):
 
 
 def test_a_folder_that_explain_did_not_write(run, tmp_path):
-    told = run("failures", "export", tmp_path, "--output", tmp_path / "asked", status=2)
+    told = run("rate-failures", "export", tmp_path, "--output", tmp_path / "asked", status=2)
     assert "failures.parquet is missing. Give a folder written by cxc-eccv explain --output." in told
     (tmp_path / "failures.parquet").write_bytes(b"PAR1")
-    told = run("failures", "export", tmp_path, "--output", tmp_path / "asked", status=2)
+    told = run("rate-failures", "export", tmp_path, "--output", tmp_path / "asked", status=2)
     assert "an unreadable Parquet file" in told
