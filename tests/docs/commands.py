@@ -45,7 +45,7 @@ NOT_RUN = {
     "cxc-eccv build --output adversarial_data": "needs a tagger; test_config.py builds it",
     "cxc-eccv mine": "needs a trained classifier; tests/studies/entailment/test_commands.py runs it",
     "cxc-eccv entailment score": "likewise",
-    "cxc-eccv entailment manual": "needs a person's answers; tests/studies/entailment/test_manual.py gives some",
+    "cxc-eccv entailment score-answers": "needs a person's answers; entailment/test_commands.py gives some",
     "cxc-eccv entailment mean": "averages two reports, of COCO and of Flickr30k; test_mean.py does",
     "cxc-eccv build --output mined_data": "needs a file that mine wrote; likewise",
     "cxc-eccv explain": "needs WordNet, which the sample lacks; tests/studies/explain/test_explain_command.py runs it",

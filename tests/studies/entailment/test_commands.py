@@ -95,16 +95,16 @@ def test_pairs_go_to_a_person_and_come_back(tmp_path, sample_library, make_run):
     save_embeddings(tmp_path / "run.npz", make_run(sample_library))
     options = ("--sample", "3", "--hide-known", "--format", "csv", "--images", "images/{file_name}")
     printed, _ = run_command("entailment", "export", "run.npz", "--output", "asked", *options, *SAMPLE, cwd=tmp_path)
-    assert "put their files into asked: cxc-eccv entailment manual asked/ANSWERS" in printed
-    _, errors = run_command("entailment", "manual", "asked/questions.csv", *SAMPLE, cwd=tmp_path, status=2)
+    assert "put their files into asked: cxc-eccv entailment score-answers asked/ANSWERS" in printed
+    _, errors = run_command("entailment", "score-answers", "asked/questions.csv", *SAMPLE, cwd=tmp_path, status=2)
     assert "asked/questions.csv: found no answers" in errors
     answers = {"worker": "ann", "describes": "yes", "follows": "yes"}
     write_rows(tmp_path / "asked/ann.csv", [row | answers for row in read_rows(tmp_path / "asked/questions.csv")])
-    files = ("--output", "manual.json", "--save-labels", "labels.jsonl")
-    printed, _ = run_command("entailment", "manual", "asked/ann.csv", *files, *SAMPLE, cwd=tmp_path)
+    files = ("--output", "by_hand.json", "--save-labels", "labels.jsonl")
+    printed, _ = run_command("entailment", "score-answers", "asked/ann.csv", *files, *SAMPLE, cwd=tmp_path)
     assert "100.0" in printed
     assert "E@M" in printed
-    assert json.loads((tmp_path / "manual.json").read_text())["results"]["run"]["value"] == 1
+    assert json.loads((tmp_path / "by_hand.json").read_text())["results"]["run"]["value"] == 1
     assert len((tmp_path / "labels.jsonl").read_text().splitlines()) == 30
 
 

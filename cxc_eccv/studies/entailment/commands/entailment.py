@@ -261,11 +261,12 @@ def export(
         mark_known=not hide_known,
     )
     say_written(written)
-    say(f"after people have answered, put their files into {output}: cxc-eccv entailment manual {output}/ANSWERS")
+    command = f"cxc-eccv entailment score-answers {output}/ANSWERS"
+    say(f"after people have answered, put their files into {output}: {command}")
 
 
-@entailment.command("manual", cls=DataCommand)
-def manual(
+@entailment.command("score-answers", cls=DataCommand)
+def score_by_answers(
     answers: Annotated[list[Path], typer.Argument(help="Answered files, in the folder that entailment export wrote.")],
     form: AnswerForm = None,
     worker: AnswerWorkers = None,
@@ -278,8 +279,8 @@ def manual(
 
     Examples:
     ```sh
-    cxc-eccv entailment manual asked/ann.jsonl asked/ben.jsonl
-    cxc-eccv entailment manual asked/ann.csv --output manual.json \
+    cxc-eccv entailment score-answers asked/ann.jsonl asked/ben.jsonl
+    cxc-eccv entailment score-answers asked/ann.csv --output by_hand.json \
       --save-labels entailment_test.jsonl
     ```
 
