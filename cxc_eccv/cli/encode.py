@@ -50,7 +50,7 @@ def encode(
         str | None, typer.Option(help="Name of the model in reports. Default: its id, or its folder's name.")
     ] = None,
     split: Annotated[str, typer.Option(help="train, restval, val or test.")] = "test",
-    only: Annotated[str | None, typer.Option(help="Encode one side of a dual encoder: images or captions.")] = None,
+    side: Annotated[str | None, typer.Option(help="Encode one side of a dual encoder: images or captions.")] = None,
     captions: Annotated[
         Path | None,
         typer.Option(help="File (.csv, .jsonl, .parquet) with caption_id and text, instead of the split's captions."),
@@ -123,14 +123,14 @@ def encode(
     from cxc_eccv.types.provenance import DataFacts
 
     check_output(output, SUFFIXES)
-    _check_values(only, score, top_k)
+    _check_values(side, score, top_k)
     library, split = open_library(), split_name(split)
     own_captions, first = _read_files(captions, rerank)
     check_model(model, images, dtype=dtype)
     encoding = Encoding(
         batch_size=batch_size, pooling=pooling, central_crop=central_crop, skip_bad_images=skip_bad_images
     )
-    if images is not None and only != "captions":
+    if images is not None and side != "captions":
         find_photographs(library.split(split), images, skip_bad=skip_bad_images)
     from cxc_eccv.encoding import encode_to_file, load_model, score_pairs
     from cxc_eccv.encoding import rerank as rank_again
@@ -147,10 +147,10 @@ def encode(
         gallery_prompt=gallery_prompt,
     )
     _refuse_of_other_models(loaded, central_crop, score, rerank)
-    if own_captions is None and only != "images":
+    if own_captions is None and side != "images":
         loaded.require_plain_captions()
     items = _read_items(
-        _choose_sides(loaded, only, images), images, own_captions, library.split(split), skip_bad_images
+        _choose_sides(loaded, side, images), images, own_captions, library.split(split), skip_bad_images
     )
     if not loaded.is_cross_encoder:
         run = encode_to_file(loaded, output, images=items.images, captions=items.captions, encoding=encoding)
@@ -177,12 +177,12 @@ def encode(
     say_once(f"wrote {output}: {wrote}, {data}")
 
 
-def _check_values(only: str | None, score: str, top_k: int) -> None:
+def _check_values(side: str | None, score: str, top_k: int) -> None:
     from cxc_eccv.types import check_whole
     from cxc_eccv.types.model_options import SCORES
 
-    if only not in (None, "images", "captions"):
-        raise UnknownName("side", only, ["images", "captions"])
+    if side not in (None, "images", "captions"):
+        raise UnknownName("side", side, ["images", "captions"])
     if score not in SCORES:
         raise UnknownName("score", score, SCORES)
     check_whole("top_k", top_k)
@@ -220,16 +220,16 @@ def _read_items(
     return items._replace(captions=captions) if own else items
 
 
-def _choose_sides(loaded: LoadedModel, only: str | None, images: Path | None) -> tuple[str, ...]:
+def _choose_sides(loaded: LoadedModel, side: str | None, images: Path | None) -> tuple[str, ...]:
     sides = ("images", "captions") if loaded.is_cross_encoder else loaded.sides
-    if only is not None:
+    if side is not None:
         if loaded.is_cross_encoder:
-            raise InvalidOption(f"--only {only}: {loaded.name} scores pairs and needs both sides; leave it out")
-        if only not in sides:
-            raise TowerMissing(f"--only {only}: {loaded.name} encodes only {' and '.join(sides)}")
-        sides = (only,)
+            raise InvalidOption(f"--side {side}: {loaded.name} scores pairs and needs both sides; leave it out")
+        if side not in sides:
+            raise TowerMissing(f"--side {side}: {loaded.name} encodes only {' and '.join(sides)}")
+        sides = (side,)
     if "images" in sides and images is None:
-        advice = "" if "captions" not in sides or loaded.is_cross_encoder else ", or encode its texts: --only captions"
+        advice = "" if "captions" not in sides or loaded.is_cross_encoder else ", or encode its texts: --side captions"
         raise InvalidOption(f"{loaded.name} looks at images: give their folder with --images{advice}")
     if "images" not in sides and images is not None:
         raise TowerMissing(f"--images: {loaded.name} encodes only captions; leave the images out")

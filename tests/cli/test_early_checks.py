@@ -76,7 +76,7 @@ WRONG = [
     (("train", "dual-encoder", "--output-dir", "file"), "file is a file. Name a folder"),
     ((*ENCODE, "--images", "absent"), "absent is not a folder"),
     ((*ENCODE, "--split", "tset"), "did you mean 'test'"),
-    ((*ENCODE, "--only", "image"), "did you mean 'images'"),
+    ((*ENCODE, "--side", "image"), "did you mean 'images'"),
     ((*ENCODE, "--pooling", "max"), "pooling 'max'"),
     ((*ENCODE, "--dtype", "float8"), "dtype 'float8'"),
     ((*ENCODE, "--batch-size", "0"), "batch_size is 0"),

@@ -42,7 +42,7 @@ def test_one_side_alone(command, model, tmp_path):
     assert load_run(tmp_path / "t.npz").images is None
     command("--model", model("vit"), "--images", IMAGES, "--output", tmp_path / "i.npz")
     assert load_run(tmp_path / "i.npz").captions is None
-    words = ("--model", model("dual"), "--only", "captions", "--split", "val", "--output", tmp_path / "c.npz")
+    words = ("--model", model("dual"), "--side", "captions", "--split", "val", "--output", tmp_path / "c.npz")
     command(*words)
     assert load_run(tmp_path / "c.npz").images is None
 
@@ -85,9 +85,9 @@ def test_a_cross_encoder_ranks_the_top_of_a_dual_encoder_or_of_its_cosines_anew(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--model", "dual"), "looks at images: give their folder with --images, or encode its texts: --only captions"),
+        (("--model", "dual"), "looks at images: give their folder with --images, or encode its texts: --side captions"),
         (("--model", "bert", "--images", IMAGES), "TowerMissing: --images: .* encodes only captions"),
-        (("--model", "vit", "--images", IMAGES, "--only", "captions"), "encodes only images"),
+        (("--model", "vit", "--images", IMAGES, "--side", "captions"), "encodes only images"),
         (("--model", "blip"), "looks at images: give their folder with --images\n"),
         (("--model", "bert", "--rerank", "x.npz"), "--rerank needs a model that scores pairs"),
         (("--model", "bert", "--score", "itc"), "--score needs a model that scores pairs"),
@@ -126,7 +126,7 @@ main()
 
 
 def test_of_two_runs_into_one_file_one_is_refused_and_the_file_is_whole(command, model, tmp_path, warm_python):
-    words = ["--model", model("dual"), "--only", "captions"]
+    words = ["--model", model("dual"), "--side", "captions"]
     command(*words, "--output", tmp_path / "alone.npz")
     output = tmp_path / "run.npz"
     arguments = ["encode", *words, "--data-dir", "sample", "--output", str(output)]

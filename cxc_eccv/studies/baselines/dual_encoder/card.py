@@ -68,7 +68,7 @@ def describe(arguments: Arguments, library: Library, trainer: DualEncoderTrainer
     is_ours = isinstance(model, DualEncoderModel)
     is_clip = type(model.config) in MODEL_FOR_ZERO_SHOT_IMAGE_CLASSIFICATION_MAPPING
     raw = ["--data-dir", data.data_dir] if data.data_dir else []
-    shown = ["--images", data.images or "IMAGES"] if has_images else ["--only", "captions"]
+    shown = ["--images", data.images or "IMAGES"] if has_images else ["--side", "captions"]
     vectors, report = (str(folder.absolute() / name) for name in ("test.npz", REPORT_FOLDER))
     return Trained(
         kind="dual-encoder",
