@@ -61,14 +61,14 @@ def export_pairs(
     sample: int = 50,
     depth: int = 10,
     seed: int = 0,
-    mark_known: bool = True,
+    ask_known: bool = False,
 ) -> list[Path]:
     """Write the top captions of some images, as several models rank them, for people to judge.
 
     The images are drawn from those that every model has. ``asked.json`` beside the questions records the models and
     their lists, seed, split and hashes of the data, for ``score_answers``. ``depth`` is the number of captions of each
     image and model.
-    ``mark_known`` leaves out an image's own captions, and pairs that a file of entailment labels has.
+    ``ask_known`` also asks about an image's own captions, and pairs that a file of entailment labels has.
     """
     folder = Path(output)
     if (folder / ASKED).exists():
@@ -94,17 +94,17 @@ def export_pairs(
         "task": entail_task.name,
         **to_json(make_provenance(library, split, Provenance(seed=seed))),
         "depth": depth,
-        "known": "marked" if mark_known else "hidden",
+        "known": "hidden" if ask_known else "marked",
         "content": content.fingerprint,
         "images": asked.query_ids.tolist(),
         "models": models,
     }
     questionnaire = ask(entail_task, content, list(tops.values()))
-    if mark_known:
+    if not ask_known:
         questionnaire = leave_out(questionnaire, KnownLabels(entail_task, content).mark(questionnaire))
     only = [number for number, sheet in enumerate(questionnaire.sheets) if sheet]
     if not only:
-        raise InvalidOption("all of these pairs are labelled already; to ask about them too, give --hide-known")
+        raise InvalidOption("all of these pairs are labelled already; to ask about them too, give --ask-known")
     names = {question.file_name for sheet in questionnaire.sheets for question in sheet}
     addresses = find_images(images, names, content)
     shown_questions = describe_questions([questionnaire], addresses, only)

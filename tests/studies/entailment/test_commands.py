@@ -93,7 +93,7 @@ def test_a_folder_judges_what_nobody_labelled(place, tmp_path, sample_library, m
 
 def test_pairs_go_to_a_person_and_come_back(tmp_path, sample_library, make_run):
     save_embeddings(tmp_path / "run.npz", make_run(sample_library))
-    options = ("--sample", "3", "--hide-known", "--format", "csv", "--images", "images/{file_name}")
+    options = ("--sample", "3", "--ask-known", "--format", "csv", "--images", "images/{file_name}")
     printed, _ = run_command("entailment", "export", "run.npz", "--output", "asked", *options, *SAMPLE, cwd=tmp_path)
     assert "put their files into asked: cxc-eccv entailment score-answers asked/ANSWERS" in printed
     _, errors = run_command("entailment", "score-answers", "asked/questions.csv", *SAMPLE, cwd=tmp_path, status=2)

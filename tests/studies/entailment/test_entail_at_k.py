@@ -47,7 +47,7 @@ def about_of(path):
 
 def test_every_pair_is_asked_about_once_in_an_order_that_tells_nothing(tmp_path, runs, sample_library):
     files = [
-        export(runs, tmp_path / str(number), sample_library, sample=7, seed=seed, mark_known=False)
+        export(runs, tmp_path / str(number), sample_library, sample=7, seed=seed, ask_known=True)
         for number, seed in enumerate((0, 0, 1))
     ]
     rows, again, other = (read_rows(file) for file in files)
@@ -69,17 +69,17 @@ def test_every_pair_is_asked_about_once_in_an_order_that_tells_nothing(tmp_path,
     assert [pair for pair in asked if pair in set(in_order)] != in_order
 
 
-@pytest.mark.parametrize("mark_known", [True, False])
-def test_values_are_those_of_a_slow_loop(tmp_path, runs, sample_library, mark_known):
-    path = export(runs, tmp_path, sample_library, sample=9, mark_known=mark_known)
+@pytest.mark.parametrize("ask_known", [False, True])
+def test_values_are_those_of_a_slow_loop(tmp_path, runs, sample_library, ask_known):
+    path = export(runs, tmp_path, sample_library, sample=9, ask_known=ask_known)
     answered = fill(path, lambda _, caption: caption % 2)
     scores = score_answers(answered, data_dir=sample_library)
     content, about = sample_library.split("test"), about_of(path)
     owner = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
     asked = {(row["image_id"], row["caption_id"]) for row in read_rows(path)}
     own = {(image, caption) for image, caption in asked if owner[caption] == image}
-    assert bool(own) is not mark_known
-    rows = sample_library.split("test").entailment().table.to_pylist() if mark_known else []
+    assert bool(own) is ask_known
+    rows = sample_library.split("test").entailment().table.to_pylist() if not ask_known else []
     known = {(row["image_id"], row["caption_id"]): row["label"] for row in rows}
     for model in about["models"]:
         values = [
@@ -113,7 +113,7 @@ def test_an_answer_decides_over_ratings_and_what_is_known_is_not_asked(tmp_path)
     scores = score_answers(fill(path, lambda *_: False), data_dir=library)
     assert scores.results["one"].value == pytest.approx(1 / 3)
     assert scores.provenance.others["against_derived_labels"] == 1
-    path = export({"one": run}, tmp_path / "all", library, sample=1, depth=3, mark_known=False)
+    path = export({"one": run}, tmp_path / "all", library, sample=1, depth=3, ask_known=True)
     assert {row["caption_id"] for row in read_rows(path)} == {11, 21, 31}
     scores = score_answers(fill(path, lambda _, caption: caption == 31), data_dir=library)
     assert scores.results["one"].value == pytest.approx(2 / 3)
@@ -140,7 +140,7 @@ def test_flickr30k_is_judged_by_hand_too_and_its_answers_are_a_file_of_labels(tm
 
 
 def test_missing_row_gives_no_number(tmp_path, runs, sample_library):
-    path = fill(export(runs, tmp_path, sample_library, mark_known=False), lambda *_: True)
+    path = fill(export(runs, tmp_path, sample_library, ask_known=True), lambda *_: True)
     write_rows(path, read_rows(path)[1:])
     with pytest.raises(MalformedSource, match=r"pairs, without coco-.*put missing rows back"):
         score_answers(path, data_dir=sample_library)

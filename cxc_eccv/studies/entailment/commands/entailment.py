@@ -224,9 +224,8 @@ def export(
     split: Annotated[str, typer.Option(help="val or test.")] = "test",
     sample: Annotated[int, typer.Option(help="Number of images, drawn at random from those of all models.")] = 50,
     depth: Annotated[int, typer.Option(help="Top captions of the ranking of each image.")] = 10,
-    hide_known: Annotated[
-        bool,
-        typer.Option("--hide-known", help="Ask about original captions and labelled pairs too, without marking them."),
+    ask_known: Annotated[
+        bool, typer.Option("--ask-known", help="Also ask about original captions and pairs with an entailment label.")
     ] = False,
     seed: Annotated[int, typer.Option(help="Seed of the images and of the order of the questions.")] = 0,
 ) -> None:
@@ -237,13 +236,13 @@ def export(
     cxc-eccv entailment export clip.npz blip.npz --images val2014 \
       --output asked
     cxc-eccv entailment export clip.npz --format csv \
-      --images "val2014/{file_name}" --sample 20 --hide-known \
+      --images "val2014/{file_name}" --sample 20 --ask-known \
       --output all_pairs
     ```
 
     Every pair occurs once, in an order that shows neither model nor rank. People judge whether the caption describes
     the image, and whether it follows from the image's captions. An image's own captions and pairs with an entailment
-    label are not asked. asked.json lists what was exported; put the answers beside it.
+    label are known, and not asked. asked.json lists what was exported; put the answers beside it.
     """
     from cxc_eccv.studies.entailment.exported_pairs import export_pairs
 
@@ -258,7 +257,7 @@ def export(
         sample=sample,
         depth=depth,
         seed=seed,
-        mark_known=not hide_known,
+        ask_known=ask_known,
     )
     say_written(written)
     command = f"cxc-eccv entailment score-answers {output}/ANSWERS"
