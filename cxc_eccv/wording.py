@@ -268,7 +268,7 @@ def judge_caution(results: Iterable[Result], split: str | None = None) -> str:
         return f"Entail@K has an {OVER_IMAGES}; {PRECISION}." if judged else ""
     known, part = tasks().get(unknown.task), " --split val" if split == "validation" else ""
     if known is None or known.collection.is_default:
-        pairs = f"--scheme entailment --for {unknown.key} --budget 300 --probabilities JUDGE"
+        pairs = f"--scheme entailment --number {unknown.key} --budget 300 --probabilities JUDGE"
         ask = f"cxc-eccv annotate propose FOLDER RUN {pairs}{part}"
     else:
         ask = f"cxc-eccv entailment export RUN --images IMAGES --output FOLDER{part}"

@@ -36,7 +36,7 @@ def main() -> None:
         run_demo(Path(folder))
         run = ce.load_run(Path(folder) / "ridge.npz")
         project = Project.create(Path(folder) / "mine", library, name="mine")
-        draw = {"strategy": "active", "metric": f"{TASK}/{METRIC}", "budget": PAIRS}
+        draw = {"strategy": "active", "number": f"{TASK}/{METRIC}", "budget": PAIRS}
         project = project.propose({"ridge": run}, ProposalOptions(probabilities=table_of(library, guesses), **draw))
         project = project.add_answers([answer(project, Path(folder), matches)]).project
         project.decide(Decision(workers={"ann": True}))  # sheets that await a look

@@ -141,8 +141,8 @@ def evaluate(
     answers: Annotated[
         Path | None,
         typer.Option(
-            help="Folder of an annotation project (annotate propose --for): with --probabilities or a classifier, its "
-            "number is estimated, with an interval.",
+            help="Folder of an annotation project (annotate propose --number): with --probabilities or a classifier, "
+            "its number is estimated, with an interval.",
             rich_help_panel=OF_LABELS,
         ),
     ] = None,

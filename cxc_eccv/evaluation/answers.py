@@ -129,7 +129,7 @@ def read_answers(path: str | Path) -> Answers:
     if not table.num_rows:
         raise DataError(
             f"{path}: the pairs were chosen, not drawn, so they do not represent the others. Pairs must be drawn for a "
-            "number: cxc-eccv annotate propose FOLDER MODEL --for TASK/DIRECTION/METRIC"
+            "number: cxc-eccv annotate propose FOLDER MODEL --number TASK/DIRECTION/METRIC"
         )
     check_content(path, labels.facts, {"rounds": [MAPPING]})
     # Pairs are drawn in the first round of a project only.

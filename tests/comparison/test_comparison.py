@@ -346,4 +346,4 @@ def test_differences_judged_by_a_classifier_carry_a_caution(policy, notes):
     models = [scored(name, values, parameters={"unjudged": policy}) for name in ("old", "new")]
     told = [note for note in compare(*models).notes if "interval over images only" in note]
     assert len(told) == notes
-    assert all("--for entailment/i2t/entail_at_1" in note for note in told)
+    assert all("--number entailment/i2t/entail_at_1" in note for note in told)

@@ -283,6 +283,6 @@ def test_pages_mark_numbers_by_a_judge_wherever_they_stand():
     assert sum(table["text"].count("precision unknown") for table in page.all("table")) == 2
     assert {one["attrs"]["href"] for one in page.all("a") if "precision" in one["text"]} == {"#judge"}
     (section,) = [one for one in page.all("section") if one["attrs"].get("id") == "judge"]
-    assert "--for entailment/i2t/entail_at_1" in section["text"]
+    assert "--number entailment/i2t/entail_at_1" in section["text"]
     assert "| judge | precision unknown |" in markdown.replace("  ", " ")
     assert "interval over images only" in markdown

@@ -224,7 +224,7 @@ class KnownLabels:
         return None if self.label(pair) or pair not in self._labels else int(self._labels[pair])
 
 
-def list_unjudged(runs: Iterable[Run], library: Library, *, key: str | None = None) -> pa.Table:
+def list_unjudged(runs: Iterable[Run], library: Library, *, number: str | None = None) -> pa.Table:
     """Every pair of test that Entail@K of these runs needs and that no source labels, once, by image and caption.
 
     With a ``probability`` for each row, the table is the value of ``unjudged`` of :func:`cxc_eccv.evaluate`.
@@ -232,15 +232,14 @@ def list_unjudged(runs: Iterable[Run], library: Library, *, key: str | None = No
     Args:
         runs: the runs.
         library: the raw sources.
-        key: another number ``task/direction/metric``, such as ``coco_5k/t2i/recall_at_1``, whose pairs are listed; the
-            table is then the value of ``probabilities``.
+        number: another number ``task/direction/metric``, such as ``coco_5k/t2i/recall_at_1``, whose pairs are listed.
 
     Returns:
         A table of ``image_id``, ``caption_id``, ``file_name``, ``captions`` (the image's own, joined by spaces) and
         ``caption``.
     """
     content = library.split("test")
-    part, metric = split_key(key or "entailment/i2t/entail_at_k")
+    part, metric = split_key(number or "entailment/i2t/entail_at_k")
     request = Request(tasks=part, metrics=metric, bounds=True)
     units = [measured.unjudged(variant) for run in runs for variant, measured in measure_request(run, request, library)]
     images, captions = np.unique(np.concatenate([(each.images, each.captions) for each in units], axis=1), axis=1)

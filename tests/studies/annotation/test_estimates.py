@@ -39,7 +39,7 @@ def judge(library):
 
 def draw(folder, library, name="mine", **options):
     """A project with drawn pairs."""
-    asked = {"strategy": "active", "metric": KEY, "budget": 60, "probabilities": judge(library)} | options
+    asked = {"strategy": "active", "number": KEY, "budget": 60, "probabilities": judge(library)} | options
     return Project.create(folder / name, library, name=name).propose(
         {"first": weak_run(library, 0)}, ProposalOptions(**asked)
     )
@@ -64,7 +64,7 @@ def estimate(library, path, key, seed=0, **options):
     "key", [KEY, "coco_5k/i2t/recall_at_5", "coco_5k/i2t/map_at_r", "entailment/i2t/entail_at_5", "cxc/t2i/mrr_at_3"]
 )
 def test_with_answers_to_all_open_pairs_it_is_the_number_on_these_labels(tmp_path, sample_library, key):
-    _, labels = merge(tmp_path, draw(tmp_path, sample_library, metric=key, budget=20_000))
+    _, labels = merge(tmp_path, draw(tmp_path, sample_library, number=key, budget=20_000))
     task, _, metric = key.rpartition("/")
     bounds = estimate(sample_library, labels.path, key)
     own = {"entailment": "coco,cxc,eccv,entailment", "cxc": "coco,cxc"}.get(task.partition("/")[0], "coco").split(",")
@@ -113,13 +113,13 @@ def _columns(table, name):
 
 def test_an_estimate_does_not_depend_on_the_other_metrics(tmp_path, sample_library):
     key = "coco_5k/t2i/map_at_r"
-    project, _ = merge(tmp_path, draw(tmp_path, sample_library, metric=key, budget=3_500))
+    project, _ = merge(tmp_path, draw(tmp_path, sample_library, number=key, budget=3_500))
     alone = estimate(sample_library, project.folder, key)
     assert estimate(sample_library, project.folder, key, metrics=["map_at_r", "recall_at_60"]) == alone
 
 
 def test_a_budget_in_whole_queries_is_not_exceeded(tmp_path, sample_library):
-    project = draw(tmp_path, sample_library, metric="coco_5k/t2i/recall_at_5", budget=200)
+    project = draw(tmp_path, sample_library, number="coco_5k/t2i/recall_at_5", budget=200)
     facts = project.rounds[0].facts
     assert 150 < facts.counts["candidates"] <= 200 < facts.options["open_pairs"]
 
@@ -136,12 +136,12 @@ def test_a_sure_judge_draws_all_queries_alike(tmp_path, sample_library):
     pairs = judge(sample_library)
     sure = pairs.set_column(2, "probability", pc.greater(pairs["probability"], 0.3).cast("float64"))
     key = "coco_5k/t2i/map_at_r"
-    project = draw(tmp_path, sample_library, metric=key, budget=3_500, probabilities=sure)
+    project = draw(tmp_path, sample_library, number=key, budget=3_500, probabilities=sure)
     assert np.ptp(project.candidates()["priority"].to_numpy()) < 0.01
 
 
 def test_a_gallery_with_fewer_than_k_items_has_as_many_units(tmp_path, sample_library):
-    project, labels = merge(tmp_path, draw(tmp_path, sample_library, metric="entailment/i2t/entail_at_400", budget=90))
+    project, labels = merge(tmp_path, draw(tmp_path, sample_library, number="entailment/i2t/entail_at_400", budget=90))
     bounds = estimate(sample_library, project.folder, "entailment/i2t/entail_at_400")
     assert labels.table.num_rows == 90
     assert bounds.low < bounds.estimate < bounds.high
@@ -157,7 +157,7 @@ def test_answers_that_do_not_fit_are_refused(tmp_path, sample_library):
     ):
         with pytest.raises((DataError, InvalidOption), match=message):
             estimate(sample_library, path, key, **options)
-    asked = {"strategy": "active", "metric": KEY, "budget": 60, "probabilities": judge(sample_library)}
+    asked = {"strategy": "active", "number": KEY, "budget": 60, "probabilities": judge(sample_library)}
     with pytest.raises(InvalidOption, match="first round"):
         project.propose({"first": weak_run(sample_library, 0)}, ProposalOptions(**asked))
     (path / "earlier.parquet").write_bytes((path / "labels.parquet").read_bytes())
@@ -168,7 +168,7 @@ def test_answers_that_do_not_fit_are_refused(tmp_path, sample_library):
 @pytest.mark.parametrize("metric", ["recall_at_1", "recall_at_5"])
 def test_answers_about_other_pairs_are_refused(tmp_path, sample_library, metric):
     key = f"coco_5k/t2i/{metric}"
-    _, labels = merge(tmp_path, draw(tmp_path, sample_library, metric=key, budget=200))
+    _, labels = merge(tmp_path, draw(tmp_path, sample_library, number=key, budget=200))
     answers, others = read_answers(labels.path), sample_library.split("test").image_ids
     known = set(zip(answers.images.tolist(), answers.captions.tolist(), strict=True))
     other = next(image for image in others.tolist() if (image, answers.captions[0]) not in known)
@@ -207,7 +207,7 @@ def test_a_missing_answer_is_refused_and_so_are_chosen_pairs(tmp_path, sample_li
     project, _ = merge(tmp_path, draw(tmp_path, sample_library), sheets=[0, 1])
     with pytest.raises(DataError, match="of the 60 drawn pairs have no label"):
         estimate(sample_library, project.folder, KEY)
-    chosen = {"strategy": "eccv", "budget": 36, "metric": None, "probabilities": None}
+    chosen = {"strategy": "eccv", "budget": 36, "number": None, "probabilities": None}
     project, _ = merge(tmp_path, draw(tmp_path, sample_library, "other", **chosen))
     with pytest.raises(DataError, match="chosen, not drawn"):
         estimate(sample_library, project.folder, KEY)
@@ -216,9 +216,9 @@ def test_a_missing_answer_is_refused_and_so_are_chosen_pairs(tmp_path, sample_li
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"metric": "map_at_r"}, "coco_5k/t2i/recall_at_1"),
-        ({"metric": "coco_5k/t2i/median_rank"}, "cannot be estimated"),
-        ({"metric": "cxc/t2t/recall_at_1"}, "cannot be estimated"),
+        ({"number": "map_at_r"}, "coco_5k/t2i/recall_at_1"),
+        ({"number": "coco_5k/t2i/median_rank"}, "cannot be estimated"),
+        ({"number": "cxc/t2t/recall_at_1"}, "cannot be estimated"),
         ({"probabilities": None}, "needs a judge"),
         ({"budget": 5}, "at least"),
     ],
@@ -231,7 +231,7 @@ def test_numbers_that_cannot_be_estimated_are_refused(tmp_path, sample_library, 
 def test_rankings_that_end_before_the_open_pairs_are_refused(tmp_path, sample_library):
     content = sample_library.split("test")
     tops = RankingsRun.from_dicts(t2i=dict.fromkeys(content.caption_ids.tolist(), content.image_ids[:5].tolist()))
-    asked = {"strategy": "active", "metric": "coco_5k/t2i/map_at_r", "budget": 500}
+    asked = {"strategy": "active", "number": "coco_5k/t2i/map_at_r", "budget": 500}
     asked["probabilities"] = judge(sample_library)
     with pytest.raises(InvalidOption, match="the rankings hold 5 items"):
         Project.create(tmp_path / "mine", sample_library, name="mine").propose(
@@ -251,7 +251,7 @@ def test_one_command_goes_from_a_model_and_a_judge_to_the_interval(command, tmp_
     encode_file = ["encode", "--model", model, "--images", images, "--output", tmp_path / "run.npz"]
     with pytest.raises(SystemExit):
         main([*map(str, encode_file)])
-    drawn = ("--for", KEY, "--budget", 60, "--probabilities", "judge.parquet")
+    drawn = ("--number", KEY, "--budget", 60, "--probabilities", "judge.parquet")
     command("propose", "mine", tmp_path / "run.npz", *drawn)
     project = Project.open(tmp_path / "mine", sample_library)
     command("import", "mine", write_answers(tmp_path / "ann.jsonl", project, "ann", knows(project)))

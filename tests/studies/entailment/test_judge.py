@@ -214,7 +214,7 @@ def test_pairs_listed_for_a_number_are_all_that_its_expected_value_asks_for(tmp_
     run, key = make_run(sample_library), "coco_5k/t2i/recall_at_5"
     save_embeddings(tmp_path / "0.npz", run)
     path = tmp_path / "pairs.parquet"
-    run_command("entailment", "pairs", tmp_path / "0.npz", "--for", key, "--output", path, "--data-dir", "sample")
+    run_command("entailment", "pairs", tmp_path / "0.npz", "--number", key, "--output", path, "--data-dir", "sample")
     table = pq.read_table(path)
     table = table.append_column("probability", pa.array(np.full(table.num_rows, 0.5)))
     options = {"metrics": ["recall_at_5"], "data_dir": sample_library, "bounds": True}

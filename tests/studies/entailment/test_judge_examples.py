@@ -31,7 +31,7 @@ def example(name):
 def pairs(sample_library, make_run, tmp_path):
     """A run, and the file of the pairs that it needs an answer for."""
     run = make_run(sample_library)
-    pq.write_table(list_unjudged([run], sample_library, key=f"{TASK}/{METRIC}"), tmp_path / "pairs.parquet")
+    pq.write_table(list_unjudged([run], sample_library, number=f"{TASK}/{METRIC}"), tmp_path / "pairs.parquet")
     return run, tmp_path / "pairs.parquet"
 
 

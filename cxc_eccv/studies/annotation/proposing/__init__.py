@@ -116,7 +116,7 @@ def _find_strategy(options: ProposalOptions) -> Strategy:
     if name not in by_name:
         raise UnknownName("strategy", name, by_name)
     strategy = by_name[name]
-    for option in ("depth", "queries", "classifier", "probabilities", "metric"):
+    for option in ("depth", "queries", "classifier", "probabilities", "number"):
         if getattr(options, option) is not None and option not in (*strategy.takes, "depth" if strategy.depth else ""):
             able = [other.name for other in by_name.values() if option in other.takes]
             advice = f"; {' and '.join(able)} take{'s' * (len(able) == 1)} it" if 1 <= len(able) <= 2 else ""
@@ -281,8 +281,8 @@ def _describe_options(pool: Pool) -> dict[str, Any]:
         facts["labels"] = labels
     if "queries" in strategy.takes:
         facts["queries"] = dict(zip(SIDES, (rows.size for rows in pool.queries), strict=True))
-    if "metric" in strategy.takes:
-        facts["metric"] = options.metric
+    if "number" in strategy.takes:
+        facts["metric"] = options.number
     if options.classifier is not None:
         facts["classifier"] = options.classifier.facts.identity
     if pool.probabilities is not None:

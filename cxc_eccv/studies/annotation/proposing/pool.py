@@ -58,7 +58,7 @@ class ProposalOptions:
         seed: seed of all draws. Queries depend only on it, so further rounds have the same queries.
         classifier: a classifier of entailment, the judge of ``active``.
         probabilities: a table with ``image_id``, ``caption_id`` and ``probability`` in place of the classifier.
-        metric: the number for which ``active`` draws pairs, such as ``coco_5k/t2i/recall_at_1``.
+        number: the number for which ``active`` draws pairs, such as ``coco_5k/t2i/recall_at_1``.
         sources: sources of known labels; None for all official ones.
         ask_known: also ask about pairs that a source calls positive, to measure the precision of sources.
         asked: a table of pairs that were asked before, with ``image_id`` and ``caption_id``.
@@ -73,7 +73,7 @@ class ProposalOptions:
     seed: int = 0
     classifier: Judge | None = None
     probabilities: pa.Table | None = None
-    metric: str | None = None
+    number: str | None = None
     sources: Sequence[str] | None = None
     ask_known: bool = False
     asked: pa.Table | None = None
@@ -84,10 +84,10 @@ class ProposalOptions:
         for name, least in (("budget", 1), ("depth", 1), ("seed", 0), ("limit", 1)):
             if getattr(self, name) is not None:
                 check_whole(name, getattr(self, name), least)
-        if self.limit is not None and self.metric is not None:
-            raise InvalidOption(f"{self.metric} is a number of the whole split; leave limit (--limit) out")
-        if self.metric is not None and self.metric.count("/") == 2:  # a report's key, however it is written
-            object.__setattr__(self, "metric", "/".join(split_key(self.metric)))
+        if self.limit is not None and self.number is not None:
+            raise InvalidOption(f"{self.number} is a number of the whole split; leave limit (--limit) out")
+        if self.number is not None and self.number.count("/") == 2:  # a report's key, however it is written
+            object.__setattr__(self, "number", "/".join(split_key(self.number)))
 
 
 class Pairs:

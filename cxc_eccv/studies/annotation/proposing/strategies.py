@@ -100,27 +100,27 @@ ENTAILMENT = Strategy(name="entailment", choose=_choose_entailment, depth=30, mo
 
 def _choose_active(pool: Pool) -> Choice:
     """All pairs of the drawn units of a number; the priority of a pair is the probability with which it was drawn."""
-    options, metric = pool.options, pool.options.metric or ""
-    if options.budget is None or metric.count("/") != 2:
+    options, number = pool.options, pool.options.number or ""
+    if options.budget is None or number.count("/") != 2:
         raise InvalidOption(
-            "strategy active needs a number and a budget, such as --for coco_5k/t2i/recall_at_1 --budget 500"
+            "strategy active needs a number and a budget, such as --number coco_5k/t2i/recall_at_1 --budget 500"
         )
     (run,) = pool.runs.values()
-    request = _make_request(pool, metric)
+    request = _make_request(pool, number)
     variant, measured = measure_request(run, request, pool.split.library)[0]
     if variant.label != request.metrics:
-        raise InvalidOption(f"{metric} is not one number: name its K too, such as {variant.label}")
+        raise InvalidOption(f"{number} is not one number: name its K too, such as {variant.label}")
     judge = request.on(pool.split.library, measured.need.task.collection)
     units = measured.judged_by(judge.unjudged, judge.probabilities_of).unjudged(variant)
     costs = units.costs
     rows = np.flatnonzero(costs)
     if not rows.size:
-        raise InvalidOption(f"{metric}: all pairs that can change it are labelled; there is nothing to ask")
+        raise InvalidOption(f"{number}: all pairs that can change it are labelled; there is nothing to ask")
     chances = np.zeros(costs.size)
-    chances[rows] = _share_budget(units.deviations[rows], costs[rows], options.budget, metric)
+    chances[rows] = _share_budget(units.deviations[rows], costs[rows], options.budget, number)
     drawn = rows[draw(chances[rows], pool.random, costs=costs[rows])]
     asked = np.isin(units.owners, drawn)
-    pairs = pool.pairs.of_ids(units.images[asked], units.captions[asked], metric)
+    pairs = pool.pairs.of_ids(units.images[asked], units.captions[asked], number)
     entries = pool.entries.only(np.isin(pool.entries.pairs, pairs))
     of_pairs = chances[units.owners[asked]]
     facts = {
@@ -169,7 +169,7 @@ ACTIVE = Strategy(
     choose=_choose_active,
     models=(1, 1),
     directions=(),
-    takes=("classifier", "probabilities", "metric"),
+    takes=("classifier", "probabilities", "number"),
     draws=True,
 )
 """Pairs drawn by chance, the more likely the more their labels can narrow the interval of one number."""

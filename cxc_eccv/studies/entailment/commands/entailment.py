@@ -185,8 +185,8 @@ def pairs(
         list[Path], typer.Argument(help="Embeddings, scores or rankings (image to text), one file per model.")
     ],
     output: Annotated[Path, typer.Option(help="File (.parquet, .csv, .jsonl) for the pairs.")],
-    key: Annotated[
-        str | None, typer.Option("--for", help="Another number, such as coco_5k/t2i/recall_at_1. Default: Entail@K.")
+    number: Annotated[
+        str | None, typer.Option(help="Another number, such as coco_5k/t2i/recall_at_1. Default: Entail@K.")
     ] = None,
 ) -> None:
     r"""List the pairs of the test split without a label that Entail@K of these models needs, for a judge of yours.
@@ -195,7 +195,7 @@ def pairs(
     ```sh
     cxc-eccv entailment pairs clip.npz blip.npz --output pairs.csv
     cxc-eccv evaluate clip.npz --tasks entailment --unjudged answered.csv
-    cxc-eccv entailment pairs clip.npz --for coco_5k/t2i/recall_at_1 \
+    cxc-eccv entailment pairs clip.npz --number coco_5k/t2i/recall_at_1 \
       --output pairs.csv
     ```
 
@@ -207,7 +207,7 @@ def pairs(
     from cxc_eccv.writing import check_output
 
     check_output(output, (".parquet", ".csv", ".jsonl"))
-    pairs = list_unjudged(load_runs(files, None).values(), open_library(), key=key)
+    pairs = list_unjudged(load_runs(files, None).values(), open_library(), number=number)
     say_written([write_unjudged(output, pairs)])
     say(f"{pairs.num_rows:,} pairs without a label")
 

@@ -494,7 +494,7 @@ class TestRefused:
                 "cannot choose pairs of two images; give --strategy cxc",
             ),
             ({"strategy": "random", "depth": 5, "budget": 5}, InvalidOption, "random does not take depth"),
-            ({"metric": "map_at_r"}, InvalidOption, "eccv does not take metric; active takes it"),
+            ({"number": "map_at_r"}, InvalidOption, "eccv does not take number; active takes it"),
             ({"budget": 0}, InvalidOption, "budget is 0"),
             ({"depth": 0}, InvalidOption, "depth is 0"),
             ({"seed": -1}, InvalidOption, "seed is -1"),
@@ -515,7 +515,7 @@ class TestRefused:
     def test_probabilities(self, runs, sample_library, content):
         ids = {"image_id": content.image_ids[:40], "caption_id": content.caption_ids[:40]}
         table = pa.table(ids | {"probability": np.zeros(40)})
-        options = {"strategy": "active", "metric": "coco_5k/t2i/recall_at_1", "budget": 200}
+        options = {"strategy": "active", "number": "coco_5k/t2i/recall_at_1", "budget": 200}
         for wrong, message in (
             (
                 pa.table(ids | {"probability": np.full(40, 1.5)}),

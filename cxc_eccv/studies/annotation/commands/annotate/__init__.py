@@ -71,7 +71,7 @@ def propose(
         str | None,
         typer.Option(
             help="eccv, cxc or entailment, as in the papers; disagreement; active; or random. "
-            "Default: eccv; active with --for; cxc for pairs of two images or two captions."
+            "Default: eccv; active with --number; cxc for pairs of two images or two captions."
         ),
     ] = None,
     budget: Annotated[int | None, typer.Option(help="Most candidates. Default: all that are proposed.")] = None,
@@ -92,9 +92,8 @@ def propose(
             "probability; or a classifier of entailment, by its id or folder."
         ),
     ] = None,
-    metric: Annotated[
-        str | None,
-        typer.Option("--for", help="For active: the number to estimate, such as coco_5k/t2i/recall_at_1."),
+    number: Annotated[
+        str | None, typer.Option(help="For active: the number to estimate, such as coco_5k/t2i/recall_at_1.")
     ] = None,
     size: Annotated[int, typer.Option(help="Candidates on a sheet, beside two known pairs.")] = 18,
     ask_known: Annotated[
@@ -114,7 +113,7 @@ def propose(
     ```sh
     cxc-eccv annotate propose doubts clip.npz siglip.npz --budget 900
     cxc-eccv annotate propose doubts clip.npz --scheme entailment --split val
-    cxc-eccv annotate propose mine clip.npz --for coco_5k/t2i/recall_at_1 \
+    cxc-eccv annotate propose mine clip.npz --number coco_5k/t2i/recall_at_1 \
       --budget 500 --probabilities judge.parquet
     ```
 
@@ -134,7 +133,7 @@ def propose(
     )
     judge = None if probabilities is None else probabilities_or_judge(probabilities, images)
     options = ProposalOptions(
-        strategy=strategy or (None if metric is None else "active"),
+        strategy=strategy or (None if number is None else "active"),
         budget=budget,
         depth=depth,
         queries=None if queries is None else _read_queries(queries),
@@ -142,7 +141,7 @@ def propose(
         sources=names(sources),
         probabilities=judge if isinstance(judge, Table) else None,
         classifier=judge if isinstance(judge, Judge) else None,
-        metric=metric,
+        number=number,
         ask_known=ask_known,
     )
     after = project.propose(runs, options, size=size, leave_open=leave_open, without_reasons=without_reasons)
