@@ -7,6 +7,8 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
 from typing import Any, cast
 
 import typer
@@ -22,7 +24,7 @@ from cxc_eccv.cli.list import list_all
 from cxc_eccv.cli.shared_options import DATA, AllowModified, DataCommand, DataDir, DataOptions, Group
 from cxc_eccv.cli.sts import sts
 from cxc_eccv.discovery import modules_of, study_modules
-from cxc_eccv.errors import CxcEccvError
+from cxc_eccv.errors import CxcEccvError, InvalidOption
 from cxc_eccv.terminal import say
 from cxc_eccv.version import __version__
 
@@ -47,6 +49,12 @@ class Program(TyperGroup):
         for option in options:  # which other commands show
             option.hidden = False
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - of typer
+        """Find the command, and refuse a value behind one of its options that take none."""
+        name, command, rest = super().resolve_command(ctx, args)
+        _refuse_values_of_flags(ctx, command, rest)
+        return name, command, rest
+
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - of typer
         """Run a command."""
         try:
@@ -55,6 +63,30 @@ class Program(TyperGroup):
             kept = getattr(interruption, "__notes__", ["Unfinished files were discarded; run the command again."])
             say(f"cxc-eccv: interrupted. {' '.join(kept)}", err=True)
             raise typer.Exit(INTERRUPTED) from None
+
+
+TRUE_WORDS = ("true", "yes", "1")
+FALSE_WORDS = ("false", "no", "0")
+
+
+def _refuse_values_of_flags(ctx: Any, command: Any, arguments: Sequence[str]) -> None:  # noqa: ANN401 - of typer
+    """Refuse ``--bounds true``, where the word would be read as a file."""
+    while command is not None and hasattr(command, "commands") and arguments:
+        command = command.commands.get(arguments[0])
+        arguments = arguments[1:]
+    if command is None:
+        return
+    flags = {
+        option
+        for parameter in command.get_params(ctx)
+        if getattr(parameter, "is_flag", False)
+        for option in (*parameter.opts, *parameter.secondary_opts)
+    }
+    for option, value in pairwise(arguments):
+        if option not in flags or value.lower() not in TRUE_WORDS + FALSE_WORDS or Path(value).exists():
+            continue
+        what = value if value.lower() in TRUE_WORDS else f"{option} {value}"
+        raise InvalidOption(f"{option} takes no value; leave out {what!r}")
 
 
 def _describe(error: OSError) -> str:

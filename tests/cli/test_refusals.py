@@ -73,6 +73,27 @@ def test_command_line_refuses_with_one_message(vectors, run, arguments, words):
     assert words in error
 
 
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (("evaluate", "v.npz", "--bounds", "true"), "--bounds takes no value; leave out 'true'"),
+        (("evaluate", "--bounds", "NO", "v.npz"), "--bounds takes no value; leave out '--bounds NO'"),
+        (("compare", "old", "--published", "1"), "--published takes no value; leave out '1'"),
+        (("annotate", "merge", "mine", "--allow-modified", "0"), "--allow-modified takes no value"),
+        (("push", "data", "me/data", "--with-answers", "yes"), "--with-answers takes no value"),
+    ],
+)
+def test_value_of_boolean_option_is_refused(vectors, run, arguments, what):
+    status, out, error = run(*arguments)
+    assert (status, out) == (2, "")
+    assert what in error
+
+
+def test_file_named_like_boolean_word_is_read(vectors, run):
+    Path("v.npz").rename("1")
+    assert "takes no value" not in run("evaluate", "--bounds", "1", "--data-dir", "sample")[2]
+
+
 @pytest.mark.parametrize("digits", [19, 400, 5000])
 def test_header_of_many_digits_is_refused(vectors, digits):
     write_header_of_digits(digits)
