@@ -15,12 +15,13 @@ import typer
 from typer.core import TyperGroup
 
 from cxc_eccv.cli.build import build, demo, images
-from cxc_eccv.cli.compare import compare, report
+from cxc_eccv.cli.compare import compare
 from cxc_eccv.cli.delivery import COMMAND, command_text
 from cxc_eccv.cli.encode import encode
 from cxc_eccv.cli.evaluate import evaluate
 from cxc_eccv.cli.hub import leaderboard, push, submit
 from cxc_eccv.cli.list import list_all
+from cxc_eccv.cli.report import report, tables
 from cxc_eccv.cli.shared_options import DATA, AllowModified, DataCommand, DataDir, DataOptions, Group
 from cxc_eccv.cli.sts import sts
 from cxc_eccv.discovery import modules_of, study_modules
@@ -115,6 +116,7 @@ app = typer.Typer(
 app.command(rich_help_panel=Group.SCORE)(demo)
 app.command(rich_help_panel=Group.SCORE, cls=DataCommand)(evaluate)
 app.command(rich_help_panel=Group.SCORE)(compare)
+app.command(rich_help_panel=Group.SCORE)(tables)
 app.command(rich_help_panel=Group.SCORE)(report)
 app.command(rich_help_panel=Group.SCORE, cls=DataCommand)(encode)
 app.command(rich_help_panel=Group.SCORE, cls=DataCommand)(sts)

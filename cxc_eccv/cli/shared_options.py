@@ -24,7 +24,6 @@ class Group(StrEnum):
     DATA = "Data"
     PUBLISH = "Publish"
     EXTEND_LABELS = "Extend labels"
-    TRAIN = "Train"
     RESEARCH = "Research"
 
 

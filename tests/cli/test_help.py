@@ -52,7 +52,7 @@ def test_help_begins_with_examples_as_typed(command, helped):
 def test_main_help_fits_a_screen_in_groups(helped):
     lines = helped(main, "cxc-eccv").splitlines()
     groups = [line.split("─ ")[1].split(" ─")[0] for line in lines if line.startswith("╭")]
-    assert groups == ["Score", "Data", "Publish", "Extend labels", "Train", "Research"]
+    assert groups == ["Score", "Data", "Publish", "Extend labels", "Research"]
     assert len(lines) <= 39  # and one line to type in
     assert all(line[2] != " " for line in lines if line.startswith("│"))  # one line for each command
 

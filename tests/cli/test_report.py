@@ -154,7 +154,7 @@ FAULTS = {
 }
 READERS = {
     "report": "report {spoiled}",
-    "table": "report {spoiled} --format csv",
+    "table": "tables {spoiled} --format csv",
     "mteb": "report {spoiled} --format mteb --output {other}/mteb",
     "compare": "compare {other} {spoiled}",
     "published": "compare {spoiled} --published",
@@ -207,3 +207,18 @@ def test_saving_a_report_keeps_files_of_the_user(tmp_path):
     assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
     for _ in range(2):
         report.save(tmp_path / "new")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--format", "latex"), "for a table, use cxc-eccv tables --format latex"),
+        (("--format", "mtebb"), "unknown format 'mtebb'; did you mean 'mteb'?"),
+        (("--output", "x"), "--output is for --format mteb"),
+        (("--name", "x"), "--name is for --format mteb"),
+    ],
+)
+def test_report_refuses_options_of_other_outputs(run, evaluated, options, message):
+    status, out, err = run("report", evaluated / "out", *options)
+    assert (status, out) == (2, "")
+    assert message in " ".join(err.split())

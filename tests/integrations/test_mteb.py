@@ -220,7 +220,7 @@ def test_a_report_that_is_not_of_the_whole_task_is_not_written_as_mtebs(tmp_path
     assert "no main score of mteb's tasks; evaluate one of these: eccv_caption/i2t/map_at_r" in error
     for options, message in (
         (["--format", "mteb"], "name their folder with --output"),
-        (["--format", "mteb", "--output", tmp_path / "out", "--intervals"], "--intervals and --tasks are for tables"),
+        (["--format", "mteb", "--output", tmp_path / "out", "--images", "."], "--images is for pages"),
     ):
         assert message in run_command("report", report.parent, *options, status=2)[1]
     assert not (tmp_path / "out").exists()

@@ -22,7 +22,7 @@ from cxc_eccv.writing import refuse_unwritable
 if TYPE_CHECKING:
     from cxc_eccv.studies.baselines.model_card import ScoredPairs, Trained
 
-COMMANDS = {"baseline": Group.SCORE, "train": Group.TRAIN}
+COMMANDS = {"baseline": Group.SCORE, "train": Group.RESEARCH}
 
 
 def baseline(
