@@ -1,4 +1,4 @@
-"""``cxc-eccv list``: tasks, metrics, configs and sources, one line each, or everything about one of them."""
+"""``cxc-eccv list``: tasks, metrics, configs, sources of labels and files, or everything about one of them."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ SECTION = re.compile(r"^\s*(?:Args|Returns|Raises|References|Examples?|See Also)
 
 def list_all(
     name: Annotated[
-        str | None, typer.Argument(help="tasks, metrics, configs or sources; or the name of one of them.")
+        str | None, typer.Argument(help="tasks, metrics, configs, sources or files; or the name of one of them.")
     ] = None,
 ) -> None:
-    """List tasks, metrics, configs and sources, or show one.
+    """List tasks, metrics, configs, sources and files, or show one.
 
     Examples:
     ```sh
     cxc-eccv list
-    cxc-eccv list tasks
+    cxc-eccv list sources
     cxc-eccv list eccv_caption
     ```
 
-    A source is a raw file. It is `in mirror` (in --data-dir), `present` (in the cache), `to download`, `user-provided`,
-    or `not in edition`.
+    A source of labels says which images and captions match. A raw file is `in mirror` (in --data-dir), `present` (in
+    the cache), `to download`, `user-provided`, or `not in edition`.
     """
     from cxc_eccv.sources.download import catalog_of
 
@@ -45,7 +45,8 @@ def list_all(
         "tasks": "Tasks and the data they need (evaluate --tasks)",
         "metrics": "Metrics (evaluate --metrics; those of failures: explain)",
         "configs": "Dataset configs (build --configs, load_dataset)",
-        "sources": f"Sources (raw files of the {edition} data)",
+        "sources": "Sources of labels (evaluate --sources; --labels adds yours)",
+        "files": f"Raw files of the {edition} data (--data-dir, or the cache)",
     }
     if name is None or name in titles:
         for group in titles if name is None else [name]:
@@ -60,7 +61,7 @@ def list_all(
         with suppress(UnknownName):
             name = name if name in names else find(name).name
     if name not in names:
-        raise UnknownName("name", name, names, listed="tasks, metrics, configs or sources")
+        raise UnknownName("name", name, names, listed="tasks, metrics, configs, sources or files")
     for group, items in every.items():
         if name in items:
             _print_facts(f"{group.removesuffix('s')} {name}", items[name].facts)
@@ -89,7 +90,7 @@ def _list_tasks() -> dict[str, Item]:
                 "main metric": task.main_metric,
                 "images and captions": task.collection.title,
                 "dataset config": task.config,
-                "groups of sources": task.sources,
+                "groups of files": task.sources,
                 "license": task.licence,
                 "citation": task.citation,
             },
@@ -131,7 +132,7 @@ def _list_configs() -> dict[str, Item]:
                 "labels": config.collection,
                 "splits": config.splits,
                 **{f"column {name}": meaning for name, meaning in config.fields.items()},
-                "groups of sources": config.sources,
+                "groups of files": config.sources,
                 "known defects": " ".join(config.defects),
             },
         )
@@ -140,6 +141,24 @@ def _list_configs() -> dict[str, Item]:
 
 
 def _list_sources() -> dict[str, Item]:
+    from cxc_eccv.judgments.evidence.source import official_sources
+    from cxc_eccv.sources.download import catalog_of
+
+    catalog = catalog_of(DATA.get().data_dir)
+    items = {}
+    for name, source in official_sources().items():
+        facts: Facts = {
+            "title": source.title,
+            "description": source.description,
+            "negatives": "it also says which pairs do not match" if source.no else "none: it lists only matches",
+            "files": [entry.name for group in source.groups for entry in catalog.of_group(group)],
+            "license": [catalog.group(group).licence for group in source.groups],
+        }
+        items[name] = Item(source.description.partition(". ")[0], facts)
+    return items
+
+
+def _list_files() -> dict[str, Item]:
     from cxc_eccv.sources.download import catalog_of, state
 
     catalog = catalog_of(DATA.get().data_dir)
@@ -168,6 +187,7 @@ ITEMS: dict[str, Callable[[], dict[str, Item]]] = {
     "metrics": _list_metrics,
     "configs": _list_configs,
     "sources": _list_sources,
+    "files": _list_files,
 }
 
 

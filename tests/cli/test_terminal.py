@@ -11,6 +11,7 @@ from cxc_eccv.builders.declared import dataset_configs
 from cxc_eccv.cli.encode import say_once
 from cxc_eccv.cli.sts import print_sts
 from cxc_eccv.comparison.published import eccv_caption_table
+from cxc_eccv.judgments.evidence.source import official_sources
 from cxc_eccv.registry import metrics, task, tasks
 from cxc_eccv.report import Report
 from cxc_eccv.report.console import print_report, render
@@ -90,15 +91,19 @@ def test_a_pipe_gets_every_row_on_one_line(run, embeddings, write):
     assert re.search(r"  i2t mAP@R +\d+\.\d +\d+\.\d +\+\d+\.\d +\[\+\d+\.\d, \+\d+\.\d\] +[<≤]?0\.\d+ \* ", out)
 
 
+GROUPS = ("tasks", "metrics", "configs", "sources")
+"""Groups of the list before the files."""
+
+
 @pytest.mark.parametrize("width", [None, 60, 80])
 def test_list_has_a_line_for_each_item_that_fits(run, width):
-    every = [*tasks(), *metrics(), *dataset_configs(), *catalog_of("sample").entries]
+    every = [*tasks(), *metrics(), *dataset_configs(), *official_sources(), *catalog_of("sample").entries]
     _, out, _ = run("list", "--data-dir", "sample", width=width)
     lines = out.splitlines()
     assert max(map(len, lines)) <= (width or 200)
     assert sorted(line.split()[0] for line in lines if line.startswith("  ")) == sorted(every)
-    assert lines.count("") == 4  # one below each group
-    groups = [run("list", group, "--data-dir", "sample", width=width)[1] for group in ("tasks", "metrics", "configs")]
+    assert lines.count("") == 5  # one below each group
+    groups = [run("list", group, "--data-dir", "sample", width=width)[1] for group in GROUPS]
     assert out.startswith("".join(group.partition("cxc-eccv list NAME")[0] for group in groups))
     assert any(line.split()[:4] == ["instances_karpathy_val", "not", "in", "edition"] for line in lines)
 
@@ -118,6 +123,9 @@ def test_list_shows_everything_about_an_item_and_wraps_it(run):
     entry = catalog_of("sample").entries["karpathy_coco"]
     for fact in (entry.path, entry.title, entry.licence, entry.sha256, "in mirror"):
         assert fact in text
+    text = run("list", "cxc")[1]
+    assert "source cxc" in text
+    assert official_sources()["cxc"].description in text
     status, _, err = run("list", "recal_at_k")
     assert status == 2
     assert "did you mean 'recall_at_k'?" in err
@@ -248,3 +256,11 @@ def test_print_shown_leaves_the_console_of_a_terminal_as_it_is():
     console = Console(width=33, file=io.StringIO(), force_terminal=True)
     print_shown("x" * 10, console)
     assert console.file.getvalue() == "x" * 10 + "\n"
+
+
+def test_list_of_sources_names_their_queries(run):
+    out = run("list", "sources", "--data-dir", "sample", width=80)[1]
+    names = [line.split()[0] for line in out.splitlines() if line.startswith("  ")]
+    assert names == list(official_sources())
+    assert "…" not in out
+    assert "for the queries of rated pairs" in out

@@ -50,6 +50,7 @@ def evidence(split: Split, direction: str, thresholds: Thresholds) -> Evidence |
 SOURCE = Source(
     name="mined",
     title="mined",
+    description="Matches that a classifier found, for the queries of a file of cxc-eccv mine.",
     order=50,
     rule=lambda _direction, _thresholds: "a classifier says entailed",
     evidence=evidence,

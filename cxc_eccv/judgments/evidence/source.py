@@ -102,6 +102,7 @@ class Source:
     Attributes:
         name: name in provenance; that of the file, unless it has several sources.
         title: name in tables.
+        description: what it says, and for which queries, in its first sentence; then more.
         order: place among the sources, oldest and most general first; under ``override`` the last one decides.
         rule: maps direction and thresholds to the reason why pairs are positive, in words.
         evidence: maps split, direction and thresholds to the evidence, or to None if it judges nothing.
@@ -114,6 +115,7 @@ class Source:
 
     name: str
     title: str
+    description: str
     order: int
     rule: RuleOf
     evidence: EvidenceOf
@@ -190,6 +192,7 @@ def label_file_source(name: str) -> Source:
     return Source(
         name=name,
         title=name,
+        description="What a user's file says of its pairs, for the images and captions in them.",
         order=LABEL_FILES,
         rule=lambda _direction, _thresholds: "as its file says",
         evidence=partial(_read_label_file, name=name),
@@ -242,6 +245,8 @@ def co_captions(groups: IntArray) -> tuple[IntArray, IntArray]:
 COCO = Source(
     name="coco",
     title="COCO",
+    description="The captions written for an image, for all images and captions. Captions of one image also "
+    "match each other.",
     order=10,
     rule=lambda direction, _thresholds: "captions of one image" if direction == "t2t" else "original link",
     evidence=_coco_evidence,
@@ -279,6 +284,8 @@ def _both_orders(left: IntArray, right: IntArray, ratings: FloatArray, threshold
 CXC = Source(
     name="cxc",
     title="CxC",
+    description="People's ratings from 0 to 5, for the queries of rated pairs. A pair matches from 3 on, two "
+    "images from 2.5 on. Ratings are of val and test.",
     order=20,
     rule=lambda direction, thresholds: f"{KIND[direction]} >= {thresholds.of_direction(direction):g}",
     evidence=_cxc_evidence,
@@ -309,6 +316,8 @@ def _eccv_evidence(split: Split, direction: str, _thresholds: Thresholds) -> Evi
 ECCV = Source(
     name="eccv",
     title="ECCV",
+    description="Matches that people confirmed, for ECCV Caption's queries. Models proposed the pairs of images "
+    "and captions, all of the test split.",
     order=30,
     rule=lambda _direction, _thresholds: "verified positive",
     evidence=_eccv_evidence,
@@ -367,6 +376,8 @@ def match_hypotheses(split: Split, pairs: EntailmentPairs) -> tuple[dict[tuple[i
 ENTAILMENT = Source(
     name="entailment",
     title="entailment",
+    description="Labels 1 and 0 of a file of yours, for the queries of its pairs. The pairs are of an image and "
+    "a caption of val or test.",
     order=40,
     rule=lambda _direction, _thresholds: "label 1",
     evidence=_entailment_evidence,

@@ -20,6 +20,7 @@ def evidence(split: Split, direction: str, thresholds: Thresholds) -> Evidence |
 SOURCE = Source(
     name="same_words",
     title="same words",
+    description="Captions of the same words as an image's own, for the queries of these pairs.",
     order=15,
     rule=lambda direction, thresholds: "a caption of the same words",
     evidence=evidence,

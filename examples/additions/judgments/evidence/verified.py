@@ -30,6 +30,7 @@ def evidence(split: Split, direction: str, thresholds: Thresholds) -> Evidence |
 SOURCE = Source(
     name="verified",
     title="verified",
+    description="People's verdicts in a table, for the queries of its pairs. The pairs are of test.",
     order=35,
     rule=lambda direction, thresholds: "verified by people",
     evidence=evidence,
