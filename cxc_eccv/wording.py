@@ -101,7 +101,7 @@ NO_BREAK = "\N{NO-BREAK SPACE}"
 TIES = "queries in which an item has the same score as a positive; the item counts as ranked above it"
 TIES_PAGE = "docs/ties.md"
 IF_TIES_HELP = "the value if items of equal scores stood in reverse order, where that changes it"
-COVERAGE = "percent of the retrieved pairs that have a label; the others count as --unjudged says, by default as wrong"
+COVERAGE = "percent of the retrieved pairs that have a label; the others count as --judge says, by default as wrong"
 """Explanations of the numbers of ties, of the other end of what ties could make, and of labelled pairs."""
 
 BOUNDS = "lowest and highest value under any labels for the pairs that nobody judged"
@@ -268,7 +268,7 @@ def judge_caution(results: Iterable[Result], split: str | None = None) -> str:
         return f"Entail@K has an {OVER_IMAGES}; {PRECISION}." if judged else ""
     known, part = tasks().get(unknown.task), " --split val" if split == "validation" else ""
     if known is None or known.collection.is_default:
-        pairs = f"--scheme entailment --number {unknown.key} --budget 300 --probabilities JUDGE"
+        pairs = f"--scheme entailment --number {unknown.key} --budget 300 --judge JUDGE"
         ask = f"cxc-eccv annotate propose FOLDER RUN {pairs}{part}"
     else:
         ask = f"cxc-eccv entailment export RUN --images IMAGES --output FOLDER{part}"

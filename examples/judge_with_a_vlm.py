@@ -2,7 +2,7 @@
 
     cxc-eccv entailment pairs clip.npz --output pairs.parquet
     python examples/judge_with_a_vlm.py pairs.parquet --model HuggingFaceTB/SmolVLM-Instruct --images val2014
-    cxc-eccv evaluate clip.npz --tasks entailment --unjudged judge.jsonl
+    cxc-eccv evaluate clip.npz --tasks entailment --judge judge.jsonl
 
 Each line of judge.jsonl has image_id, caption_id and probability, P(yes) / (P(yes) + P(no)). If you run the command
 again, it asks only about pairs that are not in the file.

@@ -3,7 +3,7 @@
     cxc-eccv entailment pairs clip.npz --output pairs.parquet
     export OPENAI_API_KEY=...
     python examples/judge_with_an_api.py pairs.parquet --model gpt-4o-mini --images val2014
-    cxc-eccv evaluate clip.npz --tasks entailment --unjudged judge.jsonl
+    cxc-eccv evaluate clip.npz --tasks entailment --judge judge.jsonl
 
 --url names another server, such as http://localhost:8000/v1. Each line of judge.jsonl has image_id, caption_id and
 probability, P(yes) / (P(yes) + P(no)) by the log-probabilities of the first word. If you run the command again, it asks

@@ -37,13 +37,13 @@ def main() -> None:
         run = ce.load_run(Path(folder) / "ridge.npz")
         project = Project.create(Path(folder) / "mine", library, name="mine")
         draw = {"strategy": "active", "number": f"{TASK}/{METRIC}", "budget": PAIRS}
-        project = project.propose({"ridge": run}, ProposalOptions(probabilities=table_of(library, guesses), **draw))
+        project = project.propose({"ridge": run}, ProposalOptions(judge=table_of(library, guesses), **draw))
         project = project.add_answers([answer(project, Path(folder), matches)]).project
         project.decide(Decision(workers={"ann": True}))  # sheets that await a look
         merge_labels(project)
         options = {"metrics": [METRIC], "data_dir": library, "bounds": True}
-        report = ce.evaluate(run, TASK, probabilities=table_of(library, guesses), answers=project.folder, **options)
-        truth = ce.evaluate(run, TASK, probabilities=table_of(library, matches), confidence=None, **options)
+        report = ce.evaluate(run, TASK, judge=table_of(library, guesses), answers=project.folder, **options)
+        truth = ce.evaluate(run, TASK, judge=table_of(library, matches), confidence=None, **options)
     (result,), (complete,) = report.results, truth.results
     bounds = result.bounds
     interval = f"[{bounds.estimate_low:.1%}, {bounds.estimate_high:.1%}]"

@@ -108,13 +108,22 @@ def evaluate(
     labels: Labels = None,
     sources: Sources = None,
     unjudged: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="Label of pairs that nobody judged, for task entailment: not_entailed, leave_out, a file of image_id, "
-            "caption_id, label, or the id or folder of a classifier of entailment.",
+            help="What Entail@K makes of pairs that nobody judged: not_entailed or leave_out. Default: what --judge "
+            "says, else not_entailed.",
             rich_help_panel=OF_LABELS,
         ),
-    ] = "not_entailed",
+    ] = None,
+    judge: Annotated[
+        str | None,
+        typer.Option(
+            help="Who answers for pairs that nobody judged: a file (.parquet, .csv, .jsonl) of image_id, caption_id "
+            "and probability or label, or the id or folder of a classifier of entailment. With --bounds it gives "
+            "expected values.",
+            rich_help_panel=OF_LABELS,
+        ),
+    ] = None,
     bounds: Annotated[
         bool,
         typer.Option(
@@ -130,19 +139,11 @@ def evaluate(
             rich_help_panel=OF_LABELS,
         ),
     ] = None,
-    probabilities: Annotated[
-        Path | None,
-        typer.Option(
-            help="File of image_id, caption_id and probability of entailment, for an expected value between the "
-            "bounds.",
-            rich_help_panel=OF_LABELS,
-        ),
-    ] = None,
     answers: Annotated[
         Path | None,
         typer.Option(
-            help="Folder of an annotation project (annotate propose --number): with --probabilities or a classifier, "
-            "its number is estimated, with an interval.",
+            help="Folder of an annotation project (annotate propose --number): with --judge, its number is "
+            "estimated, with an interval.",
             rich_help_panel=OF_LABELS,
         ),
     ] = None,
@@ -190,7 +191,7 @@ def evaluate(
     if model and images is not None:
         image_folder(images)
     request = _make_request(context)
-    looks = bool(model) or getattr(request.unjudged, "images", None) is not None
+    looks = bool(model) or getattr(request.judge, "images", None) is not None
     check_folder(output, images=None if looks else images)
     library = open_library(labels=labels or ())
     if not context.params["overwrite"]:
@@ -202,7 +203,7 @@ def evaluate(
 
 def _make_request(context: typer.Context) -> Request:
     """The request that the options make; an option with the name of a field is that field."""
-    from cxc_eccv.cli.user_tables import policy, read_probabilities
+    from cxc_eccv.cli.user_tables import load_judge
     from cxc_eccv.evaluation import Request
 
     given = context.params
@@ -210,13 +211,12 @@ def _make_request(context: typer.Context) -> Request:
     values |= {option: names(value) for option, value in values.items() if isinstance(value, list | tuple)}
     values |= {
         "split": split_name(given["split"]),
-        "unjudged": policy(given["unjudged"], given["images"], given["device"]),
         "bounds": given["bounds"] or given["answers"] is not None,
         "per_query": given["output"] is not None,
         "name": None,  # each model has its own
     }
-    if given["probabilities"] is not None:
-        values["probabilities"] = read_probabilities(given["probabilities"])
+    if given["judge"] is not None:
+        values["judge"] = load_judge(given["judge"], given["images"], given["device"])
     return Request(**values)
 
 

@@ -9,10 +9,8 @@ import pyarrow as pa
 
 from cxc_eccv.discovery import study_modules
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.evaluation.policies import Unjudged
-from cxc_eccv.metrics.unjudged import policies
+from cxc_eccv.evaluation.policies import Judge, read_judge_file
 from cxc_eccv.sources.columns import (
-    LABEL,
     NUMBER,
     PROBABILITY,
     TABLES,
@@ -25,34 +23,18 @@ from cxc_eccv.sources.columns import (
 IDS: Forms = {"image_id": NUMBER, "caption_id": NUMBER}
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
-CLASSIFIER = "the folder or Hub id of a classifier"
 
 
-def policy(value: str, images: Path | None = None, device: str | None = None) -> Unjudged:
-    """The value of ``--unjudged``: a policy, the table in a file, or a classifier by its folder or Hub id."""
+def load_judge(value: str, images: Path | None = None, device: str | None = None) -> pa.Table | Judge:
+    """The value of ``--judge``: the table in a file, or a classifier by its folder or Hub id."""
     path = Path(value)
     if find_ending(path) in TABLES:
-        return read_columns(path, "predicted labels", {**IDS, "label": LABEL, "probability": PROBABILITY})
-    if value in policies():
-        return value
-    others = (*policies(), f"a file of labels ({', '.join(TABLES)})", CLASSIFIER)
-    return _load_judge(value, UnknownName("policy for unjudged pairs", value, others), images, device)
-
-
-def probabilities_or_judge(value: str, images: Path | None = None) -> pa.Table | Unjudged:
-    """The probabilities of pairs in a file, or a classifier by its folder or Hub id."""
-    path = Path(value)
-    if find_ending(path) in TABLES:
-        return read_probabilities(path)
-    others = (f"a file of probabilities ({', '.join(TABLES)})", CLASSIFIER)
-    return _load_judge(value, UnknownName("source of probabilities", value, others), images)
-
-
-def _load_judge(value: str, unless: UnknownName, images: Path | None, device: str | None = None) -> Unjudged:
-    if not (Path(value).is_dir() or HUB_ID.fullmatch(value)):
-        raise unless
+        return read_judge_file(path)
+    if not (path.is_dir() or HUB_ID.fullmatch(value)):
+        known = (f"a file of probabilities or labels ({', '.join(TABLES)})", "the folder or Hub id of a classifier")
+        raise UnknownName("judge", value, known)
     for module in study_modules("judge"):
-        judge: Unjudged = module.load_judge(value, images, device)
+        judge: Judge = module.load_judge(value, images, device)
         return judge
     raise InvalidOption(f"{value}: no study is installed that can judge pairs")
 

@@ -73,8 +73,12 @@ def evaluate(
             interval of recalls, which assumes independent queries; ``binomial_images`` for the same with the number of
             images instead of queries, as in some papers; or ``none``. Other metrics always use the bootstrap.
         unjudged: how Entail@K treats retrieved pairs without a label: ``not_entailed`` counts them as 0, ``leave_out``
-            takes the fraction among labelled pairs; a function of image ids and caption ids, a table with ``image_id``,
-            ``caption_id`` and ``label``, or a ``ClassifierJudge`` labels them. Results state policy and coverage.
+            takes the fraction among labelled pairs. None for the labels of ``judge``, else ``not_entailed``. Results
+            state policy and coverage.
+        judge: who answers for pairs without a label: a function of image ids and caption ids to probabilities that the
+            image with its captions entails the caption, a table with ``image_id``, ``caption_id`` and ``probability``
+            (or ``label``), the path of its file (.parquet, .csv, .jsonl), or a ``ClassifierJudge``. Entail@K counts its
+            labels, from a probability of one half on; with bounds, its probabilities give expected values.
         per_query: keep the value of every query in ``report.per_query``, and some queries with what the run retrieves
             in ``report.examples``, which comparisons and the HTML page need.
         similarity: ``cosine`` or ``dot``, for embeddings; None for the similarity in the file, or cosine. The
@@ -89,12 +93,8 @@ def evaluate(
             (:attr:`cxc_eccv.types.reported.Result.bounds`), as defined on the page about unjudged pairs.
         bounds_depth: number of items of a query that count as retrieved, and the most new positives of a query, for
             metrics without K; None for 50.
-        probabilities: probabilities that an image with its captions entails a caption, which add expected values to the
-            bounds: a function of image ids and caption ids, a table with ``image_id``, ``caption_id`` and
-            ``probability``, or the path of a Parquet file with these columns. None for those of ``unjudged``, if it is
-            a classifier.
         answers: folder or label file of an annotation project that asked about pairs drawn for one of the numbers;
-            with bounds and probabilities, that number's bounds get an estimate with an interval.
+            with bounds and a judge, that number's bounds get an estimate with an interval.
         sources: sources of labels that define the positives instead of those of each task: ``coco``, ``cxc``, ``eccv``,
             ``entailment``, and names of labels of the library. None for the library's plain tables of labels, else
             for the sources that each task declares.

@@ -61,10 +61,10 @@ def make_report(plan: Plan, scored: Sequence[ScoredPart], facts: Provenance, dou
 
 def _describe_judge(request: Request, scored: Sequence[ScoredPart]) -> JudgeFacts | None:
     """Who labelled unjudged pairs, and how many of each part."""
-    if not isinstance(request.unjudged, Judge):
+    if not isinstance(request.judge, Judge):
         return None
     pairs = {each.part.key: each.n_asked for each in scored if each.n_asked}
-    return replace(request.unjudged.facts, pairs=pairs)
+    return replace(request.judge.facts, pairs=pairs)
 
 
 def make_provenance(library: Library, split: str = "", facts: Provenance | None = None) -> Provenance:

@@ -115,6 +115,7 @@ def make_plan(request: Request, library: Library, sides: Sides, *, whole: Split 
             continue
         parts += of_task
         skipped |= reasons
+    _refuse_idle_judge(request, parts)
     metrics = request.metric_names
     if metrics is not None and request.tasks != "all" and not refused:
         refused += _find_undefined(metrics, chosen)
@@ -122,6 +123,18 @@ def make_plan(request: Request, library: Library, sides: Sides, *, whole: Split 
         why = "; ".join(dict.fromkeys(skipped.values()))
         raise InvalidOption(f"none of the metrics {', '.join(metrics)} can be computed: {why}")
     return plan
+
+
+def _refuse_idle_judge(request: Request, parts: Sequence[PlannedPart]) -> None:
+    """Refuse a judge whom no metric would ask."""
+    if request.judge is None or request.bounds or not parts:
+        return
+    variants = [variant for part in parts for need in part.needs for variant in need.variants]
+    if not any(getattr(variant.spec, "has_policy", False) for variant in variants):
+        raise InvalidOption(
+            "judge (--judge): none of these metrics asks it; it labels pairs for Entail@K, of the task entailment, and "
+            "gives every metric an expected value with bounds (--bounds)"
+        )
 
 
 def _choose_tasks(request: Request, sides: Sides, library: Library, skipped: dict[str, str]) -> Iterator[ChosenTask]:

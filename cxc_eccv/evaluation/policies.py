@@ -1,4 +1,4 @@
-"""Labels for unjudged pairs: policies, judges (studies/entailment/judge.py is one), and tables of labels."""
+"""Judges of pairs without a label: functions, tables, and classifiers, as in studies/entailment/judge.py."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption
-from cxc_eccv.metrics.entail_at_k import Classifier, check_policy
-from cxc_eccv.sources.columns import NUMBER, PROBABILITY, read_columns
+from cxc_eccv.metrics.entail_at_k import Classifier
+from cxc_eccv.sources.columns import LABEL, NUMBER, PROBABILITY, read_columns, refuse_misnamed
 from cxc_eccv.sources.library import Split
 from cxc_eccv.types import LABELS, PROBABILITIES, IntArray, check_values, find_positions
 from cxc_eccv.types.ids import find_distinct
@@ -32,54 +32,84 @@ class Judge(ABC):
         """The classifier for pairs of one split of one collection."""
 
 
-Unjudged: TypeAlias = "str | Classifier | pa.Table | Judge"
-"""Policy for unjudged retrieved pairs."""
-
-Probabilities: TypeAlias = "Classifier | pa.Table | str | Path | None"
-"""Source of probabilities of pairs."""
+AnyJudge: TypeAlias = "Judge | Classifier | pa.Table | str | Path | None"
+"""What may answer for pairs without a label: a judge, a function, a table, or the path of its file; None for nobody."""
 
 
-def read_probabilities(probabilities: Probabilities) -> Classifier:
-    """The function of image ids and caption ids that a table, or its file, stands for."""
-    if isinstance(probabilities, str | Path):
-        forms = {"image_id": NUMBER, "caption_id": NUMBER, "probability": PROBABILITY}
-        probabilities = read_columns(Path(probabilities), "probabilities", forms, *forms)
-    if isinstance(probabilities, pa.Table):
-        return PairValues(probabilities, "probability", "probabilities")
-    if not callable(probabilities):
+def read_judge(judge: AnyJudge) -> Judge | Classifier | None:
+    """The judge that a caller names: one that needs data still, or a function of image ids and caption ids to labels.
+
+    A function that also knows probabilities has them as its attribute ``probabilities``.
+    """
+    if isinstance(judge, str | Path):
+        judge = read_judge_file(Path(judge))
+    if isinstance(judge, pa.Table):
+        return TableJudge(judge)
+    if judge is None or isinstance(judge, Judge):
+        return judge
+    if not callable(judge):
         raise InvalidOption(
-            f"probabilities are a {type(probabilities).__name__}; give a function of image ids and caption ids, a "
-            "table with image_id, caption_id and probability, or the path of its file"
+            f"the judge is a {type(judge).__name__}; give a function of image ids and caption ids, a table with "
+            "image_id, caption_id and probability or label, the path of its file, or a ClassifierJudge"
         )
-    return probabilities
+    return judge if hasattr(judge, "probabilities") else FunctionJudge(judge)
 
 
-def policy_name(unjudged: Unjudged) -> str:
-    """The name of the policy in results."""
-    if isinstance(unjudged, pa.Table | Judge) or callable(unjudged):
-        return "classifier"
-    check_policy(unjudged)
-    return str(unjudged)
+def read_judge_file(path: Path) -> pa.Table:
+    """The answers in a file, with ``probability``, ``label`` or both beside the ids of the pairs."""
+    forms = {"image_id": NUMBER, "caption_id": NUMBER, "label": LABEL, "probability": PROBABILITY}
+    table = read_columns(path, "answers of a judge", forms)
+    if not {"label", "probability"} & {*table.column_names}:
+        refuse_misnamed(path, table, ("image_id", "caption_id"), "probability", "a column probability, or label")
+    return table
 
 
-def policy_of(unjudged: Unjudged) -> str | Classifier:
-    """The policy as the metric takes it; a table of labels becomes a classifier."""
-    if isinstance(unjudged, Judge):
-        raise InvalidOption("unjudged is a judge that has no data yet; pass what its method on(split) returns")
-    return PairValues(unjudged, "label", "predicted labels") if isinstance(unjudged, pa.Table) else unjudged
+class FunctionJudge:
+    """Labels pairs by a function of image ids and caption ids to probabilities: 1 from one half on."""
 
+    def __init__(self, probabilities: Classifier) -> None:
+        self._function = probabilities
 
-class PairLabels:
-    """Labels pairs by their ``probability`` in a table: 1 from one half on. Bounds read ``probabilities``."""
-
-    def __init__(self, table: pa.Table) -> None:
-        if "probability" not in table.column_names:
-            raise DataError(f"predicted labels: no label or probability among the columns {table.column_names}")
-        self.probabilities = PairValues(table, "probability", "probabilities")
+    def probabilities(self, image_ids: IntArray, caption_ids: IntArray) -> NDArray[Any]:
+        """(P,) probabilities of (P,) images with (P,) captions; labels are probabilities of 0 and 1."""
+        values = np.asarray(self._function(image_ids, caption_ids))
+        return values.astype(np.float64) if values.dtype == bool else values
 
     def __call__(self, image_ids: IntArray, caption_ids: IntArray) -> NDArray[Any]:
         """(P,) labels of (P,) images with (P,) captions."""
-        return (self.probabilities(image_ids, caption_ids) >= 0.5).astype(np.int64)
+        values = self.probabilities(image_ids, caption_ids)
+        if values.shape != image_ids.shape or values.dtype.kind not in "iuf":
+            raise DataError(
+                f"the judge gave {values.dtype} values of shape {values.shape} for {image_ids.size} pairs; need one "
+                "probability for each"
+            )
+        check_values(values, "probabilities of the judge", PROBABILITIES, (image_ids, caption_ids))
+        return (values >= 0.5).astype(np.int64)
+
+
+class TableJudge:
+    """Looks up labels of pairs in a table; without ``label`` they are 1 from a ``probability`` of one half on."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.probabilities: Classifier | None = None
+        if "probability" in table.column_names:
+            self.probabilities = PairValues(table, "probability", "probabilities")
+        self._labels: Classifier
+        if "label" in table.column_names:
+            self._labels = PairValues(table, "label", "labels of the judge")
+        elif self.probabilities is not None:
+            self._labels = FunctionJudge(self.probabilities)
+        else:
+            raise DataError(f"the judge's table: no label or probability among the columns {table.column_names}")
+
+    def __call__(self, image_ids: IntArray, caption_ids: IntArray) -> NDArray[Any]:
+        """(P,) labels of (P,) images with (P,) captions."""
+        return np.asarray(self._labels(image_ids, caption_ids))
+
+
+def policy_name(policy: str | Classifier) -> str:
+    """The name of the policy in results; ``classifier`` stands for a judge."""
+    return policy if isinstance(policy, str) else "classifier"
 
 
 class PairValues:
@@ -89,7 +119,7 @@ class PairValues:
         are_labels = column == "label"
         kinds, self._remedy = "biuf", "Add them to the table."
         if are_labels:
-            kinds, self._remedy = "biu", "Label them too, or choose another policy for unjudged pairs."
+            kinds, self._remedy = "biu", "Label them too, or leave the judge out."
         columns = ("image_id", "caption_id", column)
         lacking = [name for name in columns if name not in table.column_names]
         if lacking:

@@ -7,18 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypedDict
 
-import pyarrow as pa
-
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation.answers import Answers, read_answers
-from cxc_eccv.evaluation.policies import (
-    Judge,
-    PairLabels,
-    Probabilities,
-    Unjudged,
-    policy_name,
-    read_probabilities,
-)
+from cxc_eccv.evaluation.policies import AnyJudge, Judge, read_judge
+from cxc_eccv.metrics.entail_at_k import Classifier
+from cxc_eccv.metrics.unjudged import policies
 from cxc_eccv.ranking import Options
 from cxc_eccv.runs.run import check_name
 from cxc_eccv.sources.collections.collection import Collection
@@ -50,10 +43,10 @@ class Fields(TypedDict, total=False):
     intervals: str
     confidence: float | None
     seed: int
-    unjudged: Unjudged
+    unjudged: str | None
+    judge: AnyJudge
     bounds: bool
     bounds_depth: int | None
-    probabilities: Probabilities
     answers: str | Path | Answers | None
     per_query: bool
     name: str | None
@@ -81,10 +74,10 @@ class Request(Intervals):
     similarity: str | None = None
     device: str | None = None
     block_size: int | None = None
-    unjudged: Unjudged = "not_entailed"
+    unjudged: str | None = None
+    judge: AnyJudge = None
     bounds: bool = False
     bounds_depth: int | None = None
-    probabilities: Probabilities = None
     answers: str | Path | Answers | None = None
     per_query: bool = False
     name: str | None = None
@@ -108,22 +101,26 @@ class Request(Intervals):
         self._check_unjudged()
 
     def _check_unjudged(self) -> None:
-        """Read what stands for labels of unjudged pairs, and check that nothing lacks what it needs."""
-        if self.unjudged != "not_entailed":
-            policy_name(self.unjudged)
-        if isinstance(self.unjudged, pa.Table) and "label" not in self.unjudged.column_names:
-            object.__setattr__(self, "unjudged", PairLabels(self.unjudged))
-        if not self.bounds and (self.bounds_depth is not None or self.probabilities is not None):
-            raise InvalidOption("bounds_depth and probabilities need bounds; set bounds too (--bounds)")
-        if self.probabilities is not None:
-            object.__setattr__(self, "probabilities", read_probabilities(self.probabilities))
+        """Read the judge of unjudged pairs, and check that nothing lacks what it needs."""
+        if self.unjudged is not None:
+            check_type("unjudged", self.unjudged, str, "the name of a policy; a judge is the option judge (--judge)")
+            if self.unjudged not in policies():
+                raise UnknownName("policy for unjudged pairs", self.unjudged, policies())
+        object.__setattr__(self, "judge", read_judge(self.judge))
+        if not self.bounds and self.bounds_depth is not None:
+            raise InvalidOption("bounds_depth needs bounds; set bounds too (--bounds)")
+        if self.judge is not None and self.unjudged is not None and not self.bounds:
+            raise InvalidOption(
+                f"unjudged is {self.unjudged!r}, so the judge answers for bounds alone; set bounds too (--bounds), or "
+                "leave unjudged (--unjudged) out"
+            )
         if isinstance(self.answers, str | Path):
             object.__setattr__(self, "answers", read_answers(self.answers))
-        has_judge = self.probabilities_of is not None or isinstance(self.unjudged, Judge)
-        if self.answers is not None and not (self.bounds and has_judge):
+        has_probabilities = self.probabilities_of is not None or isinstance(self.judge, Judge)
+        if self.answers is not None and not (self.bounds and has_probabilities):
             raise InvalidOption(
-                "answers need a judge of the other pairs, and bounds: give probabilities (--probabilities), or a "
-                "classifier of entailment as unjudged (--unjudged)"
+                "answers need a judge of the other pairs, and bounds: give a judge that knows probabilities (--judge), "
+                "and set bounds (--bounds)"
             )
 
     def make_options(self, *, progress: bool = False) -> Options:
@@ -141,11 +138,18 @@ class Request(Intervals):
         return BOUNDS_DEPTH if self.bounds_depth is None else self.bounds_depth
 
     @property
+    def policy(self) -> str | Classifier:
+        """What Entail@K makes of pairs without a label: the named policy, else the judge, else not_entailed."""
+        if self.unjudged is not None or self.judge is None:
+            return self.unjudged or "not_entailed"
+        if not callable(self.judge):
+            raise InvalidOption("the judge has no data yet; pass what its method on(split) returns")
+        return self.judge
+
+    @property
     def probabilities_of(self) -> Callable[[IntArray, IntArray], Any] | None:
-        """Function of image ids and caption ids to probabilities: the given one, else the judge's, else None."""
-        if callable(self.probabilities):
-            return self.probabilities
-        of_judge: Callable[[IntArray, IntArray], Any] | None = getattr(self.unjudged, "probabilities", None)
+        """Function of image ids and caption ids to the judge's probabilities; None if it knows none."""
+        of_judge: Callable[[IntArray, IntArray], Any] | None = getattr(self.judge, "probabilities", None)
         return of_judge
 
     def record(self, provenance: Provenance) -> Provenance:
@@ -156,9 +160,9 @@ class Request(Intervals):
 
     def on(self, library: Library, collection: Collection) -> Request:
         """This request with the judge's classifier for the data."""
-        if not isinstance(self.unjudged, Judge):
+        if not isinstance(self.judge, Judge):
             return self
-        return replace(self, unjudged=self.unjudged.on(library.split(self.split, collection)))
+        return replace(self, judge=self.judge.on(library.split(self.split, collection)))
 
 
 def _check_names(option: str, names: str | Sequence[str] | None) -> None:

@@ -160,9 +160,7 @@ class Scorer:
         """The results of all metrics of one part that can be computed, in their order."""
         part, errors = measured_part.part, measured_part.errors
         settings = self._request.on(self._library, part.task.collection)
-        measured = {
-            each: each.judged_by(settings.unjudged, settings.probabilities_of) for each in measured_part.measured
-        }
+        measured = {each: each.judged_by(settings.policy, settings.probabilities_of) for each in measured_part.measured}
         rows: list[Scored] = []
         for variant, each in measured_part.metrics:
             if variant.label not in errors:

@@ -138,7 +138,7 @@ def _footnotes(page: Page) -> Iterator[str]:
     covered = [row for row in page.results if row.coverage is not None]
     if covered:
         least = min(covered, key=lambda row: row.coverage or 0.0)
-        others = OTHERS.get(str(least.parameters.get("unjudged")), "--unjudged labels the others")
+        others = OTHERS.get(str(least.parameters.get("unjudged")), "the judge labels the others")
         name = metric_name(least.metric).partition("@")[0]
         yield f"{name}@K: at least {100 * (least.coverage or 0.0):.1f}% of the pairs have a label; {others}"
 

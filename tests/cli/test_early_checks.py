@@ -98,7 +98,7 @@ WRONG = [
     ((*SCORE, "--threshold", "3"), "threshold"),
     (("entailment", "score", "cxc/tset", "--model", "user/classifier"), "cxc/tset"),
     (("entailment", "score", "cxc/test", "--model", "./absent"), "./absent: no model there"),
-    (("evaluate", "ridge.npz", "--unjudged", "user/classifier", "--images", "absent"), "absent is not a folder"),
+    (("evaluate", "ridge.npz", "--judge", "user/classifier", "--images", "absent"), "absent is not a folder"),
     (("sts", *MODEL, "--tasks", "sts2030"), "sts2030"),
     (("query-corpus", *MODEL, "--collection", "coco8k"), "coco8k"),
     (("query-corpus", *MODEL, "--query-position", "first"), "query position 'first'"),
@@ -137,7 +137,7 @@ def errors(tmp_path_factory):
 
 def of_study(words):
     """Whether a command is that of a study, or asks a judge."""
-    return words[0] not in ("evaluate", "encode", "sts", "demo", "compare", "build") or "--unjudged" in words
+    return words[0] not in ("evaluate", "encode", "sts", "demo", "compare", "build") or "--judge" in words
 
 
 @pytest.mark.parametrize(

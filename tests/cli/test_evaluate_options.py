@@ -99,7 +99,7 @@ def test_predicted_labels_from_a_file(evaluate, make_run, sample_library, tmp_pa
     path = tmp_path / "labels.parquet"
     columns = {"image_id": images, "caption_id": captions, "label": np.ones(images.size, dtype=np.int64)}
     pq.write_table(pa.table(columns), path)
-    report, _ = evaluate("--tasks", "entailment", "--unjudged", path)
+    report, _ = evaluate("--tasks", "entailment", "--judge", path)
     plain, _ = evaluate("--tasks", "entailment")
     left_out, _ = evaluate("--tasks", "entailment", "--unjudged", "leave_out")
     policies = [one["results"][0]["parameters"]["unjudged"] for one in (report, plain, left_out)]

@@ -10,20 +10,20 @@ import pyarrow.parquet as pq
 import pytest
 
 from cxc_eccv.cli.user_tables import (
-    policy,
-    probabilities_or_judge,
+    load_judge,
     read_captions,
     read_probabilities,
     read_summaries,
 )
 from cxc_eccv.errors import DataError, MalformedSource
+from cxc_eccv.evaluation.policies import read_judge_file
 
 
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
         ("absent.parquet", None, "no readable Parquet file"),
-        ("absent.jsonl", None, "no readable table of predicted labels"),
+        ("absent.jsonl", None, "no readable table of answers of a judge"),
         ("half.parquet", "PAR1", "no readable Parquet file"),
         ("text.csv", "image_id,caption_id,label\n1,2,1\n1,x,1\n", r"text\.csv, line 3, column 'caption_id': found 'x'"),
         ("label.csv", "image_id,caption_id,label\n1,2,0.5\n", r"line 2, column 'label': found '0\.5', expected 1 or 0"),
@@ -48,10 +48,10 @@ def test_labels_that_cannot_be_read(tmp_path, name, content, words):
     if content is not None:
         (tmp_path / name).write_text(content)
     with pytest.raises(DataError, match=words):
-        policy(str(tmp_path / name))
+        load_judge(str(tmp_path / name))
 
 
-@pytest.mark.parametrize("read", [read_captions, read_probabilities, read_summaries, lambda path: policy(str(path))])
+@pytest.mark.parametrize("read", [read_captions, read_probabilities, read_summaries, read_judge_file])
 @pytest.mark.parametrize(
     ("first", "words"),
     [
@@ -108,11 +108,11 @@ def test_column_of_parquet_that_holds_no_numbers(tmp_path, name, value):
 def test_names_of_columns_are_folded(tmp_path):
     (tmp_path / "mine.csv").write_text("Image_ID,caption_id ,Label\u200b,PROBABILITY\n1,2,1,0.25\n")
     row = {"image_id": 1, "caption_id": 2, "label": 1, "probability": 0.25}
-    assert policy(str(tmp_path / "mine.csv")).to_pylist() == [row]
+    assert load_judge(str(tmp_path / "mine.csv")).to_pylist() == [row]
     assert read_probabilities(tmp_path / "mine.csv")["probability"].to_pylist() == [0.25]
 
 
-@pytest.mark.parametrize("read", [lambda path: policy(str(path)), lambda path: probabilities_or_judge(str(path))])
+@pytest.mark.parametrize("read", [read_judge_file, read_probabilities])
 def test_gzipped_tables_are_read(tmp_path, read):
     path = tmp_path / "mine.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"image_id": 1, "caption_id": 2, "probability": 0.25}'))
@@ -131,7 +131,7 @@ def test_position_of_summaries_under_another_name(tmp_path, name):
 
 def test_labels_as_words(tmp_path):
     (tmp_path / "labels.csv").write_text("image_id,caption_id,label\n1,2,true\n1,-3,False\n")
-    assert policy(str(tmp_path / "labels.csv")).to_pydict() == {
+    assert load_judge(str(tmp_path / "labels.csv")).to_pydict() == {
         "image_id": [1, 1],
         "caption_id": [2, -3],
         "label": [1, 0],

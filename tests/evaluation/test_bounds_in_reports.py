@@ -12,7 +12,7 @@ from plain_ranks import forms_of
 from report_samples import near_run
 
 import cxc_eccv as ce
-from cxc_eccv.cli.user_tables import policy, read_probabilities
+from cxc_eccv.cli.user_tables import load_judge, read_probabilities
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.judgments.merging import judged_pairs
 from cxc_eccv.metrics.kinds import RankMetric, TopMetric, WholeMetric
@@ -53,7 +53,7 @@ IN_SAMPLE = [
 def test_number_lies_between_its_bounds_in_every_task(run, report_of, name):
     asked = bounded_metrics(tasks()[name])
     plain = report_of(run, name, metrics=asked, confidence=None)
-    options = {"bounds": True, "probabilities": chances_of}
+    options = {"bounds": True, "judge": chances_of, "unjudged": "not_entailed"}
     report = report_of(run, name, metrics=asked, confidence=None, **options)
     assert report.scores == plain.scores
     assert all(row.bounds is None for row in plain.results)
@@ -95,7 +95,7 @@ def test_a_pair_rated_below_the_threshold_is_known(run, sample_library, report_o
 
 
 def test_rsum_is_bounded_by_the_sums_of_its_recalls(run, report_of):
-    report = report_of(run, "coco_5k", confidence=None, bounds=True, probabilities=chances_of)
+    report = report_of(run, "coco_5k", confidence=None, bounds=True, judge=chances_of)
     rows = {row.key: row.bounds for row in report.results}
     recalls = [bounds for key, bounds in rows.items() if "recall" in key]
     rsum = rows["coco_5k/rsum"]
@@ -108,7 +108,7 @@ def test_rsum_is_bounded_by_the_sums_of_its_recalls(run, report_of):
 
 @pytest.mark.parametrize("kind", ["scores", "rankings"])
 def test_every_kind_of_run_has_the_same_bounds(run, sample_library, kind):
-    options = {"data_dir": sample_library, "confidence": None, "bounds": True, "probabilities": chances_of}
+    options = {"data_dir": sample_library, "confidence": None, "bounds": True, "judge": chances_of}
     expected = ce.evaluate(run, ["coco_5k", "eccv_caption"], **options)
     found = ce.evaluate(forms_of(run)[kind], ["coco_5k", "eccv_caption"], **options)
     for ours, theirs in zip(expected.results, found.results, strict=True):
@@ -147,7 +147,7 @@ def test_only_pairs_that_can_change_a_number_are_asked_about(run, sample_library
         asked.append(images.size)
         return chances_of(images, captions)
 
-    options = {"data_dir": sample_library, "confidence": None, "bounds": True, "probabilities": remember}
+    options = {"data_dir": sample_library, "confidence": None, "bounds": True, "judge": remember}
     report = ce.evaluate(run, "coco_5k/t2i", metrics=["recall_at_k", "median_rank"], **options)
     assert len(asked) == 1
     judgments = ce.registry.task("coco_5k").judgments(sample_library.split("test"), "t2i")
@@ -164,8 +164,8 @@ def test_the_classifier_that_judges_gives_expected_values(run, sample_library):
             return chances_of(images, captions)
 
     options = {"metrics": ["entail_at_k"], "data_dir": sample_library, "confidence": None}
-    judged = ce.evaluate(run, "entailment", unjudged=Judge(), bounds=True, **options)
-    given = ce.evaluate(run, "entailment", bounds=True, probabilities=chances_of, **options)
+    judged = ce.evaluate(run, "entailment", judge=Judge(), bounds=True, **options)
+    given = ce.evaluate(run, "entailment", unjudged="not_entailed", bounds=True, judge=chances_of, **options)
     for ours, theirs in zip(judged.results, given.results, strict=True):
         assert ours.bounds == theirs.bounds
         assert ours.bounds.low <= ours.value <= ours.bounds.high
@@ -177,7 +177,7 @@ def test_the_classifier_that_judges_gives_expected_values(run, sample_library):
 def test_reports_without_bounds_are_as_they_were_and_those_with_them_are_read_back(run, report_of, tmp_path):
     plain = report_of(run, "coco_5k")
     assert "bounds" not in plain.to_json()
-    report = report_of(run, "coco_5k", bounds=True, probabilities=chances_of)
+    report = report_of(run, "coco_5k", bounds=True, judge=chances_of)
     text = report.to_json()
     assert Report.from_json(text).to_json() == text
     assert Report.from_json(text).results == report.results
@@ -193,7 +193,7 @@ def test_reports_without_bounds_are_as_they_were_and_those_with_them_are_read_ba
 
 
 def test_bounds_are_shown_wherever_the_number_is(run, report_of, tmp_path):
-    report = report_of(run, "coco_5k", bounds=True, probabilities=chances_of)
+    report = report_of(run, "coco_5k", bounds=True, judge=chances_of)
     row = report.results[0]
     low, high, expected = (f"{100 * getattr(row.bounds, name):.1f}" for name in ("low", "high", "expected"))
     share = f"{100 * row.bounds.share:.1f}%"
@@ -224,8 +224,8 @@ def test_probabilities_come_from_a_file(run, report_of, tmp_path, ending):
     path = tmp_path / f"p.{ending}"
     if ending == "parquet":
         pq.write_table(table, path)
-        given = report_of(run, "coco_5k", bounds=True, probabilities=path)
-        expected = report_of(run, "coco_5k", bounds=True, probabilities=chances_of)
+        given = report_of(run, "coco_5k", bounds=True, judge=path)
+        expected = report_of(run, "coco_5k", bounds=True, judge=chances_of)
         assert given.results == expected.results
     elif ending == "csv":
         pyarrow.csv.write_csv(table, path)
@@ -242,13 +242,13 @@ def test_wrong_value_of_file_is_named_with_row(tmp_path, value):
         read_probabilities(path)
     pq.write_table(pa.table({"image_id": [1, 1], "caption_id": [2, 3], "label": [1, 2]}), path)
     with pytest.raises(DataError, match=r"said.parquet, row 1, column 'label': found 2, expected 1 or 0"):
-        policy(str(path))
+        load_judge(str(path))
 
 
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({"image_id": [1], "caption_id": [2]}, "no probability among the columns"),
+        ({"image_id": [1], "caption_id": [2]}, "no label or probability among the columns"),
         ({"image_id": [1], "caption_id": [2], "probability": ["x"]}, "need numbers without nulls"),
         ({"image_id": [1, 1], "caption_id": [2, 2], "probability": [0.1, 0.2]}, "occurs twice"),
         ({"image_id": [1], "caption_id": [2], "probability": [0.1]}, "probabilities lack .* Add them to the table"),
@@ -260,15 +260,16 @@ def test_wrong_value_of_file_is_named_with_row(tmp_path, value):
 )
 def test_tables_of_probabilities_are_checked(run, report_of, table, message):
     with pytest.raises(DataError, match=message):
-        report_of(run, "coco_5k", bounds=True, probabilities=pa.table(table))
+        report_of(run, "coco_5k", bounds=True, judge=pa.table(table))
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         ({"bounds_depth": 10}, "set bounds too"),
-        ({"probabilities": chances_of}, "set bounds too"),
-        ({"bounds": True, "probabilities": {}}, "probabilities are a dict; give a function"),
+        ({"judge": chances_of}, "none of these metrics asks it"),
+        ({"judge": chances_of, "unjudged": "leave_out"}, "set bounds too"),
+        ({"bounds": True, "judge": {}}, "the judge is a dict; give a function"),
         *(({"bounds": True, "bounds_depth": depth}, "bounds_depth") for depth in (0, -1, 2.5, "many")),
     ],
 )
@@ -279,7 +280,7 @@ def test_options_of_bounds_are_checked(run, report_of, options, words):
 
 def test_bounds_of_a_metric_do_not_depend_on_which_others_are_asked_for(run, sample_library):
     """A deeper K reads a deeper top, of which a metric without K still looks at the first ``bounds_depth`` alone."""
-    options = {"data_dir": sample_library, "confidence": None, "bounds": True, "probabilities": chances_of}
+    options = {"data_dir": sample_library, "confidence": None, "bounds": True, "judge": chances_of}
     metrics = ["median_rank", "mrr", "r_precision", "map_at_r"]
     alone = ce.evaluate(run, "cxc/t2i", metrics=metrics, bounds_depth=3, **options)
     beside = ce.evaluate(run, "cxc/t2i", metrics=[*metrics, "recall_at_20"], bounds_depth=3, **options)

@@ -85,13 +85,13 @@ def test_compared_median_ranks_are_those_of_folds(two_reports):
 
 def test_bounds_of_median_rank_average_folds(small_folds, sample_library, make_run):
     """Without a label for anything else, the best labels give rank 1 to all, and random ones lie between."""
-    options = {"bounds": True, "probabilities": lambda images, captions: np.full(images.size, 0.01)}
+    options = {"bounds": True, "judge": lambda images, captions: np.full(images.size, 0.01)}
     run = make_run(sample_library)
     report = ce.evaluate(run, "coco_1k/i2t", metrics=["median_rank"], data_dir=sample_library, **options)
     bounds = report.results[0].bounds
     assert bounds.high == report.scores[KEY]
     assert bounds.low < bounds.expected < bounds.high
-    certain = {"bounds": True, "probabilities": lambda images, captions: np.zeros(images.size)}
+    certain = {"bounds": True, "judge": lambda images, captions: np.zeros(images.size)}
     report = ce.evaluate(run, "coco_1k/i2t", metrics=["median_rank"], data_dir=sample_library, **certain)
     assert report.results[0].bounds.expected == pytest.approx(report.scores[KEY])
 

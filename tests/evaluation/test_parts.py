@@ -143,16 +143,16 @@ def test_a_classifier_and_the_table_of_its_labels_give_the_same(run, sample_libr
         {"image_id": images.ravel(), "caption_id": captions.ravel(), "label": (captions.ravel() % 3 == 0).astype(int)}
     )
     options = {"tasks": "entailment", "data_dir": sample_library}
-    by_function = ce.evaluate(run, unjudged=lambda image_ids, caption_ids: caption_ids % 3 == 0, **options)
-    by_table = ce.evaluate(run, unjudged=table, **options)
+    by_function = ce.evaluate(run, judge=lambda image_ids, caption_ids: caption_ids % 3 == 0, **options)
+    by_table = ce.evaluate(run, judge=table, **options)
     assert by_function == by_table
     assert by_table.results[0].parameters == {"k": 1, "unjudged": "classifier"}
     assert (
         by_table.scores["entailment/i2t/entail_at_10"]
         > ce.evaluate(run, **options).scores["entailment/i2t/entail_at_10"]
     )
-    with pytest.raises(DataError, match=r"predicted labels lack \d+ of \d+ retrieved pairs"):
-        ce.evaluate(run, unjudged=table.slice(0, 100), **options)
+    with pytest.raises(DataError, match=r"labels of the judge lack \d+ of \d+ retrieved pairs"):
+        ce.evaluate(run, judge=table.slice(0, 100), **options)
     for broken, words in (
         (table.drop_columns("label"), "no label or probability among the columns"),
         (table.set_column(2, "label", pa.array(["yes"] * table.num_rows)), "label string"),
@@ -166,7 +166,7 @@ def test_a_classifier_and_the_table_of_its_labels_give_the_same(run, sample_libr
         ),
     ):
         with pytest.raises(DataError, match=words):
-            ce.evaluate(run, unjudged=broken, **options)
+            ce.evaluate(run, judge=broken, **options)
 
 
 def test_metrics_that_fit_some_tasks_skip_the_others(run, report_of):

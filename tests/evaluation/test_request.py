@@ -72,7 +72,7 @@ def test_an_option_is_one_field_and_one_line(tmp_path, make_run, sample_library)
         ({"split": "val"}, "unknown split 'val'"),
         ({"intervals": "jackknife"}, "unknown kind of intervals"),
         ({"confidence": 1.0}, "confidence is 1.0"),
-        ({"bounds_depth": 5}, "bounds_depth and probabilities need bounds"),
+        ({"bounds_depth": 5}, "bounds_depth needs bounds"),
         ({"name": ""}, "the model's name is ''"),
         ({"tasks": 7}, "tasks is 7, expected a name or a list of names"),
         ({"tasks": None}, "tasks is None, expected a name or a list of names"),

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from label_files import label_table
 from mined_files import write_mined
 
-from cxc_eccv.cli.user_tables import policy, read_captions, read_probabilities, read_summaries
+from cxc_eccv.cli.user_tables import load_judge, read_captions, read_probabilities, read_summaries
 from cxc_eccv.sources.readers import FACTS_KEY, read_entailment, read_labels, read_mined
 
 ROW = {"image_id": 1, "caption_id": 2, "probability": 0.5, "label": 1, "text": "A dog.", "summary": "A “dog”."}
 PAIR = {"image": "a.jpg", "image_id": 1, "premise": ["x", "y"], "hypothesis": "z", "label": 1, "votes": [1, "a"]}
 LINES = {
-    "labels of pairs": (ROW, lambda path: policy(str(path))),
+    "labels of pairs": (ROW, lambda path: load_judge(str(path))),
     "captions": (ROW, read_captions),
     "probabilities": (ROW, read_probabilities),
     "summaries": (ROW, read_summaries),

@@ -80,7 +80,7 @@ def test_numbers_by_a_judge_say_what_their_interval_leaves_out():
     text = shown(JUDGED, width=300)
     assert re.search(r"Entail@5 +30.0\s+judge +precision unknown", text)
     assert KNOWN in text
-    pairs = "--scheme entailment --number entailment/i2t/entail_at_5 --budget 300 --probabilities JUDGE"
+    pairs = "--scheme entailment --number entailment/i2t/entail_at_5 --budget 300 --judge JUDGE"
     assert f"To ask people: cxc-eccv annotate propose FOLDER RUN {pairs}\n" in text
 
 

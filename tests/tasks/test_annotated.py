@@ -206,7 +206,7 @@ def test_probabilities_are_asked_once_for_all_graded_metrics(run, library):
         return np.full(images.size, 0.5)
 
     options = {"metrics": ["graded_recall_at_k", "graded_r_precision"], "bounds": True, "bounds_depth": 20}
-    report = ce.evaluate(run, "annotated/i2t", data_dir=library, probabilities=chances_of, **options, **QUIET)
+    report = ce.evaluate(run, "annotated/i2t", data_dir=library, judge=chances_of, **options, **QUIET)
     assert asked == [report.results[-1].bounds.unjudged]
     for row in report.results:
         assert row.bounds.low < row.bounds.expected < row.bounds.high, row.key

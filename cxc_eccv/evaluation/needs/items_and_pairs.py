@@ -27,7 +27,7 @@ from cxc_eccv.evaluation.needs.need import (
     Undefined,
     Values,
 )
-from cxc_eccv.evaluation.policies import Unjudged, policy_name, policy_of
+from cxc_eccv.evaluation.policies import policy_name
 from cxc_eccv.evaluation.request import Sides
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.metrics.chances import RandomOrder
@@ -103,12 +103,12 @@ class MeasuredTops(MeasuredRows[TopMetric]):
         """Number of pairs that a classifier labelled."""
         return 0 if self.labelled is None else self.labelled.indices.size - self.need.judged.indices.size
 
-    def judged_by(self, unjudged: Unjudged, probabilities: ProbabilitiesOf | None) -> Self:
+    def judged_by(self, policy: str | Classifier, probabilities: ProbabilitiesOf | None) -> Self:
         """The same with labels for metrics with a policy, and probabilities for bounds, each asked for once."""
         variants = [variant for variant in self.need.variants if variant.label in self.results]
         judged = self
         if any(variant.spec.has_policy for variant in variants):
-            judged = replace(self, policy=policy_name(unjudged), labelled=self._label(policy_of(unjudged)))
+            judged = replace(self, policy=policy_name(policy), labelled=self._label(policy))
         bounded = [variant for variant in variants if variant.label not in self.unbounded]
         if self.need.depth is None or probabilities is None or self.need.direction not in CROSS_MODAL or not bounded:
             return judged

@@ -22,10 +22,10 @@ from cxc_eccv.evaluation.bounds import (
     retrieve,
     units_of_ranks,
 )
-from cxc_eccv.evaluation.policies import Unjudged
 from cxc_eccv.evaluation.request import Request, Sides
 from cxc_eccv.judgments.merging import judged_pairs
 from cxc_eccv.metrics.chances import RandomOrder
+from cxc_eccv.metrics.entail_at_k import Classifier
 from cxc_eccv.metrics.kinds import Kind, RankMetric, Spec, Variant
 from cxc_eccv.ranking import Ranked
 from cxc_eccv.ranking.counts import count_reachable, gallery_sizes
@@ -200,7 +200,7 @@ class Measured(ABC, Generic[Kind]):
         """Number of pairs that a classifier labelled."""
         return 0
 
-    def judged_by(self, unjudged: Unjudged, probabilities: ProbabilitiesOf | None) -> Self:
+    def judged_by(self, policy: str | Classifier, probabilities: ProbabilitiesOf | None) -> Self:
         """The same with a judge's answers about unjudged pairs: labels by a policy, and probabilities."""
         return self
 
@@ -356,7 +356,7 @@ class MeasuredRanks(Measured[RankMetric]):
     retrieved: Retrieved | None = None
     probabilities: FloatArray | None = None
 
-    def judged_by(self, unjudged: Unjudged, probabilities: ProbabilitiesOf | None) -> Self:
+    def judged_by(self, policy: str | Classifier, probabilities: ProbabilitiesOf | None) -> Self:
         """The same with probabilities of the pairs that can change a metric, which are asked for once."""
         top, direction, lacking = self.retrieved, self.need.direction, {*self.unbounded, *self.errors}
         variants = [variant for variant in self.need.variants if variant.label not in lacking]

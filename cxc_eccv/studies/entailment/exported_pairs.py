@@ -227,7 +227,7 @@ class KnownLabels:
 def list_unjudged(runs: Iterable[Run], library: Library, *, number: str | None = None) -> pa.Table:
     """Every pair of test that Entail@K of these runs needs and that no source labels, once, by image and caption.
 
-    With a ``probability`` for each row, the table is the value of ``unjudged`` of :func:`cxc_eccv.evaluate`.
+    With a ``probability`` for each row, the table is the value of ``judge`` of :func:`cxc_eccv.evaluate`.
 
     Args:
         runs: the runs.

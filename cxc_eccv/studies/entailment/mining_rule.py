@@ -51,7 +51,7 @@ def open_split_to_mine(library: Library, name: str, collection: str) -> Split:
     if name not in SPLITS:
         raise InvalidOption(
             f"split {name!r}: weak positives are for training; mine {', '.join(SPLITS)}. To judge what models retrieve "
-            "from the test split, use evaluate --unjudged"
+            "from the test split, use evaluate --judge"
         )
     return library.split(name, collection)
 

@@ -39,7 +39,7 @@ def judge(library):
 
 def draw(folder, library, name="mine", **options):
     """A project with drawn pairs."""
-    asked = {"strategy": "active", "number": KEY, "budget": 60, "probabilities": judge(library)} | options
+    asked = {"strategy": "active", "number": KEY, "budget": 60, "judge": judge(library)} | options
     return Project.create(folder / name, library, name=name).propose(
         {"first": weak_run(library, 0)}, ProposalOptions(**asked)
     )
@@ -55,7 +55,7 @@ def merge(folder, project, **options):
 def estimate(library, path, key, seed=0, **options):
     """The bounds of a number with its estimate."""
     task, _, metric = key.rpartition("/")
-    asked = {"metrics": [metric], "data_dir": library, "bounds": True, "probabilities": judge(library)}
+    asked = {"metrics": [metric], "data_dir": library, "bounds": True, "judge": judge(library)}
     report = ce.evaluate(weak_run(library, seed), task, answers=path, **{**asked, **options})
     return next(result.bounds for result in report.results if result.key == key)
 
@@ -74,7 +74,7 @@ def test_with_answers_to_all_open_pairs_it_is_the_number_on_these_labels(tmp_pat
         known = {(image, caption): positive for image, caption, positive in rows}
         run = weak_run(sample_library, 0)
         answer = lambda images, captions: [known[pair] for pair in zip(images.tolist(), captions.tolist(), strict=True)]  # noqa: E731
-        report = ce.evaluate(run, task, metrics=[metric], data_dir=sample_library, unjudged=answer)
+        report = ce.evaluate(run, task, metrics=[metric], data_dir=sample_library, judge=answer)
     else:
         run, sources = weak_run(sample_library, 0), [*own, "mine"]
         report = ce.evaluate(run, task, metrics=[metric], data_dir=labelled, sources=sources)
@@ -136,7 +136,7 @@ def test_a_sure_judge_draws_all_queries_alike(tmp_path, sample_library):
     pairs = judge(sample_library)
     sure = pairs.set_column(2, "probability", pc.greater(pairs["probability"], 0.3).cast("float64"))
     key = "coco_5k/t2i/map_at_r"
-    project = draw(tmp_path, sample_library, number=key, budget=3_500, probabilities=sure)
+    project = draw(tmp_path, sample_library, number=key, budget=3_500, judge=sure)
     assert np.ptp(project.candidates()["priority"].to_numpy()) < 0.01
 
 
@@ -153,11 +153,11 @@ def test_answers_that_do_not_fit_are_refused(tmp_path, sample_library):
     for key, options, message in (
         (KEY, {"seed": 1}, "of another run"),
         ("coco_5k/i2t/recall_at_1", {}, "add --tasks coco_5k/t2i --metrics recall_at_1"),
-        (KEY, {"probabilities": None}, "need a judge"),
+        (KEY, {"judge": None}, "need a judge"),
     ):
         with pytest.raises((DataError, InvalidOption), match=message):
             estimate(sample_library, path, key, **options)
-    asked = {"strategy": "active", "number": KEY, "budget": 60, "probabilities": judge(sample_library)}
+    asked = {"strategy": "active", "number": KEY, "budget": 60, "judge": judge(sample_library)}
     with pytest.raises(InvalidOption, match="first round"):
         project.propose({"first": weak_run(sample_library, 0)}, ProposalOptions(**asked))
     (path / "earlier.parquet").write_bytes((path / "labels.parquet").read_bytes())
@@ -207,7 +207,7 @@ def test_a_missing_answer_is_refused_and_so_are_chosen_pairs(tmp_path, sample_li
     project, _ = merge(tmp_path, draw(tmp_path, sample_library), sheets=[0, 1])
     with pytest.raises(DataError, match="of the 60 drawn pairs have no label"):
         estimate(sample_library, project.folder, KEY)
-    chosen = {"strategy": "eccv", "budget": 36, "number": None, "probabilities": None}
+    chosen = {"strategy": "eccv", "budget": 36, "number": None, "judge": None}
     project, _ = merge(tmp_path, draw(tmp_path, sample_library, "other", **chosen))
     with pytest.raises(DataError, match="chosen, not drawn"):
         estimate(sample_library, project.folder, KEY)
@@ -219,7 +219,7 @@ def test_a_missing_answer_is_refused_and_so_are_chosen_pairs(tmp_path, sample_li
         ({"number": "map_at_r"}, "coco_5k/t2i/recall_at_1"),
         ({"number": "coco_5k/t2i/median_rank"}, "cannot be estimated"),
         ({"number": "cxc/t2t/recall_at_1"}, "cannot be estimated"),
-        ({"probabilities": None}, "needs a judge"),
+        ({"judge": None}, "needs a judge"),
         ({"budget": 5}, "at least"),
     ],
 )
@@ -232,7 +232,7 @@ def test_rankings_that_end_before_the_open_pairs_are_refused(tmp_path, sample_li
     content = sample_library.split("test")
     tops = RankingsRun.from_dicts(t2i=dict.fromkeys(content.caption_ids.tolist(), content.image_ids[:5].tolist()))
     asked = {"strategy": "active", "number": "coco_5k/t2i/map_at_r", "budget": 500}
-    asked["probabilities"] = judge(sample_library)
+    asked["judge"] = judge(sample_library)
     with pytest.raises(InvalidOption, match="the rankings hold 5 items"):
         Project.create(tmp_path / "mine", sample_library, name="mine").propose(
             {"short": tops}, ProposalOptions(**asked)
@@ -251,11 +251,11 @@ def test_one_command_goes_from_a_model_and_a_judge_to_the_interval(command, tmp_
     encode_file = ["encode", "--model", model, "--images", images, "--output", tmp_path / "run.npz"]
     with pytest.raises(SystemExit):
         main([*map(str, encode_file)])
-    drawn = ("--number", KEY, "--budget", 60, "--probabilities", "judge.parquet")
+    drawn = ("--number", KEY, "--budget", 60, "--judge", "judge.parquet")
     command("propose", "mine", tmp_path / "run.npz", *drawn)
     project = Project.open(tmp_path / "mine", sample_library)
     command("import", "mine", write_answers(tmp_path / "ann.jsonl", project, "ann", knows(project)))
     command("merge", "mine")
-    asked = ("--tasks", "coco_5k", "--metrics", "recall_at_1", "--probabilities", "judge.parquet", "--answers", "mine")
+    asked = ("--tasks", "coco_5k", "--metrics", "recall_at_1", "--judge", "judge.parquet", "--answers", "mine")
     printed = command("evaluate", "--model", model, "--images", images, *asked)
     assert re.search(r"estimate\D+\d+\.\d \[\d+\.\d, \d+\.\d\]", printed)

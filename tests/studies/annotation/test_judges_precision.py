@@ -28,7 +28,7 @@ def asked(command, tmp_path, sample_library):
     """A file of a model, one of a judge, and what a first evaluation prints."""
     (run,) = save_runs(tmp_path, sample_library, seeds=(0,))
     pq.write_table(judge(sample_library), tmp_path / "judge.parquet")
-    options = ("--tasks", "entailment", "--metrics", "entail_at_10", "--unjudged", "judge.parquet")
+    options = ("--tasks", "entailment", "--metrics", "entail_at_10", "--judge", "judge.parquet")
     return run, options, command("evaluate", run, *options)
 
 
@@ -60,12 +60,12 @@ def test_the_printed_command_leads_to_the_judges_precision(command, asked, tmp_p
 
 def test_precision_is_the_share_of_positives_among_judged_entailed(command, tmp_path, sample_library):
     guesses, run = judge(sample_library), noisy_run(sample_library, 0)
-    draw = {"strategy": "active", "number": KEY, "budget": 200, "probabilities": guesses}
+    draw = {"strategy": "active", "number": KEY, "budget": 200, "judge": guesses}
     project = Project.create(tmp_path / "mine", sample_library, name="mine", scheme="entailment")
     project = project.propose({"first": run}, ProposalOptions(**draw))
     answer(command, project, tmp_path)
     options = {"metrics": ["entail_at_10"], "data_dir": sample_library, "bounds": True, "answers": project.folder}
-    bounds = ce.evaluate(run, "entailment", unjudged=guesses, **options).results[0].bounds
+    bounds = ce.evaluate(run, "entailment", judge=guesses, **options).results[0].bounds
     scores = run.images.vectors @ run.captions.vectors.T / np.linalg.norm(run.captions.vectors, axis=1)
     tops = zip(run.images.ids.tolist(), run.captions.ids[np.argsort(-scores)[:, :10]].tolist(), strict=True)
     judged = task("entailment").judgments(sample_library.split("test"), "i2t")
@@ -86,18 +86,18 @@ def test_precision_is_the_share_of_positives_among_judged_entailed(command, tmp_
     ).as_share
     found = (bounds.precision, bounds.precision_low, bounds.precision_high)
     assert found == pytest.approx((expected.value, expected.low, expected.high))
-    without = ce.evaluate(run, "entailment", probabilities=guesses, **options).results[0].bounds
+    without = ce.evaluate(run, "entailment", unjudged="not_entailed", judge=guesses, **options).results[0].bounds
     assert (without.precision, without.estimate) == (None, bounds.estimate)  # no judge's answer is in the value
 
 
 def test_too_few_answers_leave_the_precision_unknown(command, tmp_path, sample_library):
     """A judge that calls two pairs entailed."""
     guesses, run = judge(sample_library), noisy_run(sample_library, 0)
-    draw = {"strategy": "active", "number": KEY, "budget": 100, "probabilities": guesses}
+    draw = {"strategy": "active", "number": KEY, "budget": 100, "judge": guesses}
     project = Project.create(tmp_path / "mine", sample_library, name="mine", scheme="entailment")
     answer(command, project.propose({"first": run}, ProposalOptions(**draw)), tmp_path)
     strict = guesses.append_column("label", pa.array(np.arange(guesses.num_rows) < 2).cast("int64"))
     options = {"metrics": ["entail_at_10"], "data_dir": sample_library, "bounds": True, "answers": tmp_path / "mine"}
-    report = ce.evaluate(run, "entailment", unjudged=strict, probabilities=guesses, **options)
+    report = ce.evaluate(run, "entailment", judge=strict, **options)
     assert report.results[0].bounds.precision is None
     assert "precision unknown" in str(report)

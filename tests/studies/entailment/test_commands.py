@@ -83,7 +83,7 @@ def test_from_a_model_to_a_dataset(place, tmp_path):
 @pytest.mark.filterwarnings("ignore:.* are longer than the context of text")
 def test_a_folder_judges_what_nobody_labelled(place, tmp_path, sample_library, make_run):
     save_embeddings(tmp_path / "run.npz", make_run(sample_library))
-    command = ("evaluate", tmp_path / "run.npz", "--tasks", "entailment", "--unjudged", place / "text")
+    command = ("evaluate", tmp_path / "run.npz", "--tasks", "entailment", "--judge", place / "text")
     run_command(*command, "--intervals", "none", "--output", tmp_path / "report", *SAMPLE)
     report = json.loads((tmp_path / "report/report.json").read_text())
     assert report["provenance"]["unjudged"]["model"] == "text"
@@ -117,7 +117,7 @@ def score(part, name, *options):
 
 
 def judge(value):
-    return ("evaluate", "run.npz", "--tasks", "entailment", "--unjudged", value)
+    return ("evaluate", "run.npz", "--tasks", "entailment", "--judge", value)
 
 
 @pytest.mark.parametrize(
@@ -140,8 +140,11 @@ def judge(value):
         (score("cxc/test", "text", "--precision", "90"), "give a fraction above 0 and at most 1"),
         (score("cxc/test", "text", "--batch-size", "0"), "batch_size is 0"),
         (score("cxc/test", "both"), "give their folder (--images)"),
-        (("evaluate", "run.npz", "--unjudged", "text", "--metrics", "nosuch"), "nosuch"),
-        (judge("leave_uot"), "unknown policy for unjudged pairs 'leave_uot'; did you mean 'leave_out'?"),
+        (("evaluate", "run.npz", "--judge", "text", "--metrics", "nosuch"), "nosuch"),
+        (
+            ("evaluate", "run.npz", "--unjudged", "leave_uot"),
+            "unknown policy for unjudged pairs 'leave_uot'",
+        ),
         (judge("jugde"), "the folder or Hub id of a classifier"),
         (judge("both"), "both looks at images: give their folder (--images)"),
     ],

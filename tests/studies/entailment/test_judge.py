@@ -11,7 +11,7 @@ from stand_in_classifier import StandInClassifier
 from tiny_flickr import IMAGES, flickr_library, run_in_order
 
 import cxc_eccv as ce
-from cxc_eccv.cli.user_tables import policy
+from cxc_eccv.cli.user_tables import load_judge
 from cxc_eccv.comparison import ScoredReport
 from cxc_eccv.comparison.pairing import check_comparable
 from cxc_eccv.errors import DataError, InvalidOption, SourceMissing
@@ -40,7 +40,7 @@ class StandIn(StandInClassifier):
 
 def evaluate(run, library, classifier, tasks="entailment", **options):
     judge = ClassifierJudge(classifier, progress=False, **options)
-    return ce.evaluate(run, tasks, data_dir=library, unjudged=judge, confidence=None, per_query=True)
+    return ce.evaluate(run, tasks, data_dir=library, judge=judge, confidence=None, per_query=True)
 
 
 def texts_of(library):
@@ -114,7 +114,7 @@ def test_a_threshold_is_reached_by_what_equals_it(sample_library, make_run):
 def test_a_judge_asks_no_pair_twice(sample_library, make_run):
     first, second, asked, other = make_run(sample_library), make_run(sample_library, seed=1), StandIn("1"), StandIn("1")
     judge = ClassifierJudge(asked, progress=False)
-    options = {"data_dir": sample_library, "unjudged": judge, "confidence": None}
+    options = {"data_dir": sample_library, "judge": judge, "confidence": None}
     reports = [ce.evaluate(run, "entailment", bounds=True, **options) for run in (first, second, first)]
     assert len(asked.asked) == len(set(asked.asked)) > 0
     assert reports[0].results == reports[2].results
@@ -182,8 +182,8 @@ def test_a_file_of_probabilities_judges_as_labels_do(tmp_path, sample_library, m
     ids = {"image_id": images, "caption_id": captions}
 
     def evaluate(**options):
-        run, unjudged = make_run(sample_library), pa.table(ids | options.pop("column", {}))
-        return ce.evaluate(run, "entailment", data_dir=sample_library, unjudged=unjudged, **options)
+        run, judge = make_run(sample_library), pa.table(ids | options.pop("column", {}))
+        return ce.evaluate(run, "entailment", data_dir=sample_library, judge=judge, **options)
 
     judged = evaluate(column={"probability": values}, bounds=True)
     assert judged.scores == evaluate(column={"label": (values >= 0.5).astype(int)}).scores
@@ -199,15 +199,15 @@ def test_listed_pairs_with_probabilities_are_all_that_an_evaluation_asks_for(for
     path = tmp_path / f"pairs.{form}"
     files = tmp_path / "0.npz", tmp_path / "1.npz"
     run_command("entailment", "pairs", *files, "--output", path, "--data-dir", "sample")
-    table = policy(str(path))
+    table = load_judge(str(path))
     count = table.num_rows
     texts = sample_library.split("test").texts_of(table["caption_id"].to_numpy())
     assert table["caption"].to_pylist() == texts.to_pylist()
     judged = table.append_column("probability", pa.array(np.random.default_rng(0).random(count)))
-    report = ce.evaluate(make_run(sample_library, seed=1), "entailment", data_dir=sample_library, unjudged=judged)
+    report = ce.evaluate(make_run(sample_library, seed=1), "entailment", data_dir=sample_library, judge=judged)
     assert report.scores
     with pytest.raises(DataError, match=r"probabilities lack \d+ of \d+ retrieved pairs"):
-        ce.evaluate(make_run(sample_library), "entailment", data_dir=sample_library, unjudged=judged[: count // 2])
+        ce.evaluate(make_run(sample_library), "entailment", data_dir=sample_library, judge=judged[: count // 2])
 
 
 def test_pairs_listed_for_a_number_are_all_that_its_expected_value_asks_for(tmp_path, sample_library, make_run):
@@ -218,7 +218,7 @@ def test_pairs_listed_for_a_number_are_all_that_its_expected_value_asks_for(tmp_
     table = pq.read_table(path)
     table = table.append_column("probability", pa.array(np.full(table.num_rows, 0.5)))
     options = {"metrics": ["recall_at_5"], "data_dir": sample_library, "bounds": True}
-    report = ce.evaluate(run, "coco_5k/t2i", probabilities=table, **options)
+    report = ce.evaluate(run, "coco_5k/t2i", judge=table, **options)
     assert report.results[0].bounds.expected > report.scores[key]
     with pytest.raises(DataError, match="probabilities lack 1 of"):
-        ce.evaluate(run, "coco_5k/t2i", probabilities=table[1:], **options)
+        ce.evaluate(run, "coco_5k/t2i", judge=table[1:], **options)

@@ -106,7 +106,7 @@ def test_an_api_fills_the_table_that_evaluate_reads(pairs, sample_library, tmp_p
     assert table["captions"][0].as_py() in body["messages"][0]["content"][0]["text"]
     assert SECRET not in output.read_text()
     assert np.unique([row["probability"] for row in read(output)]) == pytest.approx(0.75)
-    options = {"data_dir": sample_library, "bounds": True, "probabilities": read_probabilities(output)}
+    options = {"data_dir": sample_library, "bounds": True, "judge": read_probabilities(output)}
     (result,) = ce.evaluate(run, TASK, metrics=[METRIC], **options).results
     assert result.value < result.bounds.expected < result.bounds.high
 

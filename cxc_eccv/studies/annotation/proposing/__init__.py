@@ -18,6 +18,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.evaluation.policies import Judge
 from cxc_eccv.judgments.evidence.source import merged_official
 from cxc_eccv.judgments.merging import merge
 from cxc_eccv.ranking import ranked
@@ -116,7 +117,7 @@ def _find_strategy(options: ProposalOptions) -> Strategy:
     if name not in by_name:
         raise UnknownName("strategy", name, by_name)
     strategy = by_name[name]
-    for option in ("depth", "queries", "classifier", "probabilities", "number"):
+    for option in ("depth", "queries", "judge", "number"):
         if getattr(options, option) is not None and option not in (*strategy.takes, "depth" if strategy.depth else ""):
             able = [other.name for other in by_name.values() if option in other.takes]
             advice = f"; {' and '.join(able)} take{'s' * (len(able) == 1)} it" if 1 <= len(able) <= 2 else ""
@@ -283,8 +284,8 @@ def _describe_options(pool: Pool) -> dict[str, Any]:
         facts["queries"] = dict(zip(SIDES, (rows.size for rows in pool.queries), strict=True))
     if "number" in strategy.takes:
         facts["metric"] = options.number
-    if options.classifier is not None:
-        facts["classifier"] = options.classifier.facts.identity
+    if isinstance(options.judge, Judge):
+        facts["classifier"] = options.judge.facts.identity
     if pool.probabilities is not None:
         facts["probabilities"] = {"pairs": pool.probabilities[0].size, "sha256": _hash(*pool.probabilities)}
     if options.limit is not None:

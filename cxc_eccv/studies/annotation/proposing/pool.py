@@ -56,8 +56,8 @@ class ProposalOptions:
         queries: numbers of images and of captions to draw as queries, or their ids; None for all of a side, or as a
             whole for all that any model ranks.
         seed: seed of all draws. Queries depend only on it, so further rounds have the same queries.
-        classifier: a classifier of entailment, the judge of ``active``.
-        probabilities: a table with ``image_id``, ``caption_id`` and ``probability`` in place of the classifier.
+        judge: the judge of ``active``: a table with ``image_id``, ``caption_id`` and ``probability``, or a classifier
+            of entailment.
         number: the number for which ``active`` draws pairs, such as ``coco_5k/t2i/recall_at_1``.
         sources: sources of known labels; None for all official ones.
         ask_known: also ask about pairs that a source calls positive, to measure the precision of sources.
@@ -71,8 +71,7 @@ class ProposalOptions:
     depth: int | None = None
     queries: Queries | None = None
     seed: int = 0
-    classifier: Judge | None = None
-    probabilities: pa.Table | None = None
+    judge: Judge | pa.Table | None = None
     number: str | None = None
     sources: Sequence[str] | None = None
     ask_known: bool = False
@@ -205,8 +204,8 @@ class Pool:
     @cached_property
     def probabilities(self) -> tuple[IntArray, FloatArray] | None:
         """Numbers of the pairs of the judge's table, and their probabilities; None without a table."""
-        table = self.options.probabilities
-        if table is None:
+        table = self.options.judge
+        if not isinstance(table, pa.Table):
             return None
         PairValues(table, "probability", "probabilities")  # checks columns, types, values and repeated pairs
         return self.pairs.read(table, "probabilities"), np.asarray(table["probability"], dtype=np.float64)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
@@ -111,7 +110,7 @@ def _choose_active(pool: Pool) -> Choice:
     if variant.label != request.metrics:
         raise InvalidOption(f"{number} is not one number: name its K too, such as {variant.label}")
     judge = request.on(pool.split.library, measured.need.task.collection)
-    units = measured.judged_by(judge.unjudged, judge.probabilities_of).unjudged(variant)
+    units = measured.judged_by(judge.policy, judge.probabilities_of).unjudged(variant)
     costs = units.costs
     rows = np.flatnonzero(costs)
     if not rows.size:
@@ -152,16 +151,15 @@ def _share_budget(deviations: FloatArray, costs: IntArray, budget: int, key: str
 
 def _make_request(pool: Pool, key: str) -> Request:
     """What the number asks for, with the judge of the pool."""
-    probabilities, classifier = pool.probabilities, pool.options.classifier
-    if (probabilities is None) == (classifier is None):
-        raise InvalidOption(
-            "strategy active needs a judge: give a file of probabilities, or a classifier (--probabilities)"
-        )
+    judge = pool.options.judge
+    if judge is None:
+        raise InvalidOption("strategy active needs a judge: give a file of probabilities, or a classifier (--judge)")
+    if pool.probabilities is not None:
+        judge = PairValues(pool.options.judge, "probability", "probabilities")
     part, metric = split_key(key)
-    request = Request(tasks=part, metrics=metric, split=pool.split.name, sources=pool.options.sources, bounds=True)
-    if classifier is not None:
-        return replace(request, unjudged=classifier)
-    return replace(request, probabilities=PairValues(pool.options.probabilities, "probability", "probabilities"))
+    return Request(
+        tasks=part, metrics=metric, split=pool.split.name, sources=pool.options.sources, bounds=True, judge=judge
+    )
 
 
 ACTIVE = Strategy(
@@ -169,7 +167,7 @@ ACTIVE = Strategy(
     choose=_choose_active,
     models=(1, 1),
     directions=(),
-    takes=("classifier", "probabilities", "number"),
+    takes=("judge", "number"),
     draws=True,
 )
 """Pairs drawn by chance, the more likely the more their labels can narrow the interval of one number."""

@@ -194,14 +194,14 @@ def pairs(
     Examples:
     ```sh
     cxc-eccv entailment pairs clip.npz blip.npz --output pairs.csv
-    cxc-eccv evaluate clip.npz --tasks entailment --unjudged answered.csv
+    cxc-eccv evaluate clip.npz --tasks entailment --judge answered.csv
     cxc-eccv entailment pairs clip.npz --number coco_5k/t2i/recall_at_1 \
       --output pairs.csv
     ```
 
     The file has each pair once, with image_id, caption_id, file_name, the image's captions and the caption. Add a
-    column probability, from 0 to 1, and name the file with evaluate --unjudged, or for another number with
-    --probabilities.
+    column probability, from 0 to 1, and name the file with evaluate --judge; for another number than
+    Entail@K, with --bounds too.
     """
     from cxc_eccv.studies.entailment.exported_pairs import list_unjudged, write_unjudged
     from cxc_eccv.writing import check_output

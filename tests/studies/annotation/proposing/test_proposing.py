@@ -526,7 +526,7 @@ class TestRefused:
             (table.slice(0, 1).set_column(0, "image_id", [[1]]), "image 1 is not in this split"),
         ):
             one = {"first": runs["first"]}
-            assert_refused(DataError, message, one, sample_library, **options, probabilities=wrong)
+            assert_refused(DataError, message, one, sample_library, **options, judge=wrong)
 
     def test_models(self, runs, sample_library, content):
         first = runs["first"]

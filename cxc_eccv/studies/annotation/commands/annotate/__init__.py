@@ -85,7 +85,7 @@ def propose(
         int | None,
         typer.Option(help="Only this many images, the first by id, and their captions, for a pilot."),
     ] = None,
-    probabilities: Annotated[
+    judge: Annotated[
         str | None,
         typer.Option(
             help="For active: a file (.parquet, .csv, .jsonl) with image_id, caption_id and "
@@ -114,24 +114,20 @@ def propose(
     cxc-eccv annotate propose doubts clip.npz siglip.npz --budget 900
     cxc-eccv annotate propose doubts clip.npz --scheme entailment --split val
     cxc-eccv annotate propose mine clip.npz --number coco_5k/t2i/recall_at_1 \
-      --budget 500 --probabilities judge.parquet
+      --budget 500 --judge judge.parquet
     ```
 
     The first round creates the project with its scheme, split and seed, which cannot change. A pair of an earlier round
     is not asked again, unless all answers to its sheet were rejected. Pairs that are known to match are set apart;
     --ask-known asks about them too, which is needed to measure the precision of COCO's and CxC's labels.
     """
-    from pyarrow import Table
-
-    from cxc_eccv.cli.user_tables import probabilities_or_judge
-    from cxc_eccv.evaluation.policies import Judge
+    from cxc_eccv.cli.user_tables import load_judge
     from cxc_eccv.studies.annotation.proposing import ProposalOptions
 
     runs = load_runs(models or (), name)
     project = _open_or_create(
         folder, open_library(labels=labels or ()), scheme, None if split is None else split_name(split), seed
     )
-    judge = None if probabilities is None else probabilities_or_judge(probabilities, images)
     options = ProposalOptions(
         strategy=strategy or (None if number is None else "active"),
         budget=budget,
@@ -139,8 +135,7 @@ def propose(
         queries=None if queries is None else _read_queries(queries),
         limit=limit,
         sources=names(sources),
-        probabilities=judge if isinstance(judge, Table) else None,
-        classifier=judge if isinstance(judge, Judge) else None,
+        judge=None if judge is None else load_judge(judge, images),
         number=number,
         ask_known=ask_known,
     )
