@@ -7,9 +7,9 @@ import socket
 
 import pytest
 
+from cxc_eccv import hashing
 from cxc_eccv.errors import HashMismatch, InvalidOption, MalformedSource, SourceMissing, UnknownName
 from cxc_eccv.hashing import hash_content
-from cxc_eccv.sources import download
 from cxc_eccv.sources.catalog import load_catalog
 from cxc_eccv.sources.download import catalog_of, fetch, locate, state
 from cxc_eccv.sources.reading import read_bytes
@@ -228,8 +228,8 @@ def test_a_damaged_gzip_file_is_malformed(tmp_path, damage):
 
 
 def test_file_is_hashed_once_until_it_changes(tmp_path, monkeypatch):
-    reads, opened = [], download.open_content
-    monkeypatch.setattr(download, "open_content", lambda path: reads.append(path) or opened(path))
+    reads, opened = [], hashing.open_content
+    monkeypatch.setattr(hashing, "open_content", lambda path: reads.append(path) or opened(path))
     path = tmp_path / "a.csv"
     path.write_bytes(b"one")
     assert [hash_content(path) for _ in range(3)] == [hashlib.sha256(b"one").hexdigest()] * 3
