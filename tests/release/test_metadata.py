@@ -42,7 +42,7 @@ def metadata_without_address(build, tmp_path_factory):
 
 def read_metadata(folder, addresses):
     """The metadata of a copy of the files that a build reads, with these addresses in place of ours."""
-    for name in ("README.md", "setup.py", "LICENSE", "NOTICE", "cxc_eccv/__init__.py"):
+    for name in ("README.md", "setup.py", "LICENSE", "NOTICE", "cxc_eccv/version.py"):
         (folder / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, folder / name)
     settings = re.sub(r"\[project\.urls\]\n(.+\n)+", "", (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
