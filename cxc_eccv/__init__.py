@@ -46,7 +46,7 @@ HOMES = {
     "evaluate": "cxc_eccv.evaluation",
     "evaluate_model": "cxc_eccv.encoding.evaluate_model",
     "evaluate_rankings": "cxc_eccv.evaluation",
-    "load": "cxc_eccv.builders.packaged",
+    "load": "cxc_eccv.builders.load",
     "load_embeddings": "cxc_eccv.runs",
     "load_report": "cxc_eccv.report.loading",
     "load_reports": "cxc_eccv.comparison",
@@ -60,7 +60,7 @@ HOMES = {
 if TYPE_CHECKING:
     from cxc_eccv.builders.folder_writing import build_folder
     from cxc_eccv.builders.image_columns import attach_images
-    from cxc_eccv.builders.packaged import load
+    from cxc_eccv.builders.load import load
     from cxc_eccv.comparison import compare, load_reports
     from cxc_eccv.encoding.evaluate_model import evaluate_model
     from cxc_eccv.evaluate_modules import metric

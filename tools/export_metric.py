@@ -19,7 +19,7 @@ from metric_modules.script import alone, written_out
 import cxc_eccv
 from cxc_eccv import registry
 from cxc_eccv.errors import CxcEccvError
-from cxc_eccv.evaluate_modules.described import GRADIO, Description, metric_card, space_app
+from cxc_eccv.evaluate_modules.module_cards import GRADIO, Description, metric_card, space_app
 
 HEADER = f"""\
 # Exported from cxc_eccv {cxc_eccv.__version__} by its tools/export_metric.py; do not edit.

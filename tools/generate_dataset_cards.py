@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cxc_eccv.builders.dataset_cards import LICENCE_FILE, config_card, licence_file
-from cxc_eccv.builders.declared import BuildOptions, DatasetConfig, dataset_configs
+from cxc_eccv.builders.dataset_config import BuildOptions, DatasetConfig, dataset_configs
 from cxc_eccv.builders.output import conform, find_origin
 from cxc_eccv.builders.statistics import split_statistics
 from cxc_eccv.errors import CxcEccvError, InvalidOption, SourceMissing

@@ -14,7 +14,7 @@ from metric_modules.script import module_script
 
 from cxc_eccv import registry
 from cxc_eccv.errors import CxcEccvError
-from cxc_eccv.evaluate_modules.described import Description
+from cxc_eccv.evaluate_modules.module_cards import Description
 
 FOLDER = Path(__file__).parents[1] / "metrics"
 

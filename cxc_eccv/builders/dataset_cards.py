@@ -15,7 +15,7 @@ import datasets
 from datasets.splits import SplitDict, SplitInfo
 from huggingface_hub import DatasetCard, DatasetCardData
 
-from cxc_eccv.builders.declared import DEFAULT_CONFIG, DatasetConfig
+from cxc_eccv.builders.dataset_config import DEFAULT_CONFIG, DatasetConfig
 from cxc_eccv.builders.output import BuildSummary, SplitSummary
 from cxc_eccv.builders.statistics import (
     SplitStatistics,

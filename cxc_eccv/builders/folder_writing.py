@@ -19,7 +19,7 @@ import datasets
 from tqdm import tqdm
 
 from cxc_eccv.builders.dataset_cards import LICENCE_FILE, folder_card, licence_file
-from cxc_eccv.builders.declared import BuildOptions, DatasetConfig, dataset_configs, select_configs
+from cxc_eccv.builders.dataset_config import BuildOptions, DatasetConfig, dataset_configs, select_configs
 from cxc_eccv.builders.image_columns import IMAGES_AT_ONCE, ImageFolder, embed_images
 from cxc_eccv.builders.mteb_layout import MTEB, WITHOUT_PHOTOGRAPHS, mteb_configs, mteb_files
 from cxc_eccv.builders.output import (

@@ -16,7 +16,7 @@ import yaml
 from datasets import Value
 
 from cxc_eccv.builders.dataset_cards import TEMPLATES
-from cxc_eccv.builders.declared import BuildOptions, DatasetConfig, Rows, columns
+from cxc_eccv.builders.dataset_config import BuildOptions, DatasetConfig, Rows, columns
 from cxc_eccv.judgments.merging import merged_qrels
 from cxc_eccv.sources.library import Split
 from cxc_eccv.types import CROSS_MODAL, DIRECTIONS

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cxc_eccv import version
-from cxc_eccv.builders.declared import BuildOptions, DatasetConfig
+from cxc_eccv.builders.dataset_config import BuildOptions, DatasetConfig
 from cxc_eccv.builders.statistics import Statistics
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.hashing import hash_file

@@ -165,7 +165,7 @@ def build(
     cxc-eccv build --output cxc_eccv_mteb --images val2014 --layout mteb
     ```
     """
-    from cxc_eccv.builders.declared import BuildOptions
+    from cxc_eccv.builders.dataset_config import BuildOptions
     from cxc_eccv.builders.folder_writing import build_folder
 
     summary = build_folder(

@@ -69,7 +69,7 @@ def compare(
     """
     from cxc_eccv.comparison import compare as compare_reports
     from cxc_eccv.comparison import join, load_reports, measure_agreement, published_tables, read_reports
-    from cxc_eccv.comparison.views import brief_table
+    from cxc_eccv.comparison.comparison_files import brief_table
     from cxc_eccv.tables import tables_to_console
 
     if len(reports) == 1 and not published:
@@ -100,8 +100,8 @@ def compare(
 
 def texts_of(comparison: Comparison | ModelAgreement | None, joined: Sequence[Joined]) -> dict[str, str]:
     """The text of each file that a comparison writes, by name."""
+    from cxc_eccv.comparison.comparison_files import comparison_to_json, joined_tables, joined_to_csv, rows_to_csv
     from cxc_eccv.comparison.page import render_comparison
-    from cxc_eccv.comparison.views import comparison_to_json, joined_tables, joined_to_csv, rows_to_csv
     from cxc_eccv.tables import tables_to_latex, tables_to_markdown
 
     published = [table for paper in joined for table in joined_tables(paper)]

@@ -80,7 +80,7 @@ def push(
         raise InvalidOption("--output sends nothing; leave out --output or --yes")
     check_folder(output)
     if repo_type == "space" and not folder.exists() and folder.name == str(folder):
-        from cxc_eccv.evaluate_modules.described import write_space
+        from cxc_eccv.evaluate_modules.module_cards import write_space
 
         folder = write_space(folder.name, Path(context.with_resource(tempfile.TemporaryDirectory())))
     from cxc_eccv.hub.client import describe_token
@@ -206,8 +206,8 @@ def leaderboard(
     Results on the Hub are those of one benchmark. Results in open pull requests have rows of their own, with the number
     of the pull request. What cannot be read is named, and shown as it was last read.
     """
+    from cxc_eccv.comparison.comparison_files import joined_tables
     from cxc_eccv.comparison.published import PublishedTable, join_scores, published_tables
-    from cxc_eccv.comparison.views import joined_tables
     from cxc_eccv.hub.leaderboard import leaderboard_tasks
     from cxc_eccv.hub.results import read_results
     from cxc_eccv.tables import tables_to_console

@@ -121,7 +121,7 @@ def _list_metrics() -> dict[str, Item]:
 
 
 def _list_configs() -> dict[str, Item]:
-    from cxc_eccv.builders.declared import dataset_configs
+    from cxc_eccv.builders.dataset_config import dataset_configs
 
     return {
         name: Item(

@@ -1,9 +1,9 @@
 """Compare reports: tests between models, intervals of ranks, published models, agreement of metrics."""
 
+from cxc_eccv.comparison.compare_reports import compare
 from cxc_eccv.comparison.differences import Comparison, ComparisonSettings, Difference
 from cxc_eccv.comparison.label_agreement import ModelAgreement, OrderAgreement, measure_agreement
 from cxc_eccv.comparison.model_ranks import ModelRank
-from cxc_eccv.comparison.paired import compare
 from cxc_eccv.comparison.pairing import QueryValues, ScoredReport, load_reports, read_reports
 from cxc_eccv.comparison.published import (
     Agreement,

@@ -9,8 +9,8 @@ from itertools import combinations
 import numpy as np
 
 from cxc_eccv import registry
+from cxc_eccv.comparison.compare_reports import paired_samples
 from cxc_eccv.comparison.differences import ComparisonSettings
-from cxc_eccv.comparison.paired import paired_samples
 from cxc_eccv.comparison.pairing import Pair, ScoredReport, check_comparable, labels_of, pair_up, training_notes
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.report import Report

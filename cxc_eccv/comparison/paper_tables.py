@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from cxc_eccv.comparison.comparison_files import rows_to_csv
 from cxc_eccv.comparison.pairing import ScoredReport, check_comparable
-from cxc_eccv.comparison.views import rows_to_csv
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.registry import metric_labelled
 from cxc_eccv.report import Report

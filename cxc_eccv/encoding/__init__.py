@@ -24,9 +24,9 @@ __all__ = [
 HOMES = {
     "LoadedModel": "cxc_eccv.encoding.loading",
     "TextEncoder": "cxc_eccv.encoding.texts",
-    "encode": "cxc_eccv.encoding.whole_run",
-    "encode_once": "cxc_eccv.encoding.whole_run",
-    "encode_to_file": "cxc_eccv.encoding.whole_run",
+    "encode": "cxc_eccv.encoding.encode_run",
+    "encode_once": "cxc_eccv.encoding.encode_run",
+    "encode_to_file": "cxc_eccv.encoding.encode_run",
     "load_model": "cxc_eccv.encoding.loading",
     "rerank": "cxc_eccv.encoding.cross_encoding",
     "score_pairs": "cxc_eccv.encoding.cross_encoding",
@@ -37,9 +37,9 @@ HOMES = {
 
 if TYPE_CHECKING:
     from cxc_eccv.encoding.cross_encoding import rerank, score_pairs
+    from cxc_eccv.encoding.encode_run import encode, encode_once, encode_to_file
     from cxc_eccv.encoding.loading import LoadedModel, load_model
     from cxc_eccv.encoding.processes import sharded_ranks, split_ranks
     from cxc_eccv.encoding.texts import TextEncoder, text_encoder
-    from cxc_eccv.encoding.whole_run import encode, encode_once, encode_to_file
 
 __getattr__ = import_on_first_use(__name__, HOMES, "train")

@@ -12,7 +12,7 @@ from cxc_eccv.evaluate_modules.module import Column, Example, MetricModule, Resu
 from cxc_eccv.metrics.kinds import FailureMetric
 from cxc_eccv.sources.wordnet import similarity_matrix
 from cxc_eccv.types import FloatArray, RatedPairs
-from cxc_eccv.types.seen import ConceptPairs, Concepts, Similarity
+from cxc_eccv.types.concept_pairs import ConceptPairs, Concepts, Similarity
 from cxc_eccv.types.strict_json import Json
 
 

@@ -27,7 +27,7 @@ from cxc_eccv.evaluate_modules.module import (
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.metrics.kinds import PlausibleMetric, WholeMetric
 from cxc_eccv.ranking.by_lists import ByLists
-from cxc_eccv.ranking.known_depth import GivenRanks, values_at_known_depth
+from cxc_eccv.ranking.cut_rankings import GivenRanks, values_at_known_depth
 from cxc_eccv.ranking.readers import JudgedRows, PlausibleRows, TopRows
 from cxc_eccv.runs.rankings import RankedLists, RankingsRun
 from cxc_eccv.runs.run import whole_ids

@@ -19,7 +19,7 @@ from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
 
 from cxc_eccv import registry, version
 from cxc_eccv.builders.dataset_cards import point_examples
-from cxc_eccv.builders.declared import dataset_configs
+from cxc_eccv.builders.dataset_config import dataset_configs
 from cxc_eccv.builders.output import FORMAT, MANIFEST_NAME, list_departures
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.hub import leaderboard

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import datasets
 
 from cxc_eccv.builders.dataset_cards import bibtex, sources_of
-from cxc_eccv.builders.declared import dataset_configs
+from cxc_eccv.builders.dataset_config import dataset_configs
 from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation import Request

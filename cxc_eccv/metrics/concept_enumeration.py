@@ -6,7 +6,7 @@ import numpy as np
 
 from cxc_eccv.metrics.kinds import FailureMetric
 from cxc_eccv.types import FloatArray
-from cxc_eccv.types.seen import ConceptPairs
+from cxc_eccv.types.concept_pairs import ConceptPairs
 
 
 def concept_enumeration(pairs: ConceptPairs) -> FloatArray:

@@ -7,7 +7,7 @@ import numpy as np
 from cxc_eccv.errors import DataError
 from cxc_eccv.metrics.kinds import FailureMetric
 from cxc_eccv.types import FloatArray
-from cxc_eccv.types.seen import ConceptPairs, Similarity
+from cxc_eccv.types.concept_pairs import ConceptPairs, Similarity
 
 
 def non_common_similarity(pairs: ConceptPairs, similarity: Similarity) -> FloatArray:

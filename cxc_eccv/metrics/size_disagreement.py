@@ -7,7 +7,7 @@ import numpy as np
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.metrics.kinds import FailureMetric
 from cxc_eccv.types import FloatArray
-from cxc_eccv.types.seen import ConceptPairs
+from cxc_eccv.types.concept_pairs import ConceptPairs
 
 RELATIVE_TO = ("truth", "smaller", "image")
 """What an area difference is divided by: the instance of the ground truth, the smaller of the two, or the image."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, MissingIds
 from cxc_eccv.ranking.counts import gallery_sizes
-from cxc_eccv.ranking.known_depth import GivenRanks
+from cxc_eccv.ranking.cut_rankings import GivenRanks
 from cxc_eccv.ranking.ranked import (
     NO_READERS,
     Items,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError
 from cxc_eccv.ranking.counts import Counts, Share, gallery_sizes
-from cxc_eccv.ranking.known_depth import GivenRanks
+from cxc_eccv.ranking.cut_rankings import GivenRanks
 from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, TopK, look_up_gains
 from cxc_eccv.types.ids import make_indptr, number_within
 

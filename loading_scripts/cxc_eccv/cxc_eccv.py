@@ -5,8 +5,8 @@ From datasets 4 on, which refuses scripts, import the class:
 ``CxcEccv(config_name="sits", data_dir=...).download_and_prepare()``.
 """
 
-from cxc_eccv.builders import packaged
+from cxc_eccv.builders import load
 
 
-class CxcEccv(packaged.CxcEccv):
-    """Every config of cxc_eccv; see :class:`cxc_eccv.builders.packaged.CxcEccv`."""
+class CxcEccv(load.CxcEccv):
+    """Every config of cxc_eccv; see :class:`cxc_eccv.builders.load.CxcEccv`."""

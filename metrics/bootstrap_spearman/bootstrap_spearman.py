@@ -2,7 +2,7 @@
 
 import evaluate
 
-from cxc_eccv.evaluate_modules import described
+from cxc_eccv.evaluate_modules import module_cards
 from cxc_eccv.evaluate_modules.pair_modules import RatedPairsModule
 from cxc_eccv.metrics.bootstrap_spearman import SPEC
 
@@ -13,4 +13,4 @@ class BootstrapSpearman(RatedPairsModule, evaluate.Metric):
     spec = SPEC
 
     def _info(self) -> evaluate.MetricInfo:
-        return evaluate.MetricInfo(**described.module_info(SPEC))
+        return evaluate.MetricInfo(**module_cards.module_info(SPEC))

@@ -6,9 +6,9 @@ from page_checks import OPEN_FOLDS, assert_sound, list_requests, resize
 from scored_reports import scored
 
 from cxc_eccv.comparison import compare
+from cxc_eccv.comparison.comparison_files import joined_tables
 from cxc_eccv.comparison.page import render_comparison
 from cxc_eccv.comparison.published import eccv_caption_table, join_scores
-from cxc_eccv.comparison.views import joined_tables
 from cxc_eccv.report.example_table import EXAMPLES_SCHEMA
 from cxc_eccv.report.page_content import Page
 from cxc_eccv.report.pages import render_html, thumbnails

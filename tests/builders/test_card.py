@@ -18,7 +18,7 @@ from markdown_it import MarkdownIt
 from sample_configs import sample_configs
 
 from cxc_eccv.builders.dataset_cards import config_card, size_category
-from cxc_eccv.builders.declared import BuildOptions, dataset_configs, select_configs
+from cxc_eccv.builders.dataset_config import BuildOptions, dataset_configs, select_configs
 from cxc_eccv.builders.folder_writing import build_folder
 from cxc_eccv.builders.output import conform
 from cxc_eccv.builders.statistics import split_statistics, statistics_tables

@@ -6,7 +6,7 @@ from datasets import ClassLabel
 from tiny_world import TinyWorld, image
 
 import cxc_eccv as ce
-from cxc_eccv.builders.declared import BuildOptions, dataset_configs
+from cxc_eccv.builders.dataset_config import BuildOptions, dataset_configs
 from cxc_eccv.builders.output import conform
 from cxc_eccv.judgments.merging import entailment_labels, label_conflicts
 from cxc_eccv.report.page_content import Page

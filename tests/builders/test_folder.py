@@ -21,7 +21,7 @@ from huggingface_hub import DatasetCard
 from PIL import Image
 from sample_configs import sample_configs
 
-from cxc_eccv.builders.declared import BuildOptions, DatasetConfig, Rows, dataset_configs
+from cxc_eccv.builders.dataset_config import BuildOptions, DatasetConfig, Rows, dataset_configs
 from cxc_eccv.builders.folder_writing import build_folder
 from cxc_eccv.builders.output import conform
 from cxc_eccv.errors import (
@@ -346,7 +346,7 @@ def test_a_killed_build_leaves_the_previous_one(tmp_path):
 UNGUARDED = """
 import sys
 from dataclasses import replace
-from cxc_eccv.builders.declared import BuildOptions
+from cxc_eccv.builders.dataset_config import BuildOptions
 from cxc_eccv.builders.folder_writing import build_folder
 build_folder(sys.argv[1], configs=["sts"], data_dir="sample", num_proc=2, progress=False)
 """

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 import cxc_eccv as ce
-from cxc_eccv.builders.declared import dataset_configs
+from cxc_eccv.builders.dataset_config import dataset_configs
 
 
 @pytest.fixture

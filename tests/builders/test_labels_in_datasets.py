@@ -6,9 +6,9 @@ import pytest
 from label_files import random_pairs, write_label_file
 
 from cxc_eccv.builders import dataset_cards
-from cxc_eccv.builders.declared import BuildOptions, dataset_configs
+from cxc_eccv.builders.dataset_config import BuildOptions, dataset_configs
 from cxc_eccv.builders.folder_writing import build_folder
-from cxc_eccv.builders.packaged import cache_key
+from cxc_eccv.builders.load import cache_key
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_labels
 from cxc_eccv.types.json_records import to_json

@@ -7,7 +7,7 @@ import pytest
 from report_samples import near_run
 from rich.console import Console
 
-from cxc_eccv.builders.declared import dataset_configs
+from cxc_eccv.builders.dataset_config import dataset_configs
 from cxc_eccv.cli.encode import say_once
 from cxc_eccv.cli.sts import print_sts
 from cxc_eccv.comparison.published import eccv_caption_table

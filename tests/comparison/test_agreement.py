@@ -8,8 +8,8 @@ from scipy.stats import kendalltau
 from scored_reports import scored
 
 from cxc_eccv.comparison import measure_agreement
+from cxc_eccv.comparison.comparison_files import comparison_to_json
 from cxc_eccv.comparison.page import render_comparison
-from cxc_eccv.comparison.views import comparison_to_json
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.statistics import Draws
 

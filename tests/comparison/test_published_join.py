@@ -5,8 +5,8 @@ import csv
 import pytest
 
 from cxc_eccv.comparison import join
+from cxc_eccv.comparison.comparison_files import joined_tables, joined_to_csv
 from cxc_eccv.comparison.published import eccv_caption_table, printed_table
-from cxc_eccv.comparison.views import joined_tables, joined_to_csv
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.report import Report
 from cxc_eccv.types import Result

@@ -7,10 +7,10 @@ import pytest
 from scipy.stats import norm
 from scored_reports import scored
 
-from cxc_eccv.comparison import compare, paired
+from cxc_eccv.comparison import compare, compare_reports
+from cxc_eccv.comparison.comparison_files import comparison_to_json
 from cxc_eccv.comparison.model_ranks import ranks_under_any_labels
 from cxc_eccv.comparison.page import render_comparison
-from cxc_eccv.comparison.views import comparison_to_json
 from cxc_eccv.statistics import Draws, rank_intervals
 
 KEYS = ("coco_5k/i2t/recall_at_1", "cxc/i2t/recall_at_1", "eccv_caption/i2t/map_at_r", "cxc/t2t/recall_at_1")
@@ -61,7 +61,7 @@ def test_ranks_are_those_of_slow_draws_at_the_level_of_each_of_the_metrics(compa
 
 
 def test_ranks_do_not_depend_on_how_many_metrics_are_drawn_at_once(comparison, monkeypatch):
-    monkeypatch.setattr(paired, "MOST_DRAWN", 1)
+    monkeypatch.setattr(compare_reports, "MOST_DRAWN", 1)
     again = compare(*models(), samples=1500)
     assert again.ranks == comparison.ranks
     assert again.differences == comparison.differences

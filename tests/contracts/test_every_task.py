@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cxc_eccv import registry
-from cxc_eccv.builders.declared import dataset_configs
+from cxc_eccv.builders.dataset_config import dataset_configs
 from cxc_eccv.errors import DataError
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.metrics.kinds import WholeMetric

@@ -54,7 +54,7 @@ def reports():
 
 def built():
     """Rules and groups of the config ``retrieval``, and the card of a folder with the new config."""
-    from cxc_eccv.builders.declared import dataset_configs
+    from cxc_eccv.builders.dataset_config import dataset_configs
     from cxc_eccv.builders.folder_writing import build_folder
 
     wanted = ["retrieval", "lengths"]

@@ -3,7 +3,7 @@
 import pyarrow.compute as pc
 from pages import DOCS
 
-from cxc_eccv.builders.declared import BuildOptions
+from cxc_eccv.builders.dataset_config import BuildOptions
 from cxc_eccv.builders.mteb_layout import SUBSETS, mteb_configs
 
 

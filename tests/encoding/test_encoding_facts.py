@@ -54,7 +54,7 @@ def test_backend_of_images_is_part_of_the_key(torchvision, tmp_path):
 def test_parts_of_another_backend_are_not_resumed(torchvision, tmp_path, monkeypatch):
     path, options = tmp_path / "run.npz", {"images": PICTURES, "progress": False}
     with monkeypatch.context() as patch:
-        patch.setattr("cxc_eccv.encoding.whole_run.write_output", interrupt)
+        patch.setattr("cxc_eccv.encoding.encode_run.write_output", interrupt)
         with pytest.raises(KeyboardInterrupt):
             encode(load(), output=path, **options)
     with pytest.warns(UserWarning, match="1 kept shards of images were damaged, or of another model"):

@@ -3,8 +3,8 @@
 import pytest
 from huggingface_hub.errors import LocalEntryNotFoundError
 
-from cxc_eccv.encoding import whole_run
-from cxc_eccv.encoding.whole_run import read_training_data
+from cxc_eccv.encoding import encode_run
+from cxc_eccv.encoding.encode_run import read_training_data
 
 CARD = """---
 datasets: [s2orc, embedding-data/flickr30k-captions]
@@ -63,12 +63,12 @@ def test_training_data_of_a_hub_model_are_read_from_its_cached_files(monkeypatch
             raise LocalEntryNotFoundError(name)
         return str(tmp_path / name)
 
-    monkeypatch.setattr(whole_run, "try_to_load_from_cache", lambda *_, **__: "config.json")
-    monkeypatch.setattr(whole_run, "hf_hub_download", download)
+    monkeypatch.setattr(encode_run, "try_to_load_from_cache", lambda *_, **__: "config.json")
+    monkeypatch.setattr(encode_run, "hf_hub_download", download)
     assert read_training_data("user/loaded", "main")[-1] == "coco"
 
 
 def test_the_hub_is_not_asked_for_the_card_of_a_model_in_memory(monkeypatch):
     """Without a network, every try would be waited for."""
-    monkeypatch.setattr(whole_run, "hf_hub_download", lambda *_, **__: pytest.fail("asks the Hub"))
+    monkeypatch.setattr(encode_run, "hf_hub_download", lambda *_, **__: pytest.fail("asks the Hub"))
     assert read_training_data("user/in-memory") == []

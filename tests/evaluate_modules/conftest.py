@@ -10,7 +10,7 @@ from owner_addresses import ADDRESSES, write_metadata
 
 from cxc_eccv import registry
 from cxc_eccv.evaluate_modules import module_folder
-from cxc_eccv.evaluate_modules.described import write_space
+from cxc_eccv.evaluate_modules.module_cards import write_space
 
 ROOT = Path(__file__).parents[2]
 

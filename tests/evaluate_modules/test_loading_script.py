@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sample_configs import sample_configs
 
-from cxc_eccv.builders.declared import BuildOptions
+from cxc_eccv.builders.dataset_config import BuildOptions
 from cxc_eccv.builders.output import conform
 
 pytestmark = pytest.mark.thorough
@@ -91,5 +91,5 @@ def test_the_script_loads_with_datasets_3_6(run_python, environment, find_declar
 def test_the_script_is_thin_and_imports_one_name_per_line():
     text = (SCRIPT / "cxc_eccv.py").read_text(encoding="utf-8")
     imports = [line for line in text.splitlines() if line.startswith(("import ", "from "))]
-    assert imports == ["from cxc_eccv.builders import packaged"]
+    assert imports == ["from cxc_eccv.builders import load"]
     assert len(text.splitlines()) < 30

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from cxc_eccv import registry
-from cxc_eccv.evaluate_modules.described import write_space
+from cxc_eccv.evaluate_modules.module_cards import write_space
 
 pytestmark = pytest.mark.thorough
 

@@ -8,10 +8,10 @@ import pytest
 from PIL import Image
 from sample_configs import sample_configs
 
-from cxc_eccv.builders import packaged as cache_key
-from cxc_eccv.builders.declared import BuildOptions, dataset_configs
+from cxc_eccv.builders import load as cache_key
+from cxc_eccv.builders.dataset_config import BuildOptions, dataset_configs
 from cxc_eccv.builders.folder_writing import build_folder
-from cxc_eccv.builders.packaged import CxcEccv, load
+from cxc_eccv.builders.load import CxcEccv, load
 from cxc_eccv.errors import HashMismatch, InvalidOption, SourceMissing, UnknownName
 
 pytestmark = pytest.mark.thorough

@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict
 
 from cxc_eccv import __version__
-from cxc_eccv.builders.declared import BuildOptions
+from cxc_eccv.builders.dataset_config import BuildOptions
 from cxc_eccv.hub.leaderboard import leaderboard_tasks
 from cxc_eccv.report import Report
 from cxc_eccv.sources.catalog import fingerprint_files, load_catalog

@@ -12,7 +12,7 @@ import yaml
 from owner_addresses import ADDRESSES, REPOSITORY
 
 from cxc_eccv.evaluate_modules import MODULES
-from cxc_eccv.evaluate_modules.described import GRADIO
+from cxc_eccv.evaluate_modules.module_cards import GRADIO
 
 ROOT = Path(__file__).parents[2]
 LOAD = """

@@ -12,9 +12,9 @@ from label_files import write_label_file
 from mined_files import write_mined
 
 import cxc_eccv as ce
-from cxc_eccv.builders.declared import BuildOptions, dataset_configs
+from cxc_eccv.builders.dataset_config import BuildOptions, dataset_configs
 from cxc_eccv.builders.folder_writing import build_folder
-from cxc_eccv.builders.packaged import cache_key
+from cxc_eccv.builders.load import cache_key
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
 from cxc_eccv.judgments.evidence.source import label_sources, official_sources
 from cxc_eccv.judgments.merging import entailed_pairs, merge

@@ -9,7 +9,7 @@ from cxc_eccv.metrics.concept_agreement import concept_agreement
 from cxc_eccv.metrics.concept_enumeration import concept_enumeration
 from cxc_eccv.metrics.non_common_similarity import non_common_similarity
 from cxc_eccv.metrics.size_disagreement import match_sizes, size_disagreement
-from cxc_eccv.types.seen import ConceptPairs
+from cxc_eccv.types.concept_pairs import ConceptPairs
 
 TRUTH = ("trunk", "hill", "tree", "sky", "field", "branch", "head", "leg", "leaf", "zebra", "mane")
 RETRIEVED = ("grassland", "field", "zebra", "mane", "grass")

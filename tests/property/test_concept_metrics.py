@@ -10,7 +10,7 @@ from cxc_eccv.metrics.concept_agreement import concept_agreement
 from cxc_eccv.metrics.concept_enumeration import concept_enumeration
 from cxc_eccv.metrics.non_common_similarity import non_common_similarity
 from cxc_eccv.metrics.size_disagreement import RELATIVE_TO, size_disagreement
-from cxc_eccv.types.seen import ConceptPairs
+from cxc_eccv.types.concept_pairs import ConceptPairs
 
 NAMES = "abcdefgh"
 ROUND = st.integers(1, 20).map(lambda share: share / 20)

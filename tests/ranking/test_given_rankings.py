@@ -13,7 +13,7 @@ from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, RunTooShallo
 from cxc_eccv.evaluate_modules.ranking_modules import GivenRankings
 from cxc_eccv.metrics.kinds import RankMetric
 from cxc_eccv.ranking import ranked
-from cxc_eccv.ranking.known_depth import FAR, needed_depth, values_at_known_depth
+from cxc_eccv.ranking.cut_rankings import FAR, needed_depth, values_at_known_depth
 from cxc_eccv.runs import RankingsRun
 from cxc_eccv.types import Judgments
 

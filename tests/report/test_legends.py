@@ -14,7 +14,7 @@ from scored_reports import scored
 import cxc_eccv as ce
 from cxc_eccv.cli.compare import texts_of
 from cxc_eccv.comparison import compare, join, measure_agreement, published_tables
-from cxc_eccv.comparison.views import brief_table
+from cxc_eccv.comparison.comparison_files import brief_table
 from cxc_eccv.report import Report
 from cxc_eccv.tables import tables_to_console
 from cxc_eccv.terminal import print_shown, shown_html, shown_text

@@ -6,8 +6,8 @@ import numpy as np
 
 from cxc_eccv import wording
 from cxc_eccv.comparison import published_tables
+from cxc_eccv.comparison.comparison_files import rows_to_csv
 from cxc_eccv.comparison.pairing import judge_of
-from cxc_eccv.comparison.views import rows_to_csv
 from cxc_eccv.report import Report
 from cxc_eccv.report.charts import Curve, Verdicts, finding, line_chart
 from cxc_eccv.report.page_content import Page, caveat_of

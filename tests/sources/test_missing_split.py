@@ -5,9 +5,9 @@ import json
 import pytest
 
 import cxc_eccv as ce
-from cxc_eccv.builders.declared import BuildOptions
+from cxc_eccv.builders.dataset_config import BuildOptions
 from cxc_eccv.builders.folder_writing import build_folder
-from cxc_eccv.builders.packaged import load
+from cxc_eccv.builders.load import load
 from cxc_eccv.errors import DataError
 from cxc_eccv.sources.library import Library
 

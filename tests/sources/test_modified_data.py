@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 import cxc_eccv as ce
-from cxc_eccv.builders.declared import BuildOptions
+from cxc_eccv.builders.dataset_config import BuildOptions
 from cxc_eccv.builders.folder_writing import build_folder
-from cxc_eccv.builders.packaged import load
+from cxc_eccv.builders.load import load
 from cxc_eccv.comparison.pairing import ScoredReport, notes_on
 from cxc_eccv.hashing import hash_content
 from cxc_eccv.hub.card import merge_card

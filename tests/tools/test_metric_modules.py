@@ -9,7 +9,7 @@ import pytest
 
 from cxc_eccv import registry
 from cxc_eccv.evaluate_modules import MODULES
-from cxc_eccv.evaluate_modules.described import arguments, lead
+from cxc_eccv.evaluate_modules.module_cards import arguments, lead
 
 pytestmark = pytest.mark.thorough
 

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from cxc_eccv.runs import EmbeddingsRun
     from cxc_eccv.sources.library import Library
     from cxc_eccv.types import FloatArray, IntArray, RatedPairs
-    from cxc_eccv.types.seen import Concepts
+    from cxc_eccv.types.concept_pairs import Concepts
 
 CROSS = ("coco_1k", "coco_5k", "cxc/i2t", "cxc/t2i", "eccv_caption")
 WITHIN = ("cxc/t2t", "cxc/i2i")
@@ -446,7 +446,7 @@ def measure_failures_of(images: Sequence[Concepts], random: np.random.Generator)
     from cxc_eccv.metrics.non_common_similarity import non_common_similarity
     from cxc_eccv.metrics.size_disagreement import size_disagreement
     from cxc_eccv.sources.wordnet import similarity_matrix
-    from cxc_eccv.types.seen import ConceptPairs
+    from cxc_eccv.types.concept_pairs import ConceptPairs
 
     names = sorted({name for shown in images for name in shown})
     places = {name: place for place, name in enumerate(names)}

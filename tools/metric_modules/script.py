@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from cxc_eccv.evaluate_modules.described import GENERATED, Description, inputs_description
 from cxc_eccv.evaluate_modules.module import LIST, Column
+from cxc_eccv.evaluate_modules.module_cards import GENERATED, Description, inputs_description
 from cxc_eccv.metrics import unjudged
 from cxc_eccv.metrics.kinds import TopMetric
 
@@ -25,7 +25,7 @@ class {class_name}({base}, evaluate.Metric):
     spec = SPEC
 
     def _info(self) -> evaluate.MetricInfo:
-        return evaluate.MetricInfo(**described.module_info(SPEC))
+        return evaluate.MetricInfo(**module_cards.module_info(SPEC))
 '''
 
 SCRIPT = '''\
@@ -89,7 +89,7 @@ def module_script(described: Description) -> str:
         title=described.title,
         imports="\n".join(
             [
-                "from cxc_eccv.evaluate_modules import described",
+                "from cxc_eccv.evaluate_modules import module_cards",
                 f"from {kind.__module__} import {kind.__name__}",
                 f"from cxc_eccv.metrics.{described.spec.name} import SPEC",
             ]

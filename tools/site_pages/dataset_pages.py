@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from cxc_eccv.builders.dataset_cards import BUILT, URL, config_sections
-from cxc_eccv.builders.declared import DatasetConfig, dataset_configs
+from cxc_eccv.builders.dataset_config import DatasetConfig, dataset_configs
 from cxc_eccv.sources.catalog import load_catalog
 from cxc_eccv.terminal import markdown_table
 from site_pages.parts import GENERATED

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cxc_eccv import registry
-from cxc_eccv.evaluate_modules.described import ARXIV, Description
+from cxc_eccv.evaluate_modules.module_cards import ARXIV, Description
 from cxc_eccv.metrics.kinds import Spec
 from cxc_eccv.terminal import markdown_table
 from site_pages.task_page import task_links

@@ -10,7 +10,7 @@ import io
 import sys
 from collections.abc import Iterator
 
-from cxc_eccv.evaluate_modules.described import lead
+from cxc_eccv.evaluate_modules.module_cards import lead
 from cxc_eccv.metrics.kinds import Spec
 
 __all__ = ["first_sections"]

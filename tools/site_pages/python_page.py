@@ -114,7 +114,7 @@ GROUPS = {
         {
             "cxc_eccv.studies.explain.concepts": ("load_concepts", "find_mentions"),
             "cxc_eccv.studies.explain.failed_queries": ("measure_failures", "keep_mentioned", "subtract_best"),
-            "cxc_eccv.types.seen": ("ConceptPairs",),
+            "cxc_eccv.types.concept_pairs": ("ConceptPairs",),
             "cxc_eccv.studies.explain.altering": ("alter",),
             "cxc_eccv.studies.entailment.judge": ("ClassifierJudge",),
             "cxc_eccv.studies.annotation.changes": ("measure_changes",),
@@ -138,7 +138,7 @@ GROUPS = {
                 *("WholeMetric", "FailureMetric"),
             ),
             "cxc_eccv.tasks.task": ("Task", "Part"),
-            "cxc_eccv.builders.declared": ("DatasetConfig", "BuildOptions", "Rows"),
+            "cxc_eccv.builders.dataset_config": ("DatasetConfig", "BuildOptions", "Rows"),
         },
     ),
 }

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cxc_eccv import registry
-from cxc_eccv.builders.declared import dataset_configs
+from cxc_eccv.builders.dataset_config import dataset_configs
 from cxc_eccv.errors import DataError
-from cxc_eccv.evaluate_modules.described import Description
+from cxc_eccv.evaluate_modules.module_cards import Description
 from cxc_eccv.metrics.kinds import Spec
 from site_pages.addresses import citation_addresses, read_addresses, site_addresses
 from site_pages.command_page import commands

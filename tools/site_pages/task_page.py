@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cxc_eccv import registry
-from cxc_eccv.evaluate_modules.described import ARXIV
+from cxc_eccv.evaluate_modules.module_cards import ARXIV
 from cxc_eccv.hub.leaderboard import leaderboard_tasks
 from cxc_eccv.tasks.task import Task
 from cxc_eccv.terminal import markdown_table

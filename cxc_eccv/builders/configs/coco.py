@@ -7,7 +7,7 @@ import pyarrow as pa
 from datasets import ClassLabel, Value
 from numpy.typing import NDArray
 
-from cxc_eccv.builders.declared import (
+from cxc_eccv.builders.dataset_config import (
     BuildOptions,
     DatasetConfig,
     Rows,

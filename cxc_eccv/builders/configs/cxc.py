@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from datasets import ClassLabel, Value
 
-from cxc_eccv.builders.declared import BuildOptions, DatasetConfig, Rows, columns, nullable
+from cxc_eccv.builders.dataset_config import BuildOptions, DatasetConfig, Rows, columns, nullable
 from cxc_eccv.sources.library import Split
 from cxc_eccv.types import FloatArray
 

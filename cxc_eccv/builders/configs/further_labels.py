@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import ClassLabel, Value
 
-from cxc_eccv.builders.declared import (
+from cxc_eccv.builders.dataset_config import (
     BuildOptions,
     DatasetConfig,
     Rows,

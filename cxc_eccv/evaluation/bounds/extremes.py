@@ -20,7 +20,7 @@ from cxc_eccv.evaluation.bounds.expected import expect_best, expect_sums, expect
 from cxc_eccv.evaluation.bounds.retrieved import Flags, Retrieved
 from cxc_eccv.judgments.plausible import PlausibleHits
 from cxc_eccv.metrics.kinds import HIGHEST_GAIN, PlausibleMetric, RankMetric, Spec, TopMetric, Variant
-from cxc_eccv.ranking.known_depth import FAR
+from cxc_eccv.ranking.cut_rankings import FAR
 from cxc_eccv.ranking.ties import find_tied_across
 from cxc_eccv.types import Bounds, FloatArray, IntArray, Judgments, PositiveRanks, TopK, find_positions, look_up_gains
 from cxc_eccv.types.ids import find_fold_rows

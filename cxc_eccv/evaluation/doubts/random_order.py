@@ -7,7 +7,7 @@ import numpy as np
 from cxc_eccv.evaluation.doubts.doubt import Doubt, Evidence, average_by_image
 from cxc_eccv.metrics.chances import expect_recall
 from cxc_eccv.ranking.counts import count_reachable, gallery_sizes
-from cxc_eccv.ranking.known_depth import GivenRanks
+from cxc_eccv.ranking.cut_rankings import GivenRanks
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import CROSS_MODAL, FloatArray, IntArray, Judgments, PositiveRanks
 from cxc_eccv.types.ids import number_within

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from cxc_eccv.evaluation.needs.items_and_pairs import JudgedItems, MatchCounts, PairSimilarities, TopItems
 from cxc_eccv.evaluation.needs.need import (
     Measured,
     MeasuredRanks,
@@ -21,6 +20,7 @@ from cxc_eccv.evaluation.needs.need import (
     Undefined,
     Values,
 )
+from cxc_eccv.evaluation.needs.row_inputs import JudgedItems, MatchCounts, PairSimilarities, TopItems
 from cxc_eccv.metrics.kinds import JudgedMetric, PlausibleMetric, RankMetric, RatedMetric, Spec, TopMetric
 
 __all__ = [

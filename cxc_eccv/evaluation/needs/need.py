@@ -29,7 +29,7 @@ from cxc_eccv.metrics.entail_at_k import Classifier
 from cxc_eccv.metrics.kinds import Kind, RankMetric, Spec, Variant
 from cxc_eccv.ranking import Ranked
 from cxc_eccv.ranking.counts import count_reachable, gallery_sizes
-from cxc_eccv.ranking.known_depth import GivenRanks, values_at_known_depth
+from cxc_eccv.ranking.cut_rankings import GivenRanks, values_at_known_depth
 from cxc_eccv.ranking.readers import RowReader, TopRows
 from cxc_eccv.ranking.ties import drop_cut
 from cxc_eccv.sources.library import Library

@@ -8,8 +8,8 @@ from itertools import groupby
 
 import numpy as np
 
+from cxc_eccv.comparison.compare_reports import paired_samples
 from cxc_eccv.comparison.differences import ComparisonSettings
-from cxc_eccv.comparison.paired import paired_samples
 from cxc_eccv.comparison.pairing import Pair, ScoredReport, pair_up
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation import Request

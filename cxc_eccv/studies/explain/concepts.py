@@ -26,7 +26,7 @@ from cxc_eccv.sources.readers import Instances
 from cxc_eccv.sources.wordnet import find_synset, load_category_words, load_wordnet
 from cxc_eccv.studies.explain.altering.parsed_sentences import plural_of
 from cxc_eccv.types import FloatArray, find_positions
-from cxc_eccv.types.seen import Concepts
+from cxc_eccv.types.concept_pairs import Concepts
 
 SOURCES = (COCO.name, "visual-genome")
 

@@ -36,8 +36,8 @@ from cxc_eccv.studies.explain.failure_kinds import KINDS, UNEXPLAINED, sort_by_k
 from cxc_eccv.studies.explain.separating_concepts import Separation
 from cxc_eccv.tables import Table
 from cxc_eccv.types import IntArray
+from cxc_eccv.types.concept_pairs import Concepts
 from cxc_eccv.types.provenance import Provenance
-from cxc_eccv.types.seen import Concepts
 from cxc_eccv.wording import count, direction_name, list_names
 
 STUDY = "cxc_eccv.studies.explain"

@@ -34,7 +34,7 @@ from cxc_eccv.sources.library import Split
 from cxc_eccv.sources.wordnet import similarity_matrix
 from cxc_eccv.studies.explain.concepts import ImageConcepts, find_mentions
 from cxc_eccv.types import FloatArray, IntArray
-from cxc_eccv.types.seen import ConceptPairs, Concepts, Similarity
+from cxc_eccv.types.concept_pairs import ConceptPairs, Concepts, Similarity
 
 TASKS = {"t2i": "coco_5k", "i2t": "coco_5k", "t2t": "co_captions"}
 """Direction to the task whose recall@1 counts the failures."""

@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from cxc_eccv.builders.declared import dataset_configs
+from cxc_eccv.builders.dataset_config import dataset_configs
 from cxc_eccv.errors import HubError, UnknownName
 from cxc_eccv.hub.leaderboard import eval_yaml, leaderboard_tasks, read_task_ids, select_tasks
 from cxc_eccv.metrics.kinds import WholeMetric

@@ -1,6 +1,6 @@
 """The configs that the sample alone is enough for: those made with tools, or of other data, have tests of their own."""
 
-from cxc_eccv.builders.declared import dataset_configs
+from cxc_eccv.builders.dataset_config import dataset_configs
 
 BEYOND = {"flickr8k_human"}
 """Of data that the sample lacks."""

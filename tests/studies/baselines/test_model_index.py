@@ -1,6 +1,6 @@
 """Results in the front matter of a trained model's card."""
 
-from cxc_eccv.builders.declared import dataset_configs
+from cxc_eccv.builders.dataset_config import dataset_configs
 from cxc_eccv.hub.leaderboard import leaderboard_tasks
 from cxc_eccv.report import Report
 from cxc_eccv.studies.baselines.model_card import index_results

@@ -11,7 +11,7 @@ from cxc_eccv.metrics.concept_agreement import concept_agreement
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import read_json
 from cxc_eccv.studies.explain.concepts import load_concepts, synsets_of_categories
-from cxc_eccv.types.seen import ConceptPairs
+from cxc_eccv.types.concept_pairs import ConceptPairs
 
 CATEGORIES = [{"id": 1, "name": "person"}, {"id": 18, "name": "dog"}, {"id": 34, "name": "frisbee"}]
 

@@ -42,8 +42,8 @@ from cxc_eccv.studies.explain.failed_queries import (
     subtract_best,
 )
 from cxc_eccv.tables import tables_to_markdown
+from cxc_eccv.types.concept_pairs import ConceptPairs
 from cxc_eccv.types.provenance import Provenance
-from cxc_eccv.types.seen import ConceptPairs
 
 
 def test_worked_by_hand():

@@ -6,7 +6,7 @@ from dataclasses import fields
 import pyarrow as pa
 from datasets import Features, Value
 
-from cxc_eccv.builders.declared import BuildOptions, DatasetConfig, Rows
+from cxc_eccv.builders.dataset_config import BuildOptions, DatasetConfig, Rows
 from cxc_eccv.sources.library import Split
 from cxc_eccv.studies.explain.altering import Altered, all_kinds, alter_tagged, require_seed
 from cxc_eccv.studies.explain.altering.parsed_sentences import describe_tagger, tag_sentences

@@ -3,7 +3,7 @@
 import pyarrow as pa
 from datasets import Features, Value
 
-from cxc_eccv.builders.declared import BuildOptions, DatasetConfig, Rows
+from cxc_eccv.builders.dataset_config import BuildOptions, DatasetConfig, Rows
 from cxc_eccv.sources.library import Split
 
 

@@ -12,7 +12,7 @@ from cxc_eccv.evaluation.relabelling import relabel
 from cxc_eccv.judgments.merging import merge
 from cxc_eccv.registry import task
 from cxc_eccv.runs import ScoresRun
-from cxc_eccv.runs.machine_lists import read_machine_lists
+from cxc_eccv.runs.eccv_model_rankings import read_machine_lists
 from cxc_eccv.runs.rankings import write_rankings
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import UNREACHABLE_CAPTIONS

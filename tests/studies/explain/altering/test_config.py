@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import cxc_eccv as ce
-from cxc_eccv.builders.declared import BuildOptions, dataset_configs
-from cxc_eccv.builders.packaged import cache_key
+from cxc_eccv.builders.dataset_config import BuildOptions, dataset_configs
+from cxc_eccv.builders.load import cache_key
 from cxc_eccv.errors import InvalidOption, SourceMissing
 from cxc_eccv.studies.explain.altering import all_kinds, alter_tagged
 from cxc_eccv.studies.explain.altering.parsed_sentences import tag_sentences

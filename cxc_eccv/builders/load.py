@@ -15,7 +15,13 @@ from typing import Any
 import datasets
 import pyarrow as pa
 
-from cxc_eccv.builders.declared import DEFAULT_CONFIG, BuildOptions, DatasetConfig, dataset_configs, select_configs
+from cxc_eccv.builders.dataset_config import (
+    DEFAULT_CONFIG,
+    BuildOptions,
+    DatasetConfig,
+    dataset_configs,
+    select_configs,
+)
 from cxc_eccv.builders.image_columns import attach_images
 from cxc_eccv.builders.output import conform, open_library, row_groups
 from cxc_eccv.errors import InvalidOption, SourceMissing, UnknownName
