@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from cxc_eccv.errors import MalformedSource
+from cxc_eccv.damage import refuse_damage
 
 
 class Fingerprint(NamedTuple):
@@ -49,8 +48,5 @@ def _fingerprint(path: Path, *_state: int) -> Fingerprint:
 @contextmanager
 def open_content(path: Path) -> Iterator[IO[bytes]]:
     """Open a file to read its content; a file named ``*.gz`` is decompressed."""
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-            yield stream  # type: ignore[misc] # a GzipFile can do what is asked of IO
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise MalformedSource(path, "", f"incomplete or damaged data ({error})", "a complete gzip file") from None
+    with refuse_damage(path), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+        yield stream  # type: ignore[misc] # a GzipFile can do what is asked of IO

@@ -46,7 +46,7 @@ def read_report(path: Path) -> Report:
         return Report.from_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise DataError(f"there is no {path}. {NAME_FOLDER}.") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError, RecursionError) as error:
         raise DataError(f"{path}: cannot be read ({error}). {NAME_FOLDER}.") from None
     except DataError as error:
         raise DataError(f"{path} is {error}. {NAME_FOLDER}.") from None

@@ -1,16 +1,14 @@
 """Reads and writes the files that hold vectors and other arrays: NumPy archives and safetensors.
 
 Archives are read with checksums and without pickle, and written without time stamps. Safetensors files are read with
-bfloat16; those that we wrote have a checksum.
+bfloat16.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,9 +17,9 @@ import numpy as np
 import safetensors
 from numpy.typing import NDArray
 
+from cxc_eccv.damage import refuse_damaged_run
 from cxc_eccv.errors import MalformedRun
 from cxc_eccv.hashing import hash_file
-from cxc_eccv.parquet import OBJECTS, PICKLED, read_npy, refuse_expansion
 from cxc_eccv.runs.run import MODEL, ROLES, EmbeddingsRun, read_entry, refuse_unreadable, whole_ids
 from cxc_eccv.types import Embeddings
 from cxc_eccv.types.ids import advise_ids, check_ids, check_vectors
@@ -44,15 +42,6 @@ TYPES = {
     "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "<u1", "BOOL": "?", "C64": "<c8",
 }  # fmt: skip
 NAMES = {np.dtype(code): name for name, code in TYPES.items() if name != "BF16"}
-CHECKSUM = "sha256"
-"""Entry of the metadata with our checksum of names, types, shapes and values, as the format has none."""
-
-ENTRY = b"PK\1\2"
-"""Begins an entry of an archive's directory; zipfile passes over entries within a field whose length is damaged."""
-
-DAMAGE = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError, RuntimeError)
-"""What zipfile raises for damaged archives, and for those that NumPy does not write."""
-
 FORMATS = (".npz", ".safetensors")
 
 
@@ -227,30 +216,38 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], texts: Mapping[
 
 def read_npz(path: Path) -> dict[str, NDArray[Any]]:
     """All arrays of a ``.npz`` file by name, compared with its checksums."""
-    arrays: dict[str, NDArray[Any]] = {}
-    place = f"{path}"
+    with refuse_damaged_run(path):
+        _verify_checksums(path)
+        with zipfile.ZipFile(path) as archive:
+            return {name.removesuffix(".npy"): _read_member(path, archive, name) for name in archive.namelist()}
+
+
+def _verify_checksums(path: Path) -> None:
+    """Raise BadZipFile for whatever zipfile raises, which has many errors for damaged places and options."""
     try:
         with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
-            if any(ENTRY in member.extra + member.comment for member in members):
-                raise zipfile.BadZipFile("an entry of its directory hides another")
-            refuse_expansion(path.stat().st_size, sum(member.file_size for member in members))
-            for member in members:
-                name = member.filename.removesuffix(".npy")
-                place = f"{path}, {name}"
-                with archive.open(member) as stream:
-                    arrays[name] = read_npy(stream)
-    except DAMAGE as error:
-        if str(error) == PICKLED:
-            advice = f"{OBJECTS}. {advise_ids(name)}" if name.endswith("_ids") else PICKLED
-            raise MalformedRun(f"{place}: {advice}") from None
+            damaged = archive.testzip()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise zipfile.BadZipFile(str(error)) from None
+    if damaged is not None:
+        raise zipfile.BadZipFile(f"{damaged} does not match its checksum")
+
+
+def _read_member(path: Path, archive: zipfile.ZipFile, member: str) -> NDArray[Any]:
+    name = member.removesuffix(".npy")
+    try:
+        with archive.open(member) as stream:
+            array: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
+    except ValueError as error:
+        if "allow_pickle" not in str(error):
+            raise MalformedRun(f"{path}, {name}: no array ({error}); save it again with np.savez") from None
+        advice = "Save a plain number array, for example np.stack(vectors).astype('float32')"
+        if name.endswith("_ids"):
+            advice = advise_ids(name)
         raise MalformedRun(
-            f"{place}: not a readable .npz archive, cut short or damaged ({error}); save it again with np.savez"
+            f"{path}, {name}: holds Python objects (object dtype), which are never unpickled. {advice}"
         ) from None
-    if len(arrays) < len(members):
-        names = [member.filename for member in members]
-        raise MalformedRun(f"{path}: holds an array twice among {names}; save it again")
-    return arrays
+    return array
 
 
 def write_npz(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -264,15 +261,10 @@ def write_npz(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 def read_safetensors(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
     """All tensors of a ``.safetensors`` file by name, with bfloat16 as float32, and its metadata."""
-    try:
+    with refuse_damaged_run(path):
         with safetensors.safe_open(path, framework="np") as file:
             metadata: dict[str, str] = file.metadata() or {}
         tensors = safetensors.deserialize(path.read_bytes())  # type: ignore[no-untyped-call] # reads bfloat16 too
-    except safetensors.SafetensorError as error:
-        raise MalformedRun(f"{path}: not a safetensors file, cut short or damaged ({error}); save it again") from None
-    checksum = metadata.pop(CHECKSUM, None)
-    if checksum not in (None, _checksum(tensors, metadata)):
-        raise MalformedRun(f"{path}: its content does not match its checksum; the file is damaged, save it again")
     return {name: _array(path, name, entry) for name, entry in tensors}, metadata
 
 
@@ -280,8 +272,7 @@ def write_safetensors(path: Path, arrays: Mapping[str, NDArray[Any]], metadata: 
     """Write arrays; equal arrays give equal bytes, as the order of the metadata is fixed."""
     entries = {name: {"dtype": NAMES[array.dtype], "shape": list(array.shape)} for name, array in arrays.items()}
     data = {name: np.ascontiguousarray(array).data.cast("B") if array.size else b"" for name, array in arrays.items()}
-    tensors = [(name, {**entry, "data": data[name]}) for name, entry in entries.items()]
-    header: dict[str, Any] = {"__metadata__": {**metadata, CHECKSUM: _checksum(tensors, metadata)}}
+    header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
     offset = 0
     for name, entry in entries.items():
         header[name] = {**entry, "data_offsets": [offset, offset + len(data[name])]}
@@ -292,14 +283,6 @@ def write_safetensors(path: Path, arrays: Mapping[str, NDArray[Any]], metadata: 
         file.write(len(text).to_bytes(8, "little") + text)
         for part in data.values():
             file.write(part)
-
-
-def _checksum(tensors: list[tuple[str, dict[str, Any]]], metadata: Mapping[str, str]) -> str:
-    content = hashlib.sha256(json.dumps(sorted(metadata.items())).encode())
-    for name, entry in sorted(tensors, key=lambda tensor: tensor[0]):
-        content.update(json.dumps([name, entry["dtype"], list(entry["shape"])]).encode())
-        content.update(entry["data"])
-    return content.hexdigest()
 
 
 def _array(path: Path, name: str, entry: Mapping[str, Any]) -> NDArray[Any]:

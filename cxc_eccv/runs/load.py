@@ -15,9 +15,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from cxc_eccv.damage import refuse_damaged_run
 from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
 from cxc_eccv.hashing import hash_file
-from cxc_eccv.parquet import read_parquet, refuse_size
+from cxc_eccv.parquet import read_parquet
 from cxc_eccv.runs.embeddings import make_embeddings, read_arrays
 from cxc_eccv.runs.rankings import RankedLists, RankingsRun, narrow_ids
 from cxc_eccv.runs.report_folder import find_files
@@ -163,10 +164,8 @@ def _load_rankings(files: list[Path], direction: str | Sequence[str] | None) -> 
 
 def _find_text(path: Path, entry: str) -> str | None:
     """The text of an entry in the metadata of a Parquet file, or None."""
-    try:
+    with refuse_damaged_run(path):
         return ((pq.read_schema(path).metadata or {}).get(entry.encode()) or b"").decode() or None
-    except UnicodeDecodeError:
-        raise MalformedRun(f"{path}: the {entry} in its metadata is not UTF-8; save it again") from None
 
 
 def _load_arrays(path: Path) -> EmbeddingsRun | ScoresRun:
@@ -206,13 +205,8 @@ def _read_json(path: Path, direction: str | None) -> dict[str, RankedLists]:
 
 
 def _read_text(path: Path) -> str:
-    try:
-        refuse_size(path)
+    with refuse_damaged_run(path):
         text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise MalformedRun(f"{path}: byte {error.start} is not UTF-8; save the rankings as plain text") from None
-    except ValueError as error:
-        raise MalformedRun(f"{path}: has {error}; save fewer items per query, or as Parquet") from None
     if not text.strip():
         raise MalformedRun(f"{path}: is empty; save it again")
     return text
@@ -252,10 +246,8 @@ def _read_parquet(path: Path, direction: str | None) -> dict[str, RankedLists]:
 
 
 def _read_table(path: Path) -> pa.Table:
-    try:
+    with refuse_damaged_run(path):
         table = read_parquet(path)
-    except pa.ArrowInvalid as error:
-        raise MalformedRun(f"{path}: not readable Parquet ({error}); it may be cut short, save it again") from None
     if not table.num_rows:
         raise MalformedRun(f"{path}: has no rows; it needs the columns {PARQUET_FORMS}")
     return table
@@ -277,7 +269,7 @@ def _refuse_unread_scores(path: Path, table: pa.Table, name: str) -> None:
 
 
 def _pick(path: str | Path, table: pa.Table, name: str, fits: Any, wanted: str = "text") -> pa.Array:  # noqa: ANN401
-    if name not in table.column_names:
+    if table.column_names.count(name) != 1:
         raise MalformedRun(f"{path}: has the columns {', '.join(table.column_names)}; needs {PARQUET_FORMS}")
     column = table[name].combine_chunks()
     if pa.types.is_dictionary(column.type):

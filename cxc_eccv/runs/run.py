@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cxc_eccv.damage import refuse_damaged_run
 from cxc_eccv.errors import CxcEccvError, MalformedRun, NoSuchFile, refuse_long_name
 from cxc_eccv.hashing import hash_file
 from cxc_eccv.types import Embeddings, IntArray, find_sides
@@ -78,11 +79,10 @@ def refuse_unreadable(path: Path) -> None:
 def parse_json(path: Path, text: str) -> Any:  # noqa: ANN401 - whatever the text holds
     """The value of a JSON text with whole numbers and without repeated keys."""
     try:
-        return decode_json(text, parse_float=_refuse_float)
+        with refuse_damaged_run(path):
+            return decode_json(text, parse_float=_refuse_float)
     except JsonFault as fault:
         raise MalformedRun(f"{path}: {fault}; correct it, or save it again") from None
-    except json.JSONDecodeError as error:
-        raise MalformedRun(f"{path}: not JSON ({error}); it may be cut short, save it again") from None
 
 
 def _refuse_float(number: str) -> NoReturn:

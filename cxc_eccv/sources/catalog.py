@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+from cxc_eccv.damage import refuse_damage
 from cxc_eccv.errors import MalformedSource, SourceMissing, UnknownName
 from cxc_eccv.sources.reading import check_content
 from cxc_eccv.types.provenance import DataFacts, ModifiedFile
@@ -156,10 +157,8 @@ def load_catalog(path: str | Path | None = None, *, base: Catalog | None = None)
 
 @lru_cache(maxsize=32)
 def _parse(file: Path, _mtime_ns: int, base: Catalog | None) -> Catalog:
-    try:
+    with refuse_damage(file):
         document = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise MalformedSource(file, "", str(error), "valid TOML") from None
     base = base or Catalog("", "", {}, {}, {}, {})
     shape: Shapes = {
         "edition": TEXT,

@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import zipfile
-import zlib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from importlib import resources
@@ -21,6 +20,7 @@ import pyarrow as pa
 from filelock import FileLock
 from platformdirs import user_cache_dir
 
+from cxc_eccv.damage import refuse_damage
 from cxc_eccv.errors import (
     DownloadFailed,
     HashMismatch,
@@ -288,15 +288,17 @@ def retrieve(
 
 
 def _extract(entry: Entry, bundle: Path, target: Path) -> None:
-    member, part = entry.member or "", target.with_name(f"{target.name}.part")
+    member = entry.member or ""
+    part = target.with_name(f"{target.name}.part")
+    expected = f"an archive with a member {member!r}; delete it to download it again"
     try:
-        with zipfile.ZipFile(bundle) as archive, archive.open(member) as source, part.open("wb") as sink:
-            shutil.copyfileobj(source, sink)
+        with refuse_damage(bundle, expected=expected), zipfile.ZipFile(bundle) as archive:
+            if member not in archive.namelist():
+                raise MalformedSource(bundle, "", f"the members {shown(archive.namelist())}", expected)
+            with archive.open(member) as source, part.open("wb") as sink:
+                shutil.copyfileobj(source, sink)
         verify(part, entry.sha256, entry.size, f"It is the member {member!r} of {bundle}.")
         part.replace(target)
-    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError) as error:
-        expected = f"an archive with a member {member!r}; delete it to download it again"
-        raise MalformedSource(bundle, "", str(error), expected) from None
     finally:
         part.unlink(missing_ok=True)
 

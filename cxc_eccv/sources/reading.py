@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import csv
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from io import BytesIO
 from pathlib import Path
@@ -16,10 +15,11 @@ import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 from pyarrow import json as arrow_json
 
+from cxc_eccv.damage import refuse_damage
 from cxc_eccv.errors import MalformedSource, SourceMissing
 from cxc_eccv.extras import require
 from cxc_eccv.hashing import open_content
-from cxc_eccv.parquet import read_npy, read_parquet, refuse_size
+from cxc_eccv.parquet import read_parquet
 from cxc_eccv.types import IntArray, find_positions
 from cxc_eccv.types.strict_json import JsonFault, Shape, check_shape, decode_json
 
@@ -27,11 +27,7 @@ LARGEST_ID = 2**63 - 1
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """The content of a file, of at most 2 GiB on the disk; a file named ``*.gz`` is decompressed."""
-    try:
-        refuse_size(Path(path))
-    except ValueError as error:
-        raise MalformedSource(path, "", str(error), "a smaller file") from None
+    """The content of a file; a file named ``*.gz`` is decompressed."""
     with open_content(Path(path)) as stream:
         return stream.read()
 
@@ -39,12 +35,8 @@ def read_bytes(path: str | Path) -> bytes:
 def read_text(path: Path) -> str:
     """The UTF-8 text of a file, decompressed if it is gzipped; an empty file is refused."""
     data = read_bytes(path)
-    try:
+    with refuse_damage(path):
         content = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        actual = f"byte {data[error.start]:#04x} at offset {error.start}"
-        raise MalformedSource(path, f"line {line}", actual, "UTF-8 text") from None
     if not content.strip():
         raise MalformedSource(path, "", "an empty file", "content")
     return content
@@ -80,13 +72,11 @@ def parse_json(content: str, path: Path, line: int | None = None) -> Any:  # noq
     """The JSON value of the text of ``path``, or of one line of it, as strict as :func:`read_json`."""
     prefix = "" if line is None else f"line {line}"
     try:
-        return decode_json(content)
-    except json.JSONDecodeError as error:
-        place = f"column {error.colno}" if line else f"line {error.lineno}, column {error.colno}"
-        cut = CUT if error.pos >= len(content.rstrip()) - 1 else ""
-        raise _refuse(path, prefix, place, f"{error.msg}{cut}", "valid JSON") from None
+        with refuse_damage(path, prefix):
+            return decode_json(content)
     except JsonFault as fault:
-        raise _refuse(path, prefix, fault.place, fault.actual, fault.expected) from None
+        place = ", ".join(filter(None, [prefix, fault.place]))
+        raise MalformedSource(path, place, fault.actual, fault.expected) from None
 
 
 def read_json_columns(path: Path, schema: pa.Schema) -> pa.Table | None:
@@ -122,10 +112,8 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def read_table(path: Path, expected: str) -> pa.Table:
     """The table of a Parquet file, by :func:`cxc_eccv.parquet.read_parquet`; ``expected`` is for the error."""
-    try:
+    with refuse_damage(path, expected=expected):
         return read_parquet(path)
-    except pa.ArrowInvalid as error:
-        raise MalformedSource(path, "", f"no readable Parquet file ({error})", expected) from None
 
 
 def parse_metadata(path: Path, table: pa.Table, key: bytes, expected: str) -> dict[str, Any]:
@@ -138,9 +126,6 @@ def parse_metadata(path: Path, table: pa.Table, key: bytes, expected: str) -> di
     except ValueError as error:
         raise MalformedSource(path, "metadata", f"no strict JSON ({error})", expected) from None
     return require_keys(path, "metadata", facts, ())
-
-
-CUT = " (the file seems to be cut off)"
 
 
 def read_records(path: Path) -> Iterator[Any]:
@@ -160,10 +145,6 @@ def read_records(path: Path) -> Iterator[Any]:
         except (ijson.JSONError, UnicodeDecodeError, ValueError, OverflowError) as error:
             reason = str(error).strip().partition("\n")[0]
             raise MalformedSource(path, f"[{number + 1}]", reason, "valid JSON") from None
-
-
-def _refuse(path: Path, prefix: str, place: str, actual: str, expected: str) -> MalformedSource:
-    return MalformedSource(path, ", ".join(filter(None, [prefix, place])), actual, expected)
 
 
 def check_content(path: Path, value: object, shape: Shape, place: str = "") -> None:
@@ -287,7 +268,8 @@ def _line_of(content: str, position: int) -> int:
 def read_ids(path: Path) -> IntArray:
     """(N,) unique non-negative int64 ids of an ``.npy`` file."""
     try:
-        array = read_npy(BytesIO(read_bytes(path)))
+        with refuse_damage(path):
+            array = np.lib.format.read_array(BytesIO(read_bytes(path)), allow_pickle=False)
     except ValueError as error:
         raise MalformedSource(path, "", str(error), "an npy file of integers") from None
     if array.ndim != 1 or array.dtype.kind not in "iu" or not array.size:

@@ -32,8 +32,6 @@ def decode_json(text: str, *, parse_float: Callable[[str], Any] = float) -> Any:
         )
     except (json.JSONDecodeError, JsonFault):
         raise
-    except RecursionError:
-        raise JsonFault("", "lists or objects nested too deep", "a few levels") from None
     except ValueError:  # Python converts no integer of more than 4,300 digits.
         raise JsonFault("", "a number of thousands of digits", "numbers of 64 bits") from None
     if SURROGATE.search(text):

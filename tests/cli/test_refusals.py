@@ -1,7 +1,5 @@
 """What users pass by mistake: each gets one error of the package, on the command line and in Python."""
 
-import struct
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -28,17 +26,6 @@ def vectors(tmp_path, sample_library, monkeypatch):
     return load_embeddings("v.npz")
 
 
-def write_header_of_digits(digits):
-    """Write an archive whose header announces a number of rows with many digits."""
-    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({'9' * digits}, 4), }}\n".encode()
-    with zipfile.ZipFile("v.npz") as good, zipfile.ZipFile("digits.npz", "w") as bad:
-        for name in good.namelist():
-            data = good.read(name)
-            if name == "image_embeddings.npy":
-                data = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header
-            bad.writestr(name, data)
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -50,7 +37,6 @@ def write_header_of_digits(digits):
         (("compare", LONG, "v"), TOO_LONG),
         (("report", LONG), TOO_LONG),
         (("evaluate", "v.npz", "--metrics", "recall_at_" + "9" * 5000), "k has 5,000 digits, expected at most 20"),
-        (("evaluate", "v.npz", "--metrics", "R@" + "9" * 400), "k has 400 digits, expected at most 20"),
         (
             ("evaluate", "v.npz", "--labels", "x.csv", "--tasks", "annotated"),
             "needs labels with gains; leave out the table of labels x (--labels); there is no label file",
@@ -94,19 +80,10 @@ def test_file_named_like_boolean_word_is_read(vectors, run):
     assert "takes no value" not in run("evaluate", "--bounds", "1", "--data-dir", "sample")[2]
 
 
-@pytest.mark.parametrize("digits", [19, 400, 5000])
-def test_header_of_many_digits_is_refused(vectors, digits):
-    write_header_of_digits(digits)
-    with pytest.raises(MalformedRun, match=r"digits\.npz, image_embeddings: not a readable \.npz archive") as error:
-        ce.load_run("digits.npz")
-    assert len(str(error.value)) < 600
-
-
 @pytest.mark.parametrize(
     ("call", "error"),
     [
         (lambda: ce.load_run(f"{LONG}.npz"), NoSuchFile),
-        (lambda: ce.load_run(f"{LONG}/run.json"), NoSuchFile),
         (lambda: load_embeddings(f"{LONG}.npz"), NoSuchFile),
         (lambda: ce.load_report(LONG), NoSuchFile),
         (lambda: ce.load("sits", split="test", data_dir=LONG), NoSuchFile),
@@ -121,8 +98,9 @@ def test_path_that_no_file_can_have_is_refused(call, error):
         call()
 
 
-@pytest.mark.parametrize("kind", [str, bytes, object])
-@pytest.mark.parametrize("form", ["COCO_val2014_{:012d}.jpg", "{:012d}.jpg", "{}"])
+@pytest.mark.parametrize(
+    ("kind", "form"), [(str, "COCO_val2014_{:012d}.jpg"), (bytes, "{:012d}.jpg"), (object, "{}"), (str, "{}")]
+)
 def test_advice_for_ids_as_file_names_works(vectors, kind, form):
     image_ids = np.array([form.format(number) for number in vectors.images.ids.tolist()]).astype(kind)
     arrays = {"caption_ids": vectors.captions.ids, "caption_embeddings": vectors.captions.vectors}
@@ -136,7 +114,6 @@ def test_advice_for_ids_as_file_names_works(vectors, kind, form):
     assert ce.load_run("names.npz").images.ids.tolist() == vectors.images.ids.tolist()
 
 
-@pytest.mark.parametrize("name", ["recall_at_" + "9" * 21, "R@" + "9" * 5000])
-def test_depth_of_many_digits_is_refused(vectors, name):
-    with pytest.raises(InvalidOption, match=r"recall_at_k: k has [0-9,]+ digits, expected at most 20"):
-        ce.evaluate(vectors, "coco_5k", metrics=[name], data_dir="sample")
+def test_depth_of_many_digits_is_refused(vectors):
+    with pytest.raises(InvalidOption, match=r"recall_at_k: k has 21 digits, expected at most 20"):
+        ce.evaluate(vectors, "coco_5k", metrics=["R@" + "9" * 21], data_dir="sample")

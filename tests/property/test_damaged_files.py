@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import safetensors.numpy
-from damaged_files import BINARY, TEXT, content, read, said_by_json, said_by_trec
+from damaged_files import BINARY, TENSORS, TEXT, content, read, said_by_json, said_by_trec
 from damages import damages
 from hypothesis import given, settings
 
@@ -22,7 +22,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def good(folder):
     """Name to bytes, by a function: Hypothesis would print a dictionary."""
-    return {name: write(folder, name) for name, write in (BINARY | TEXT).items()}.__getitem__
+    return {name: write(folder, name) for name, write in (BINARY | TENSORS | TEXT).items()}.__getitem__
 
 
 def outcome(path, data):
@@ -59,7 +59,7 @@ def test_a_text_is_read_as_it_stands_or_refused(name, good, folder, damage):
 
 @EXAMPLES
 @given(damage=damages())
-def test_safetensors_without_our_checksum_are_read_as_by_the_official_reader(folder, good, damage):
+def test_damaged_tensors_are_read_as_officially(folder, good, damage):
     path = folder / "theirs.safetensors"
     run = load_run(_written(folder / "ours.npz", good("ours.npz")))
     safetensors.numpy.save_file({"caption_ids": run.captions.ids, "caption_embeddings": run.captions.vectors}, path)
@@ -80,5 +80,5 @@ def _written(path, data):
 
 
 def test_every_form_is_read_at_all(good, folder):
-    for name in BINARY | TEXT:
+    for name in BINARY | TENSORS | TEXT:
         assert content(load_run(_written(folder / name, good(name))))

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cxc_eccv.errors import InvalidOption, MalformedRun, NoSuchFile, UnknownName
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun, load_run, save_embeddings
 from cxc_eccv.runs.rankings import RankedLists
 from cxc_eccv.types import Embeddings
@@ -115,17 +114,8 @@ def test_dicts_take_what_users_have():
     assert run.ids("images").tolist() == [1, 2]
     assert run.ids("captions").tolist() == [7, 8, 9]
     assert run.why_not("t2i") == "the run has no t2i rankings"
-    with pytest.raises(UnknownName, match="unknown direction 'i2c'"):
-        RankingsRun({"i2c": run.lists["i2t"]})
-    far = 10**15
-    with pytest.raises(MalformedRun, match=f"query 2 lists item {far} twice, at ranks 1 and 3"):
-        RankedLists.of({1: [5, far], 2: [far, 5, far]})
     lists = RankedLists.of({1: [5, 6], 2: [5, 6]})
     assert dataclasses.replace(lists, scores=np.array([2.0, 1.0, 9.0, 9.0])).scores is not None
-    with pytest.raises(MalformedRun, match=r"query 2 has score 9\.5 at rank 2"):
-        dataclasses.replace(lists, scores=np.array([2.0, 1.0, 9.0, 9.5]))
-    with pytest.raises(MalformedRun, match="query 2 has score inf at rank 1"):
-        dataclasses.replace(lists, scores=np.array([2.0, 1.0, np.inf, 9.5]))
 
 
 def test_npz_files_are_told_apart(tmp_path):
@@ -141,117 +131,11 @@ def test_npz_files_are_told_apart(tmp_path):
     assert scores.facts().file == "s.npz"
 
 
-@pytest.mark.parametrize(
-    ("arrays", "words"),
-    [
-        ({"scores": np.ones((1, 1))}, "holds scores but not image_ids and caption_ids"),
-        ({"scores": np.ones((1, 1)), "image_embeddings": np.ones((1, 1))}, "holds both scores and image_embeddings"),
-        ({"features": np.ones((1, 1))}, r"holds \['features'\]; needs image_ids with"),
-        ({}, "holds no array"),
-    ],
-)
-def test_archives_of_other_arrays_are_refused(arrays, words, tmp_path):
-    np.savez(tmp_path / "run.npz", **arrays)
-    with pytest.raises(MalformedRun, match=words):
-        load_run(tmp_path / "run.npz")
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "words"),
-    [
-        ("run.json", "{}", "holds nothing; need"),
-        ("run.json", "[1]", "holds a list; need"),
-        ("run.json", "  ", "is empty"),
-        ("run.json", '{"i2t": {"1": [2]}, "best": 3}', "key 'best' is neither a direction"),
-        ("run.json", '{"i2t": [1]}', "run.json, i2t: is a list"),
-        ("run.json", f'{{"i2t": {{"{2**70}": [1]}}}}', "not a whole number of 64 bits"),
-        ("run.json", '{"1": [2]}', "does not say which direction"),
-        ("i2t_or_t2i.json", '{"1": [2]}', "does not say which direction"),
-        ("run.trec", "1 Q0 2 1 0.5 x", "does not say which direction"),
-        ("i2t.trec", "1 Q0 2 first 0.5 x", "line 1: is '1 Q0 2 first .*; a line has query id"),
-        ("i2t.trec", f"1 Q0 {2**70} 1 0.5 x", "line 1: is .* 64 bits"),
-        ("i2t.trec", "1 Q0 2 1 0.5 x\n\n1 Q0 3 2 x", "line 3: is '1 Q0 3 2 x'"),
-        ("i2t.trec", "1 Q0 2 1 high x", "line 1: is .*, the score a number"),
-        ("i2t.trec", "1 Q0 2 1 0.5 x\n1 Q0 3 1 0.5 x", r"ranks of query 1 begin \[1, 1\]"),
-        ("i2t.trec", "1 Q0 2 2 0.5 x\n1 Q0 3 3 0.5 x", r"ranks of query 1 begin \[2, 3\]"),
-        ("i2t.trec", "1 Q0 2 1 0.5 x\n1 Q0 2 2 0.5 x", "lists item 2 twice, at ranks 1 and 2"),
-    ],
-)
-def test_text_that_leaves_something_open_is_refused(name, text, words, tmp_path):
-    (tmp_path / name).write_text(text)
-    with pytest.raises(MalformedRun, match=words):
-        load_run(tmp_path / name)
-
-
-@pytest.mark.parametrize(
-    ("columns", "words"),
-    [
-        ({"query_id": [1], "rank": [1]}, "has the columns query_id, rank, direction; needs query_id"),
-        (
-            {"query_id": [1, None], "rank": [1, 1], "item_id": [2, 3]},
-            "column query_id: has 1 nulls, the first in row 1",
-        ),
-        ({"query_id": [1], "rank": [1.0], "item_id": [2]}, "column rank: has type double"),
-        ({"query_id": [1], "rank": [1], "item_id": ["2"]}, "column item_id: has type string"),
-        ({"query_id": [1], "item_ids": [["2"]]}, "column item_ids: has type string"),
-        ({"query_id": [1], "item_ids": [[2, None]]}, "column item_ids: has 1 nulls, the first in row 1"),
-        ({"query_id": [1], "item_ids": [2]}, "column item_ids: has type int64, expected lists"),
-        ({"query_id": [1], "rank": [1], "item_id": [2], "score": ["a"]}, "column score: has type string"),
-        (
-            {"query_id": [1], "rank": [1], "item_id": [2], "Score": [0.5]},
-            "column Score: holds .* there is no column score,",
-        ),
-        ({"query_id": [1], "item_ids": [[2]], "score": [[0.5]]}, "column score: holds .* there is no column scores,"),
-        ({"query_id": [], "rank": [], "item_id": []}, "has no rows"),
-        (
-            {"query_id": pa.array([2**63], pa.uint64()), "item_ids": [[1]]},
-            "column query_id: id 9223372036854775808 does not fit",
-        ),
-    ],
-)
-def test_tables_that_are_no_rankings_are_refused(columns, words, tmp_path):
-    rows = len(columns["query_id"])
-    pq.write_table(pa.table({**columns, "direction": pa.array(["i2t"] * rows, pa.string())}), tmp_path / "run.parquet")
-    with pytest.raises(MalformedRun, match=words):
-        load_run(tmp_path / "run.parquet")
-
-
 def test_the_direction_is_an_option_where_the_file_does_not_say_it(tmp_path):
     (tmp_path / "run.json").write_text(json.dumps(T2I))
     assert as_dicts(load_run(tmp_path / "run.json", direction="t2i")) == {"t2i": T2I}
-    with pytest.raises(UnknownName, match="unknown direction 't2x'"):
-        load_run(tmp_path / "run.json", direction="t2x")
     pq.write_table(pa.table({"query_id": [30], "item_ids": [[4, 5]]}), tmp_path / "t2i.parquet")
     assert as_dicts(load_run(tmp_path / "t2i.parquet")) == {"t2i": {30: [4, 5]}}
-
-
-def test_options_at_odds_with_the_files_are_refused(tmp_path):
-    write_json(tmp_path)
-    write_long_parquet(tmp_path)
-    np.savez(tmp_path / "run.npz", caption_ids=[1], caption_embeddings=[[1.0]])
-    for name in ("run.json", "run.parquet", "run.npz"):
-        with pytest.raises(InvalidOption, match="direction"):
-            load_run(tmp_path / name, direction="i2t")
-    with pytest.raises(InvalidOption, match="got 2 files, but only rankings"):
-        load_run(tmp_path / "run.npz", tmp_path / "run.json")
-    with pytest.raises(InvalidOption, match="needs a file"):
-        load_run()
-    with pytest.raises(MalformedRun, match="both hold the rankings of i2t"):
-        load_run(tmp_path / "run.json", tmp_path / "run.parquet")
-
-
-def test_files_that_cannot_be_opened_or_name_other_directions(tmp_path):
-    (tmp_path / "folder.json").mkdir()
-    with pytest.raises(MalformedRun, match="is a folder"):
-        load_run(tmp_path / "folder.json")
-    with pytest.raises(NoSuchFile, match="no such file"):
-        load_run(tmp_path / "absent.trec")
-    pq.write_table(pa.table({"query_id": [1], "item_ids": [[2]], "direction": ["I2T"]}), tmp_path / "run.parquet")
-    with pytest.raises(UnknownName, match=r"run\.parquet.*'I2T'; did you mean|Known: i2t"):
-        load_run(tmp_path / "run.parquet")
-    (tmp_path / "i2t.trec").write_bytes(b"1 Q0 2 1 0.5 \xff")
-    with pytest.raises(MalformedRun, match="byte 13 is not UTF-8"):
-        load_run(tmp_path / "i2t.trec")
 
 
 NAME = "CLIP B/32, ours \u2013 épée"
@@ -282,28 +166,9 @@ def test_rankings_of_one_model_say_what_it_is_called(tmp_path):
     other = parquet_of(tmp_path / "t2i.parquet", 7, 1, None)
     run = load_run(one, other)
     assert (run.model, run.facts().model, load_run(other).model) == (NAME, NAME, None)
-    parquet_of(other, 7, 1, {"model": "SigLIP"})
-    with pytest.raises(MalformedRun, match=r"are of CLIP B/32, .* and SigLIP; give files of one model"):
-        load_run(one, other)
-    parquet_of(other, 7, 1, {"model": b"\xff"})
-    with pytest.raises(MalformedRun, match="not UTF-8"):
-        load_run(other)
 
 
-@pytest.mark.parametrize("name", ["", "  ", "two\nlines", ["one", "two"], 7])
-def test_a_name_is_a_line_of_text(name, tmp_path):
-    with pytest.raises(MalformedRun, match=r"run: the model's name is"):
-        EmbeddingsRun(None, Embeddings([1], [[1.0]]), model=name)
-    np.savez(tmp_path / "run.npz", caption_ids=[1], caption_embeddings=[[1.0]], model=name)
-    with pytest.raises(MalformedRun, match=r"run\.npz(, model|: the model's name is)"):
-        load_run(tmp_path / "run.npz")
-
-
-def test_absent_file_suggests_the_nearest(tmp_path):
-    (tmp_path / "clip_b32.npz").touch()
-    with pytest.raises(FileNotFoundError, match=r"clip_b23\.npz: no such file; did you mean .*clip_b32\.npz\?"):
-        load_run(tmp_path / "clip_b23.npz")
-    with pytest.raises(NoSuchFile, match=r"clip_b32\.np: no such file; did you mean .*clip_b32\.npz\?"):
-        load_run(tmp_path / "clip_b32.np")
-    with pytest.raises(NoSuchFile, match=r"there is no folder .*models"):
-        load_run(tmp_path / "models" / "clip.npz")
+@pytest.mark.parametrize("zero", ["0", "-0.0", "0e5", "0.000"])
+def test_true_zeros_are_scores(zero, tmp_path):
+    (tmp_path / "run_i2t.trec").write_text(f"5 Q0 7 1 1.5 tag\n5 Q0 8 2 {zero} tag\n")
+    assert load_run(tmp_path / "run_i2t.trec").lists["i2t"].scores.tolist() == [1.5, 0.0]

@@ -143,7 +143,7 @@ def test_a_malformed_catalog_names_file_key_and_fault(tmp_path, old, new, messag
 
 def test_a_catalog_that_is_not_text_or_not_there(tmp_path):
     (tmp_path / "catalog.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(MalformedSource, match="valid TOML"):
+    with pytest.raises(MalformedSource, match="UTF-8 text"):
         load_catalog(tmp_path / "catalog.toml")
     with pytest.raises(SourceMissing, match="no catalog at"):
         load_catalog(tmp_path / "absent.toml")

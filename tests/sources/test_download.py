@@ -201,7 +201,7 @@ def test_members_of_an_archive_are_extracted_from_one_download(site):
     ("data", "error", "words"),
     [
         (bundle(two=b"22"), HashMismatch, "is too long|is truncated"),
-        (bundle(one=BODY), MalformedSource, "There is no item named.*delete it to download it again"),
+        (bundle(one=BODY), MalformedSource, "found the members .*delete it to download it again"),
         (bundle(two=BODY)[:-30], MalformedSource, "File is not a zip file.*delete it to download it again"),
     ],
 )

@@ -60,7 +60,7 @@ class TestRatings:
             (HEADER + ROW + ROW, ["line 3", "the pair (1, 2) again"]),
             (HEADER + ROW.replace("sentid:2", "sentid:1"), ["line 2", "item 1 paired with itself"]),
             (HEADER + ROW.replace("sentid:2", "2"), ["line 2, column 'caption2'", "COCO_val2014:sentid:190268"]),
-            ((HEADER + ROW).encode() + b"\xff\xfe", ["line 3", "0xff", "UTF-8"]),
+            ((HEADER + ROW).encode() + b"\xff\xfe", ["0xff", "position 101", "UTF-8 text"]),
             (
                 HEADER + ROW + '"' + ROW + ROW.replace("\n", '"\n'),
                 ["line 3", "each closed on its line"],
@@ -204,8 +204,8 @@ class TestKarpathy:
     @pytest.mark.parametrize(
         ("content", "parts"),
         [
-            (b'{"images": [', ["line 1", "cut off", "valid JSON"]),
-            (b'{"images": [1,,2]}', ["column 15", "valid JSON"]),
+            (b'{"images": [', ["line 1 column 13", "valid JSON"]),
+            (b'{"images": [1,,2]}', ["line 1 column 15", "valid JSON"]),
             (b'{"images": []}', ["no list under the key 'images'"]),
             (b'[{"a": 1}]', ["the layout of dataset_coco.json"]),
         ],

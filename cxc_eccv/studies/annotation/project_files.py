@@ -21,6 +21,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from cxc_eccv.damage import refuse_damage
 from cxc_eccv.errors import InvalidOption, MalformedSource
 from cxc_eccv.sources.reading import parse_json, require_keys, shown
 from cxc_eccv.studies.annotation.proposing import CANDIDATES, ProposalFacts
@@ -61,10 +62,8 @@ def read_lines(path: Path) -> Iterator[tuple[str, Line]]:
     """Yield the place and the object of every line, none without a file; an unfinished last line is left out."""
     content = path.read_bytes() if path.is_file() else b""
     for number, line in enumerate(content[: _end_of_lines(content)].splitlines(), start=1):
-        try:
+        with refuse_damage(path, f"line {number}"):
             text = line.decode()
-        except UnicodeDecodeError as error:
-            raise MalformedSource(path, f"line {number}", str(error), "UTF-8 text") from None
         if text.strip():
             yield f"line {number}", require_keys(path, f"line {number}", parse_json(text, path, number), ())
 

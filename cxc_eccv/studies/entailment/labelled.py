@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.builders.image_columns import ImageFolder
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
-from cxc_eccv.parquet import read_parquet, write_parquet
+from cxc_eccv.parquet import write_parquet
 from cxc_eccv.sources.columns import fold_names, refuse_misnamed
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import LABELS_SCHEMA, LabelFile, read_entailment, read_labels
@@ -252,10 +252,7 @@ def record_seen(
 
 def read_seen(path: Path) -> SeenPairs:
     """Read a file that :func:`record_seen` wrote."""
-    try:
-        table = read_parquet(path)
-    except pa.ArrowInvalid as error:
-        raise MalformedSource(path, "", str(error), "a table of hashes, as written by the trainer") from None
+    table = read_table(path, "a table of hashes, as written by the trainer")
     if table.schema.remove_metadata() != SEEN_SCHEMA or any(column.null_count for column in table.columns):
         raise MalformedSource(path, "", f"columns {', '.join(table.column_names)}", "pair (int64) and trained (bool)")
     pairs, trained = (np.asarray(table[name]) for name in SEEN_SCHEMA.names)

@@ -15,11 +15,10 @@ from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
 from cxc_eccv.evaluation.request import SPLITS
 from cxc_eccv.judgments.evidence.source import MERGED, official_sources
 from cxc_eccv.judgments.merging import merge
-from cxc_eccv.parquet import read_parquet
 from cxc_eccv.sources.catalog import ALL
 from cxc_eccv.sources.collections.collection import collections
 from cxc_eccv.sources.library import Library, Split
-from cxc_eccv.sources.reading import parse_json
+from cxc_eccv.sources.reading import parse_json, read_table
 from cxc_eccv.studies.asking.exchange import find_format, find_images
 from cxc_eccv.studies.asking.questionnaire import Handout, describe_questions, list_files
 from cxc_eccv.studies.asking.questions import (
@@ -137,16 +136,16 @@ def read_failures(folder: str | Path, library: Library) -> tuple[pa.Table, Split
     path = Path(folder) / "failures.parquet"
     if not path.is_file():
         raise DataError(f"{path} is missing. Give a folder written by cxc-eccv explain --output.")
+    expected = "the file that cxc-eccv explain --output wrote; run it again"
+    table = read_table(path, expected)
     try:
-        table = read_parquet(path)
         facts = parse_json((table.schema.metadata or {})[b"explained"].decode(), path)
         ((split, collection),) = {(model["split"], model["collection"]) for model in facts.values()}
         if split not in (*SPLITS, ALL) or collection not in collections():
             raise LookupError(f"split {split!r} of {collection!r}")
         table.select(FAILURE_COLUMNS)
-    except (pa.ArrowInvalid, LookupError, TypeError, AttributeError, ValueError) as error:
-        expected = "the file that cxc-eccv explain --output wrote; run it again"
-        raise MalformedSource(path, "", f"an unreadable Parquet file ({error})", expected) from None
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        raise MalformedSource(path, "", f"a table of other content ({error})", expected) from None
     return table, library.split(split, collection)
 
 

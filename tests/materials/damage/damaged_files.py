@@ -105,7 +105,6 @@ BINARY = {
     "ours.npz": of_writer(lambda path: save_embeddings(path, embeddings())),
     "streamed.npz": of_writer(save_streamed),
     "scores.npz": of_writer(save_scores),
-    "ours.safetensors": of_writer(lambda path: save_embeddings(path, embeddings())),
     "long.parquet": of_writer(save_long),
     "zstd.parquet": of_writer(
         lambda path: save_long(path, compression="zstd", use_dictionary=False, data_page_version="2.0")
@@ -114,11 +113,14 @@ BINARY = {
 }
 """Formats with checksums: name of a file to a function that writes it and gives its bytes."""
 
+TENSORS = {"ours.safetensors": of_writer(lambda path: save_embeddings(path, embeddings()))}
+"""The binary format without."""
+
 TEXT = {
     "run.json": of_writer(lambda path: path.write_text(json.dumps(RANKINGS))),
     "run_i2t.trec": of_writer(save_trec),
 }
-"""Formats without."""
+"""Texts, which have none either."""
 
 
 def content(run):

@@ -508,7 +508,7 @@ class TestMTurk:
         [
             ({"AssignmentStatus": "x"}, "row 2, AssignmentStatus: found 'x'"),
             ({"Approve": "x", "Reject": "no"}, "row 2: found both Approve and Reject"),
-            ({"Answer.answers": '[{"answer": "no"'}, "cut off"),
+            ({"Answer.answers": '[{"answer": "no"'}, "found no JSON"),
             ({"Answer.answers": "3"}, "row 2: found 3, expected a list of answers"),
         ],
     )

@@ -91,4 +91,4 @@ def test_a_folder_that_explain_did_not_write(run, tmp_path):
     assert "failures.parquet is missing. Give a folder written by cxc-eccv explain --output." in told
     (tmp_path / "failures.parquet").write_bytes(b"PAR1")
     told = run("rate-failures", "export", tmp_path, "--output", tmp_path / "asked", status=2)
-    assert "an unreadable Parquet file" in told
+    assert "no readable Parquet file" in told
