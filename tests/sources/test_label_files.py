@@ -1,11 +1,9 @@
 """Label files: strict reading, and people's labels as a source of a library, of the data that they are of."""
 
-import json
 import shutil
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from label_files import label_facts, label_table, random_pairs, write_label_file
 from mined_files import write_mined
@@ -13,9 +11,8 @@ from mined_files import write_mined
 from cxc_eccv.errors import DataError, MalformedSource, SourceMissing, UnknownName
 from cxc_eccv.judgments.evidence.source import label_sources, sources_of
 from cxc_eccv.judgments.merging import judged_pairs, merge, merged_qrels
-from cxc_eccv.parquet import write_parquet
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import FACTS_KEY, LABELS_SCHEMA, read_labels, write_labels
+from cxc_eccv.sources.readers import LABELS_SCHEMA, read_labels, write_labels
 from cxc_eccv.types.provenance import LabelFileFacts
 
 PAIRS, GAINS = [(1, 10), (1, 11), (2, 10)], [1.0, 0.0, 0.5]
@@ -35,79 +32,6 @@ def test_what_is_written_is_read(tmp_path, sample_library):
     assert found.table.to_pylist() == written.table.to_pylist()
     assert found.facts == written.facts == {**facts, "schema": 1, "kind": "labels", "collection": "coco"}
     assert (found.name, found.split) == ("mine", "test")
-
-
-@pytest.mark.parametrize(
-    ("columns", "row", "expected"),
-    [
-        ({"gain": [1.0, 0.0, 1.5]}, "row 2", "in [0, 1]"),
-        ({"gain": [1.0, 0.0, float("nan")]}, "row 2", "in [0, 1]"),
-        ({"gain": [1.0, 1.0, 0.5]}, "row 1", "below 1 if positive is false"),
-        ({"gain": [0.0, 0.0, 0.5]}, "row 0", "above 0 if positive is true"),
-        ({"answers": pa.array([3, 0, 3], pa.int32())}, "row 1", "people, at least 1"),
-        ({"image_id": [1, 2, 1], "caption_id": [10, 11, 10]}, "row 2", "once"),
-        ({"gain": [1.0, None, 0.5]}, "gain", "a value in every row"),
-        ({"positive": [1, 0, 1]}, "mine.parquet", "positive bool"),
-    ],
-)
-def test_rows_that_contradict_themselves_are_refused(tmp_path, sample_library, columns, row, expected):
-    table = label_table(PAIRS, GAINS)
-    for name, values in columns.items():
-        place = table.column_names.index(name)
-        table = table.set_column(place, name, pa.array(values) if isinstance(values, list) else values)
-    path, facts = tmp_path / "mine.parquet", label_facts(sample_library)
-    with pytest.raises(MalformedSource, match=row) as caught:
-        write_labels(path, table, facts)
-    assert expected in str(caught.value)
-    assert not path.exists()
-    whole = {**facts, "schema": 1, "kind": "labels", "collection": "coco"}
-    write_parquet(table.replace_schema_metadata({FACTS_KEY: json.dumps(whole)}), path)
-    with pytest.raises(MalformedSource) as again:
-        read_labels(path)
-    assert str(again.value) == str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("facts", "expected"),
-    [
-        ({"schema": 2}, "metadata, schema: found 2, expected 1"),
-        ({"kind": "mined"}, "metadata, kind"),
-        ({"collection": "flickr30k"}, "expected 'coco'"),
-        ({"name": "My labels"}, "lower-case letters"),
-        ({"version": " "}, "a version"),
-        ({"split": "val"}, "one of train, restval, validation, test"),
-        ({"people": 0}, "at least 1"),
-        ({"people": True}, "at least 1"),
-        ({"people": "three"}, "at least 1"),
-        ({"licence": ["mit"]}, "metadata, licence: found"),
-        ({"data": {}}, "expected an entry 'content'"),
-        ({"models": "a model"}, "a list"),
-    ],
-)
-def test_facts_that_do_not_say_whose_labels_these_are_are_refused(tmp_path, sample_library, facts, expected):
-    whole = {**label_facts(sample_library), "schema": 1, "kind": "labels", "collection": "coco", **facts}
-    path = tmp_path / "mine.parquet"
-    write_parquet(label_table(PAIRS, GAINS).replace_schema_metadata({FACTS_KEY: json.dumps(whole)}), path)
-    with pytest.raises(MalformedSource) as caught:
-        read_labels(path)
-    assert expected in str(caught.value)
-
-
-def test_other_files_are_refused(tmp_path, sample_library):
-    plain, broken, text = (tmp_path / name for name in ("plain.parquet", "broken.parquet", "text.parquet"))
-    write_parquet(label_table(PAIRS, GAINS), plain)
-    with pytest.raises(MalformedSource, match="the facts that cxc-eccv annotate merge writes"):
-        read_labels(plain)
-    write_parquet(label_table(PAIRS, GAINS).replace_schema_metadata({FACTS_KEY: "[1]"}), plain)
-    with pytest.raises(MalformedSource, match=r"metadata: found \[1\], expected an object"):
-        read_labels(plain)
-    text.write_text("image_id,caption_id")
-    with pytest.raises(MalformedSource, match="annotate merge"):
-        read_labels(text)
-    with pytest.raises(SourceMissing, match="annotate merge writes such files"):
-        read_labels(broken)
-    with pytest.raises(MalformedSource, match="at least one"):
-        write_labels(broken, label_table([], []), label_facts(sample_library))
 
 
 def test_labels_are_a_source_between_those_of_papers_and_those_of_machines(file):
@@ -223,15 +147,3 @@ def test_a_folder_holds_label_files_beside_what_else_a_project_has(tmp_path, sam
         Library("sample", labels=[folder / "rounds"]).label_names  # noqa: B018
     with pytest.raises(SourceMissing, match=r"out/mine.parquet: there is no such file of labels"):
         Library("sample", labels=["out/mine.parquet"]).label_names  # noqa: B018
-
-
-@pytest.mark.parametrize("named", ["nobody/labels", "nobody/labels@v1"])
-@pytest.mark.parametrize("how", ["argument", "CXC_ECCV_OFFLINE", "HF_HUB_OFFLINE"])
-def test_nothing_is_asked_of_the_hub_where_downloads_are_off(monkeypatch, tmp_path, named, how):
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    if how != "argument":
-        monkeypatch.setenv(how, "1")
-    with pytest.raises(SourceMissing) as caught:
-        Library("sample", labels=[named], offline=True if how == "argument" else None).label_names  # noqa: B018
-    assert f"labels {named}: there is no such file or folder" in str(caught.value)
-    assert f"downloads are off ({'offline=True' if how == 'argument' else how + '=1'})" in str(caught.value)

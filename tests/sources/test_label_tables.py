@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import re
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +13,7 @@ from label_files import random_pairs, write_label_file
 
 import cxc_eccv as ce
 from cxc_eccv import registry
-from cxc_eccv.errors import CxcEccvError, InvalidOption, MalformedSource, SourceMissing
+from cxc_eccv.errors import InvalidOption
 from cxc_eccv.judgments.merging import merge, merged_qrels
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers.label_tables import read_label_files
@@ -74,44 +73,6 @@ def test_either_column_says_what_is_positive(tmp_path, pairs, columns):
 
 FOLDED = ["Positive", "POSITIVE", " positive", "positive ", "positive\u200b", "\ufeffpositive", "\u2060Positive\u00a0"]
 FOLDED += ["Gain", "GAIN", "gain ", "gain\u200c", "\ufeffgain"]
-VERDICTS = [
-    "Label",
-    "label",
-    "LABELS",
-    "match",
-    "Match ",
-    "is_match",
-    "matched",
-    "relevant",
-    "relevance",
-    "y",
-    "y_true",
-]
-VERDICTS += [
-    "is_positive",
-    "isPositive",
-    "positives",
-    "pos",
-    "negative",
-    "gains",
-    "gain_1",
-    "score",
-    "rating",
-    "verdict",
-]
-VERDICTS += [
-    "probability",
-    "prob",
-    "correct",
-    "entailment",
-    "gold_label",
-    "target",
-    "answer",
-    "vote",
-    "judgement",
-    "grade",
-]
-VERDICTS += ["flag", "human", "Unnamed: 0"]
 FORMATS = ["csv", "jsonl", "parquet"]
 
 
@@ -123,46 +84,12 @@ def read_positives(path, library):
     return {(row["image_id"], row["caption_id"]) for row in rows if row["positive"]}
 
 
-@pytest.mark.parametrize("ending", FORMATS)
-@pytest.mark.parametrize("name", FOLDED + VERDICTS)
-def test_verdicts_under_any_name_never_make_all_positive(tmp_path, sample_library, pairs, name, ending):
-    """Of 200 pairs 100 match: a header is understood, or refused by its name."""
-    values = np.arange(pairs.num_rows) % 2
-    ids = pairs.select(["image_id", "caption_id"])
-    path = write(tmp_path / f"mine.{ending}", ids.append_column(name, pa.array(values)))
-    if name in FOLDED:
-        expected = {(row["image_id"], row["caption_id"]) for row in ids.filter(values == 1).to_pylist()}
-        assert len(expected) == 100
-        assert read_positives(path, sample_library) == expected
-    else:
-        shown = re.escape(name.strip().casefold())
-        with pytest.raises(MalformedSource, match=rf"column '{shown}': found '?0'? in it.*column positive .*Rename"):
-            read_positives(path, sample_library)
-
-
-@pytest.mark.parametrize("ending", FORMATS)
-@pytest.mark.parametrize(
-    ("name", "values"),
-    [
-        ("said", [True, False]),
-        ("said", [0.25, None]),
-        ("said", ["yes", "No"]),
-        ("said", ["match", "no match"]),
-        ("said", ["100% YES", "mostly NO"]),
-        ("said", ["ENTAILMENT", "neutral"]),
-        ("said", ["4 stars", "1 of 5"]),
-        ("said", ["0,5", "1"]),
-        ("said", ["x", ""]),
-        ("said", ["", ""]),
-        ("said", ["nan", "1e-05"]),
-        ("said", ["a dog", "true"]),
-        ("label", ["passt", "passt nicht"]),
-    ],
-)
-def test_column_that_may_hold_verdicts_is_refused(tmp_path, sample_library, pairs, name, values, ending):
-    table = pairs.select(["image_id", "caption_id"]).slice(0, 2).append_column(name, pa.array(values))
-    with pytest.raises(MalformedSource, match=rf"column '{name}': found .* in it, and no column positive or gain"):
-        read_positives(write(tmp_path / f"mine.{ending}", table), sample_library)
+@pytest.mark.parametrize("name", FOLDED)
+def test_name_of_verdicts_is_folded(tmp_path, sample_library, pairs, name):
+    table = pairs.select(["image_id", "caption_id"]).append_column(name, pairs["positive"].cast(pa.int8()))
+    rows = pairs.filter(pairs["positive"]).to_pylist()
+    expected = {(row["image_id"], row["caption_id"]) for row in rows}
+    assert read_positives(write(tmp_path / "mine.csv", table), sample_library) == expected
 
 
 @pytest.mark.parametrize("ending", FORMATS)
@@ -186,14 +113,6 @@ def test_category_of_pandas_is_a_text(tmp_path, sample_library, pairs):
     assert len(read_positives(write(tmp_path / "mine.parquet", table), sample_library)) == 2
 
 
-@pytest.mark.parametrize("ending", FORMATS)
-@pytest.mark.parametrize("name", ["Positive", "positive ", "\u200bpositive"])
-def test_two_names_that_fold_alike_are_refused(tmp_path, sample_library, pairs, name, ending):
-    table = pairs.drop_columns("gain").append_column(name, pairs["positive"])
-    with pytest.raises(MalformedSource, match=r"found the columns 'positive' and .*names that differ in their letters"):
-        read_positives(write(tmp_path / f"mine.{ending}", table), sample_library)
-
-
 def test_names_of_ids_are_folded_too(tmp_path, sample_library, pairs):
     table = pairs.rename_columns(["Image_ID", "caption_id ", "positive", "gain"])
     path = write(tmp_path / "mine.parquet", table)
@@ -207,9 +126,6 @@ def test_gzipped_table_is_read(tmp_path, sample_library, pairs, ending):
     packed.write_bytes(gzip.compress(path.read_bytes()))
     assert Library("sample", labels=packed).label_names == ("packed",)
     assert read_positives(packed, sample_library) == read_positives(path, sample_library)
-    packed.write_bytes(gzip.compress(path.read_bytes().rstrip() + b"\n" + path.read_bytes().splitlines()[-1]))
-    with pytest.raises(MalformedSource, match=r"line 20[12]: found .* again"):
-        read_positives(packed, sample_library)
 
 
 def test_without_verdicts_all_pairs_are_positive(tmp_path, pairs):
@@ -230,68 +146,6 @@ def test_table_of_several_splits_is_one_source(tmp_path, sample_library, pairs):
     library = Library("sample", labels=write(tmp_path / "mine.csv", whole))
     assert list(library.label_files) == ["labels_mine_train", "labels_mine_test"]
     assert (len(positives_of(library, split="train")), len(positives_of(library))) == (200, 200)
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ("1,2\n3,4\n", "no column image_id among 1, 2"),
-        ("image_id\n1\n", "no column caption_id among image_id"),
-        ("image_id,caption_id\n", "a header and no rows"),
-        ("image_id,caption_id\n{i},{c}\n{i},\n", "line 3, column 'caption_id': found '', expected a whole number"),
-        ("image_id,caption_id\n{i}.0,{c}\n", r"line 2, column 'image_id': found '\d+\.0', expected a whole number"),
-        ("image_id,caption_id\n{i},{c}\n{i},{c}\n", "line 3: found image .* again, expected every pair"),
-        ("image_id,caption_id,positive\n{i},{c},2\n", "line 2, column 'positive': found '2', expected 1 or 0"),
-        ("image_id,caption_id,gain\n{i},{c},4\n", "line 2, column 'gain': found '4', expected a number from 0 to 1"),
-        ("image_id,caption_id,gain,positive\n{i},{c},0,1\n", "line 2: found gain 0, expected a gain above 0"),
-        ("image_id,caption_id,gain,positive\n{i},{c},1,0\n", "line 2: found gain 1, expected a gain below 1"),
-        (
-            "image_id,caption_id\n{i},{c}\n{i},9999999\n",
-            "line 3, column 'caption_id': found id 9999999, expected one of",
-        ),
-        ("image_id,caption_id\n{i},{t}\n", "an image of test and a caption of train, expected pairs within one split"),
-    ],
-)
-def test_faulty_table_is_refused_with_its_place(tmp_path, sample_library, content, words):
-    test, train = (sample_library.split(split) for split in ("test", "train"))
-    ids = {"i": test.image_ids[0], "c": test.caption_ids[7], "t": train.caption_ids[0]}
-    (tmp_path / "mine.csv").write_text(content.format(**ids))
-    with pytest.raises(CxcEccvError, match=f"mine.csv.*{words}"):
-        Library("sample", labels=tmp_path / "mine.csv").label_names  # noqa: B018
-
-
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [([1.0, 2.0], "found 1.0, expected a whole"), ([5, None], "row 1, column 'image_id': found None")],
-)
-def test_faulty_ids_of_parquet_are_refused(tmp_path, values, words):
-    path = write(tmp_path / "mine.parquet", pa.table({"image_id": values, "caption_id": [1, 2]}))
-    with pytest.raises(MalformedSource, match=words):
-        Library("sample", labels=path).label_names  # noqa: B018
-
-
-def test_row_of_json_lines_is_named_by_its_line(tmp_path, pairs):
-    path = write(tmp_path / "mine.jsonl", pairs.slice(0, 2))
-    path.write_text(path.read_text().replace("\n", "\n\n") + '\n{"image_id": 1, "caption_id": 2}\n')
-    with pytest.raises(MalformedSource, match=r"line 4, column 'positive': found None"):
-        Library("sample", labels=path).label_names  # noqa: B018
-    write(path, pairs.slice(0, 2).select(["image_id", "caption_id"]))
-    path.write_text(path.read_text().replace("\n", "\n\n") + '\n{"image_id": 1, "caption_id": 2}\n')
-    with pytest.raises(MalformedSource, match=r"line 4, column 'image_id': found id 1"):
-        Library("sample", labels=path).label_names  # noqa: B018
-
-
-def test_name_of_the_file_must_be_one_of_labels(tmp_path, pairs):
-    path = write(tmp_path / "My labels.csv", pairs)
-    with pytest.raises(MalformedSource, match="its name: found 'My labels', expected lower-case letters"):
-        Library("sample", labels=path).label_names  # noqa: B018
-    with pytest.raises(CxcEccvError, match="Rename the table"):
-        merge(Library("sample", labels=write(tmp_path / "eccv.csv", pairs)).split("test"), "i2t")
-
-
-def test_missing_table_is_told(tmp_path):
-    with pytest.raises(SourceMissing, match=r"mine\.csv: there is no such file of labels"):
-        Library("sample", labels=tmp_path / "mine.csv").label_names  # noqa: B018
 
 
 def test_folder_of_tables_is_read(tmp_path, pairs):
