@@ -169,9 +169,13 @@ CHANGES = {
 }
 
 
-@EVERY
-@pytest.mark.parametrize("change", CHANGES)
-def test_what_was_not_asked_or_answered_so_is_refused(sheets, tmp_path, change, format_name, file_name, write):
+OTHER_FORMATS = ("csv", "label_studio", "mturk")
+REFUSED = [*(("jsonl", change) for change in CHANGES), *((name, "no such answer") for name in OTHER_FORMATS)]
+
+
+@pytest.mark.parametrize(("form", "change"), REFUSED)
+def test_what_was_not_asked_is_refused(sheets, tmp_path, form, change):
+    format_name, file_name, write = WRITTEN[form]
     changes, message, *name = CHANGES[change]
     scheme = schemes()["".join(name) or "eccv"]
     records = answer(sheets, scheme)
@@ -223,20 +227,22 @@ def test_missing_answers_second_ones_and_none_at_all(sheets, tmp_path, format_na
         assert found.unfinished == ((Unfinished(0, "w1", first - 1, first),) if by_sheet else ())
 
 
-@EVERY
-@pytest.mark.parametrize("damage", ["cut", "latin", "empty", "nothing", "another"])
-def test_a_damaged_file_is_refused(sheets, tmp_path, damage, format_name, file_name, write):
-    content = write(answer(sheets, ECCV)).encode()
-    middle = len(content) // 2
-    damaged = {
-        "cut": content[: -len(content) // 3],
-        "latin": content[:middle] + b"\xe9" + content[middle:],
-        "empty": b"",
-        "nothing": b"[]",
-        "another": b'{"a": 1}\n',
-    }[damage]
+DAMAGES = {
+    "cut": lambda content: content[: -len(content) // 3],
+    "latin": lambda content: content[:100] + b"\xe9" + content[100:],
+    "empty": lambda content: b"",
+    "nothing": lambda content: b"[]",
+    "another": lambda content: b'{"a": 1}\n',
+}
+DAMAGED = [*(("jsonl", damage) for damage in DAMAGES), *((name, "another") for name in OTHER_FORMATS), ("mturk", "cut")]
+
+
+@pytest.mark.parametrize(("form", "damage"), DAMAGED)
+def test_damaged_file_is_refused(sheets, tmp_path, form, damage):
+    format_name, file_name, write = WRITTEN[form]
+    content = DAMAGES[damage](write(answer(sheets, ECCV)).encode())
     with pytest.raises(MalformedSource, match=rf"{file_name}.*found .*expected "):
-        read_answers([save(tmp_path / file_name, damaged)], sheets, ECCV, format_name)
+        read_answers([save(tmp_path / file_name, content)], sheets, ECCV, format_name)
 
 
 def test_formats_are_told_by_name_and_suffix(sheets, tmp_path):
