@@ -43,9 +43,6 @@ def test_compressed_list(path):
     packed = path.with_name("list.json.gz")
     packed.write_bytes(gzip.compress(b'[{"a": 1}]'))
     assert list(read_records(packed)) == [{"a": 1}]
-    packed.write_bytes(packed.read_bytes()[:-9])
-    with pytest.raises(MalformedSource, match="found incomplete or damaged data"):
-        list(read_records(packed))
 
 
 @pytest.mark.thorough
